@@ -1,0 +1,42 @@
+// Internal. The library's own log lines: few, one for each event, at the place where it happens. Sink: spdlog on stderr.
+// A line is written in one blocking call outside the hooks: logging never suspends a fiber.
+//
+// Thread safety: all calls from any thread; they must not be made from a signal handler.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace sylar::log {
+
+enum class Level { kDebug, kInfo, kWarn, kError };
+
+/// Lines below `level` are dropped; the start value is kInfo.
+void setLevel(Level level);
+bool enabled(Level level);
+void write(Level level, std::string_view line);
+
+template <class... Args>
+void print(Level level, fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(level)) write(level, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void debug(fmt::format_string<Args...> format, Args&&... args) {
+  print(Level::kDebug, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void info(fmt::format_string<Args...> format, Args&&... args) {
+  print(Level::kInfo, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void warn(fmt::format_string<Args...> format, Args&&... args) {
+  print(Level::kWarn, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void error(fmt::format_string<Args...> format, Args&&... args) {
+  print(Level::kError, format, std::forward<Args>(args)...);
+}
+
+}  // namespace sylar::log

@@ -1,0 +1,103 @@
+#include "sylar/base/sys.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+
+#include "sylar/base/clock.h"
+
+namespace sylar::sys {
+namespace {
+
+constinit thread_local pid_t t_thread_id = 0;
+
+timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
+
+pid_t learnThreadId() {
+  // The child of a fork has one thread, with a new id.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { t_thread_id = 0; });
+  (void)registered;
+  return t_thread_id = static_cast<pid_t>(call(SYS_gettid));
+}
+
+}  // namespace
+
+[[gnu::noinline]] pid_t threadId() { return t_thread_id != 0 ? t_thread_id : learnThreadId(); }
+
+[[gnu::noinline]] int& errnoRef() {
+  __asm__ volatile("");
+  return errno;
+}
+
+void writeAll(int fd, const void* data, size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const long n = writeFd(fd, at, size);
+    if (n == -EINTR) continue;
+    if (n <= 0) return;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+}
+
+int futexWait(const std::atomic<uint32_t>& word, uint32_t expected, int64_t deadline_ns) {
+  const timespec deadline = toTimespec(deadline_ns);
+  return static_cast<int>(call(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline_ns == kNever ? nullptr : &deadline,
+                               nullptr, FUTEX_BITSET_MATCH_ANY));
+}
+
+int futexWake(const std::atomic<uint32_t>& word, int count) {
+  return static_cast<int>(call(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count));
+}
+
+void* mapMemory(size_t size, int* error) {
+  const long result = call(SYS_mmap, nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+  if (result < 0 && result > -4096) {
+    *error = static_cast<int>(-result);
+    return nullptr;
+  }
+  return reinterpret_cast<void*>(result);
+}
+
+int unmapMemory(void* address, size_t size) { return static_cast<int>(call(SYS_munmap, address, size)); }
+int protectMemory(void* address, size_t size, int protection) {
+  return static_cast<int>(call(SYS_mprotect, address, size, protection));
+}
+int adviseMemory(void* address, size_t size, int advice) { return static_cast<int>(call(SYS_madvise, address, size, advice)); }
+
+int closeFd(int fd) { return static_cast<int>(call(SYS_close, fd)); }
+int eventFd() { return static_cast<int>(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
+int epollCreate() { return static_cast<int>(call(SYS_epoll_create1, EPOLL_CLOEXEC)); }
+int epollControl(int epoll, int op, int fd, epoll_event* event) {
+  return static_cast<int>(call(SYS_epoll_ctl, epoll, op, fd, event));
+}
+
+int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns) {
+  if (deadline_ns <= now_ns) return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, 0, nullptr, 0L));
+  if (deadline_ns == kNever) return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, -1, nullptr, 0L));
+  const int64_t wait_ns = deadline_ns - now_ns;
+#ifdef SYS_epoll_pwait2
+  const timespec wait = toTimespec(wait_ns);
+  const long result = call(SYS_epoll_pwait2, epoll, events, capacity, &wait, nullptr, 0L);
+  if (result != -ENOSYS) return static_cast<int>(result);
+#endif
+  const int64_t wait_ms = std::min<int64_t>((wait_ns + 999'999) / 1'000'000, INT32_MAX);  // up: late beats early
+  return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, wait_ms, nullptr, 0L));
+}
+
+int timerFd() { return static_cast<int>(call(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)); }
+
+int timerFdSet(int fd, int64_t deadline_ns) {
+  itimerspec setting{};
+  // A deadline of 0 would disarm; 1 ns is as long ago.
+  if (deadline_ns != kNever) setting.it_value = toTimespec(std::max<int64_t>(deadline_ns, 1));
+  return static_cast<int>(call(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &setting, nullptr));
+}
+
+long readFd(int fd, void* data, size_t size) { return call(SYS_read, fd, data, size); }
+long writeFd(int fd, const void* data, size_t size) { return call(SYS_write, fd, data, size); }
+
+}  // namespace sylar::sys

@@ -1,0 +1,77 @@
+// Internal. Every system call that the library makes for itself goes through this file: the one seam for fault injection,
+// and the reason why our own calls can never be caught by our own hooks.
+//
+// Results: >= 0, or -errno. `errno` itself is never touched, so a hook can use these without spoiling the caller's errno.
+// Thread safety: all. None suspends.
+#pragma once
+
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+namespace sylar::sys {
+
+/// A bare system call: its result, or -errno. No cancellation point, no libc in between.
+template <class... Args>
+inline long call(long number, Args... args) {
+#if defined(__x86_64__)
+  static_assert(sizeof...(Args) <= 6);
+  const long values[6] = {(long)args...};  // NOLINT: any argument, as the kernel takes it
+  register long r10 __asm__("r10") = values[3];
+  register long r8 __asm__("r8") = values[4];
+  register long r9 __asm__("r9") = values[5];
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(values[0]), "S"(values[1]), "d"(values[2]), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+#else
+  const int saved = errno;
+  const long result = ::syscall(number, args...);
+  const long answer = result == -1 ? -errno : result;
+  errno = saved;
+  return answer;
+#endif
+}
+
+/// Kernel id of the calling thread; cached, and right in a forked child.
+pid_t threadId();
+
+/// The caller's errno, through a call that no compiler merges with another: its address depends on the thread, and code that
+/// was moved to another thread in between must look anew.
+int& errnoRef();
+
+/// Writes all `size` bytes, as far as the descriptor takes them. For last words.
+void writeAll(int fd, const void* data, size_t size);
+
+/// Blocks while `*word` == `expected`, until a wake, a signal or `deadline_ns` (CLOCK_MONOTONIC; kNever = none). futex(2).
+int futexWait(const std::atomic<uint32_t>& word, uint32_t expected, int64_t deadline_ns);
+/// Wakes up to `count` threads that wait for `word`. futex(2).
+int futexWake(const std::atomic<uint32_t>& word, int count);
+
+/// Anonymous private memory of `size` bytes, or null and `*error` = errno. mmap(2).
+void* mapMemory(size_t size, int* error);
+int unmapMemory(void* address, size_t size);
+int protectMemory(void* address, size_t size, int protection);
+int adviseMemory(void* address, size_t size, int advice);
+
+int closeFd(int fd);
+int eventFd();  ///< non-blocking, close-on-exec
+int epollCreate();
+int epollControl(int epoll, int op, int fd, epoll_event* event);
+/// Waits until `deadline_ns` (CLOCK_MONOTONIC time `now_ns` is the present); kNever = for ever, a past deadline = no wait.
+int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns);
+int timerFd();  ///< CLOCK_MONOTONIC, non-blocking, close-on-exec
+int timerFdSet(int fd, int64_t deadline_ns);  ///< absolute; kNever disarms
+long readFd(int fd, void* data, size_t size);
+long writeFd(int fd, const void* data, size_t size);
+
+}  // namespace sylar::sys

@@ -1,0 +1,37 @@
+// Internal. What every timer queue promises, whatever its structure. Single-threaded: the owner brings the lock.
+//
+//   insert(node, deadline) -> bool   node is not linked; true iff it is now strictly the earliest
+//   erase(node)                      node is linked; never allocates
+//   update(node, deadline) -> bool   erase + insert in one; true iff the node is now strictly the earliest
+//   nextDue() -> int64_t             never later than the true earliest deadline; kNever iff the queue is empty or nothing ever falls due
+//   expire(now, budget, out) -> bool appends due nodes, unlinked, in (deadline, arming) order, at most `budget`; true iff due nodes
+//                                    remain; `now` never decreases from call to call
+//   drain(out)                       appends everything, in order
+//   size(), empty()
+//   verify()                         checks the structure's invariants; for tests
+//
+// Equal deadlines come out in arming order. insert and update may throw std::bad_alloc, then nothing has changed.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include "sylar/timer/timer_node.h"
+
+namespace sylar {
+
+template <class Queue>
+concept TimerQueue = requires(Queue queue, const Queue& constant, TimerNode& node, TimerList& out, int64_t ns, size_t budget) {
+  { queue.insert(node, ns) } -> std::same_as<bool>;
+  { queue.erase(node) } -> std::same_as<void>;
+  { queue.update(node, ns) } -> std::same_as<bool>;
+  { constant.nextDue() } -> std::same_as<int64_t>;
+  { queue.expire(ns, budget, out) } -> std::same_as<bool>;
+  { queue.drain(out) } -> std::same_as<void>;
+  { constant.size() } -> std::same_as<size_t>;
+  { constant.empty() } -> std::same_as<bool>;
+  { constant.verify() } -> std::same_as<void>;
+};
+
+}  // namespace sylar
