@@ -3,9 +3,9 @@
 //   insert(node, deadline) -> bool   node is not linked; true iff it is now strictly the earliest
 //   erase(node)                      node is linked; never allocates
 //   update(node, deadline) -> bool   erase + insert in one; true iff the node is now strictly the earliest
-//   nextDue() -> int64_t             never later than the true earliest deadline; kNever iff the queue is empty or nothing ever falls due
-//   expire(now, budget, out) -> bool appends due nodes, unlinked, in (deadline, arming) order, at most `budget`; true iff due nodes
-//                                    remain; `now` never decreases from call to call
+//   nextDue() -> int64_t             never later than the true earliest deadline; kNever iff nothing ever falls due
+//   expire(now, budget, out) -> bool appends due nodes, unlinked, in (deadline, arming) order, at most `budget`; true iff due
+//                                    nodes remain; `now` never decreases from call to call. A deadline of kNever is never due
 //   drain(out)                       appends everything, in order
 //   size(), empty()
 //   verify()                         checks the structure's invariants; for tests

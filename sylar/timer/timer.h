@@ -1,0 +1,162 @@
+// Timers with sylar's interface: a callback that runs once, or again and again, after a delay in milliseconds.
+//
+// A `TimerManager` knows what is due when; it neither sleeps nor runs anything. A driver does: IOManager, or a program's own
+// loop, which sleeps for getNextTimer(), asks for what is due with listExpiredCb() and runs it.
+//
+// Inside, time is nanoseconds on a monotonic clock: a timer never fires early, and wall-clock changes do not concern it.
+// Delays saturate: a deadline beyond 292 years is never reached.
+//
+// Thread safety: all calls on both classes from any thread, also from callbacks and from the destructors of what callbacks
+// capture. No call suspends; none holds a lock while it runs foreign code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sylar/base/clock.h"
+#include "sylar/timer/timer_node.h"
+
+namespace sylar {
+
+class TimerCore;
+struct TimerAction;
+
+/// A handle on one armed callback. Made by TimerManager::addTimer; dropping it does not cancel the timer.
+///
+/// A one-shot timer has fired once listExpiredCb() has handed out its callback, or once a driver begins to run it; from then
+/// on, and after cancel() or the end of its manager, every call returns false and changes nothing.
+class Timer final : private TimerNode {
+ public:
+  using ptr = std::shared_ptr<Timer>;
+
+  /// Stops the timer. True: the callback has not begun and will not begin (recurring: not again), also if it was already
+  /// collected, and its captures are destroyed before the call returns, or, while it is running, when it ends.
+  bool cancel();
+
+  /// Starts the delay anew: due `ms` from now. Counts as arming anew among equal deadlines. False for a one-shot timer that is
+  /// about to run.
+  bool refresh();
+
+  /// Changes the delay, for a recurring timer of all later rounds, too. Counted from now, or, without `from_now`, from when it
+  /// was last armed: then it may be due at once. The delay that it has already, without `from_now`, changes nothing.
+  /// Recurring: 0 becomes 1 ms. False for a one-shot timer that is about to run.
+  bool reset(uint64_t ms, bool from_now);
+
+  /// For the driver. Runs the callback that collectDue() handed out, at most once for each time it did; does nothing if the
+  /// timer was cancelled since, or if its condition is gone. The condition is held during the callback. An exception is logged.
+  /// May suspend: yes, if the callback does.
+  void fire();
+
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  friend class TimerCore;
+  friend class TimerManager;
+  struct Key {};
+
+  /// Armed     linked in the queue. A recurring timer stays Armed while its runs are under way
+  /// Queued    one-shot, handed out by collectDue(), not begun
+  /// Done      one-shot that began or that listExpiredCb() handed out; recurring whose condition died
+  /// Cancelled by cancel(), or by the end of the manager
+  ///
+  /// (new) -> Armed -> Queued | Done | Cancelled; Queued -> Done | Cancelled. Changed by TimerCore::setState only.
+  enum class State : uint8_t { kNew, kArmed, kQueued, kDone, kCancelled };
+
+ public:
+  /// Internal: only TimerManager has the key.
+  Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, bool recurring, std::shared_ptr<const TimerAction> action);
+
+ private:
+  const std::shared_ptr<TimerCore> m_core;  ///< outlives the manager
+  const bool m_recurring;
+
+  // Guarded by the core's lock; m_self and m_action of a timer that has just left the queue belong to whoever took it out.
+  State m_state = State::kNew;
+  bool m_run_pending = false;  ///< recurring: handed out by collectDue(), not begun
+  uint64_t m_ms;
+  int64_t m_start_ns = 0;  ///< when it was last armed: where the delay starts
+  Timer::ptr m_self;       ///< while Armed: an armed timer needs no other owner
+  std::shared_ptr<const TimerAction> m_action;
+};
+
+/// A set of timers. To be derived from: the driver that sleeps until the next deadline is told when that moves nearer.
+class TimerManager {
+ public:
+  /// `clock` must outlive the manager. May throw std::bad_alloc.
+  explicit TimerManager(const Clock& clock = steadyClock());
+  /// Cancels what is armed; see close().
+  virtual ~TimerManager();
+  TimerManager(const TimerManager&) = delete;
+  TimerManager& operator=(const TimerManager&) = delete;
+
+  /// Arms `cb` to run once, `ms` from now, or every `ms` (recurring; 0 becomes 1 ms). A recurring timer is due anew `ms` after
+  /// it was collected: it never bursts, and drifts by its lateness. It does not wait for its last run: a callback that takes
+  /// longer than `ms` may run on several threads at once. An empty `cb` expires silently.
+  /// May throw std::bad_alloc, then nothing is armed. Source: sylar.
+  Timer::ptr addTimer(uint64_t ms, std::function<void()> cb, bool recurring = false);
+
+  /// As addTimer, but the callback runs only if `weak_cond` can be locked when it is about to begin, and holds it while it runs.
+  /// A recurring timer whose condition died is removed when it is next due. Source: sylar.
+  Timer::ptr addConditionTimer(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool recurring = false);
+
+  /// Milliseconds until the next timer is due, rounded up; 0 if one is due; ~0ull if there is none. From this call on,
+  /// onTimerInsertedAtFront() reports again. Source: sylar.
+  uint64_t getNextTimer();
+
+  /// Appends a callback for each timer that is due, in the order (deadline, arming), for the caller to run: they contain the
+  /// exceptions of the user's callback and look after its condition. Each recurring timer appears once and is armed anew.
+  /// A one-shot timer can no longer be cancelled; a recurring one can, then its callback here does nothing.
+  /// May throw std::bad_alloc: what is not in `cbs` is still armed. Source: sylar.
+  void listExpiredCb(std::vector<std::function<void()>>& cbs);
+
+  /// True iff a timer is armed. Source: sylar.
+  bool hasTimer();
+
+  /// True once after the clock went back by more than an hour, which makes every timer that was armed before due at once.
+  /// A smaller step back is no event: time stands on the step and goes on at its true rate. Source: sylar.
+  bool detectClockRollover();
+
+  // For the driver that serves this manager.
+
+  /// When the next timer is due, on the clock's own scale (not shifted by steps back; may be 0 or less); kNever if none will
+  /// be. A hint, without a lock: one relaxed load.
+  int64_t nextDueNs() const;
+
+  /// The same, exactly, under the lock; counts as getNextTimer() for onTimerInsertedAtFront(). To be called for every sleep.
+  int64_t observeNextDue();
+
+  /// Hands out at most `budget` timers that are due, in the order (deadline, arming); appended to `out`, for the caller to
+  /// fire(), each. Until then cancel() still prevents the run. Recurring ones are armed anew; one whose last run was handed out
+  /// but has not begun is not handed out again. True iff due timers remain.
+  /// May throw std::bad_alloc: what is not in `out` is still armed.
+  bool collectDue(size_t budget, std::vector<Timer::ptr>& out);
+
+  /// The same, but does nothing and returns false if another thread is at the timers.
+  bool tryCollectDue(size_t budget, std::vector<Timer::ptr>& out);
+
+ protected:
+  /// A timer was armed, reset or refreshed to be due strictly before all others (or is the only one) and earlier than the
+  /// sleeper knows; not again until the next getNextTimer() or observeNextDue(). Called without any lock, by the thread that
+  /// did it; may call back into the manager.
+  virtual void onTimerInsertedAtFront() = 0;
+
+  /// cancel() removed the last armed timer. Called like onTimerInsertedAtFront().
+  virtual void onLastTimerGone() {}
+
+  /// Ends the service: cancels what is armed, waits until no Timer's call is inside one of the two functions above, and makes
+  /// every Timer return false; addTimer returns a dead timer. A derived class whose timers outlive it calls this first in its
+  /// destructor, while its overrides can still be called. Idempotent; not from within the two functions. Blocks the thread.
+  void close();
+
+ private:
+  friend class TimerCore;
+  Timer::ptr add(uint64_t ms, std::shared_ptr<const TimerAction> action, bool recurring);
+
+  const std::shared_ptr<TimerCore> m_core;
+};
+
+}  // namespace sylar

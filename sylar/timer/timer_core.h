@@ -1,0 +1,100 @@
+// Internal. What a TimerManager and its Timers share: the queue, its lock and its clock. It outlives the manager as long as
+// there are Timers, so that their calls have something to ask; `m_closed` tells them that the manager is gone.
+//
+// Thread safety: all public functions from any thread. No foreign code (callbacks, their captures' destructors, conditions,
+// the manager's virtual functions) runs under the lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sylar/base/clock.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/timer/ordered_set_queue.h"
+#include "sylar/timer/timer.h"
+
+namespace sylar {
+
+/// What a timer does when it is due. Shared by the timer and the runs of it that are under way.
+struct TimerAction {
+  std::function<void()> cb;
+  std::weak_ptr<void> condition;
+  bool conditional = false;
+
+  /// The condition is gone, for good.
+  bool dead() const { return conditional && condition.expired(); }
+  /// Runs the callback, holding the condition, if it is not gone; logs what it throws.
+  void run() const;
+};
+
+class TimerCore {
+ public:
+  TimerCore(TimerManager& manager, const Clock& clock);
+  TimerCore(const TimerCore&) = delete;
+  TimerCore& operator=(const TimerCore&) = delete;
+
+  void add(const Timer::ptr& timer) SYLAR_EXCLUDES(m_mutex);
+  bool cancel(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  bool refresh(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  bool reset(Timer& timer, uint64_t ms, bool from_now) SYLAR_EXCLUDES(m_mutex);
+
+  /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
+  std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  /// The same for a recurring timer that listExpired() handed out.
+  std::shared_ptr<const TimerAction> claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+
+  uint64_t nextTimerMs() SYLAR_EXCLUDES(m_mutex);
+  int64_t observeNextDue() SYLAR_EXCLUDES(m_mutex);
+  int64_t nextDueNs() const { return m_next_due_ns.load(std::memory_order_relaxed); }
+  bool hasTimer() SYLAR_EXCLUDES(m_mutex);
+  bool takeRollover() SYLAR_EXCLUDES(m_mutex);
+  void listExpired(std::vector<std::function<void()>>& cbs) SYLAR_EXCLUDES(m_mutex);
+  bool collect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
+  bool tryCollect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
+  void close() SYLAR_EXCLUDES(m_mutex);
+
+ private:
+  using State = Timer::State;
+  enum class Event : uint8_t { kNone, kNewFront, kLastGone };
+  class Leavers;
+
+  static void setState(Timer& timer, State to);
+
+  int64_t now() SYLAR_REQUIRES(m_mutex);
+  void makeAllDue(int64_t now_ns) noexcept SYLAR_REQUIRES(m_mutex);
+  void publish() SYLAR_REQUIRES(m_mutex);
+  void observed() SYLAR_REQUIRES(m_mutex);
+  [[nodiscard]] Event arm(Timer& timer, int64_t start_ns) SYLAR_REQUIRES(m_mutex);
+
+  template <class HandOut>
+  bool expire(size_t budget, Leavers& leavers, HandOut handOut) SYLAR_REQUIRES(m_mutex);
+  bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
+
+  Event pin(Event event) SYLAR_REQUIRES(m_mutex);
+  void tell(Event event) SYLAR_EXCLUDES(m_mutex);
+
+  TimerManager& m_manager;  ///< used only between pin() and the end of tell()
+  const Clock& m_clock;     ///< used only while not closed
+
+  OsMutex m_mutex;
+  OrderedSetQueue m_queue SYLAR_GUARDED_BY(m_mutex);
+  int64_t m_last_raw_ns SYLAR_GUARDED_BY(m_mutex);    ///< what the clock said last
+  int64_t m_offset_ns SYLAR_GUARDED_BY(m_mutex) = 0;  ///< sum of the clock's steps back: our time is the clock's plus this
+  bool m_rolled_over SYLAR_GUARDED_BY(m_mutex) = false;
+  bool m_tickled SYLAR_GUARDED_BY(m_mutex) = false;  ///< the sleeper was told of a new front and has not looked since
+  bool m_stepped SYLAR_GUARDED_BY(m_mutex) = false;  ///< on the clock's scale the front came nearer; the sleeper does not know
+  bool m_closed SYLAR_GUARDED_BY(m_mutex) = false;
+
+  /// The queue's nextDue() on the clock's scale. Written under the lock.
+  std::atomic<int64_t> m_next_due_ns{kNever};
+
+  /// Calls of the manager's virtual functions under way; the top bit: close() waits for the last. Counted up under the lock
+  /// while not closed, so that close() sees all of them.
+  std::atomic<uint32_t> m_calls{0};
+};
+
+}  // namespace sylar
