@@ -1,6 +1,7 @@
 #include "sylar/base/sys.h"
 
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -86,6 +87,12 @@ int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int6
 #endif
   const int64_t wait_ms = std::min<int64_t>((wait_ns + 999'999) / 1'000'000, INT32_MAX);  // up: late beats early
   return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, wait_ms, nullptr, 0L));
+}
+
+int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns) {
+  pollfd one{fd, POLLIN, 0};
+  const timespec wait = toTimespec(std::max<int64_t>(deadline_ns - now_ns, 0));
+  return static_cast<int>(call(SYS_ppoll, &one, 1, deadline_ns == kNever ? nullptr : &wait, nullptr, 0));
 }
 
 int timerFd() { return static_cast<int>(call(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)); }

@@ -69,6 +69,8 @@ int epollCreate();
 int epollControl(int epoll, int op, int fd, epoll_event* event);
 /// Waits until `deadline_ns` (CLOCK_MONOTONIC time `now_ns` is the present); kNever = for ever, a past deadline = no wait.
 int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns);
+/// Waits until `fd` is readable or `deadline_ns` has come; times as for epollWait.
+int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns);
 int timerFd();  ///< CLOCK_MONOTONIC, non-blocking, close-on-exec
 int timerFdSet(int fd, int64_t deadline_ns);  ///< absolute; kNever disarms
 long readFd(int fd, void* data, size_t size);

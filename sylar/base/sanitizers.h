@@ -1,0 +1,14 @@
+// Internal. Which sanitizer this file is compiled with, by one name for both compilers: SYLAR_ASAN, SYLAR_TSAN.
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SYLAR_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#define SYLAR_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SYLAR_ASAN 1
+#elif __has_feature(thread_sanitizer)
+#define SYLAR_TSAN 1
+#endif
+#endif

@@ -1,0 +1,115 @@
+#include "sylar/fiber/context.h"
+
+#include <cxxabi.h>
+
+#include <boost/context/detail/fcontext.hpp>
+
+#include "sylar/base/check.h"
+#include "sylar/base/sys.h"
+
+#ifdef SYLAR_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef SYLAR_TSAN
+extern "C" {  // GCC 12's header does not declare them, its runtime has them
+void* __tsan_get_current_fiber();
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+}
+#endif
+
+namespace sylar {
+namespace {
+
+/// Itanium C++ ABI 2.2.2: the exceptions that the thread is handling and those in flight.
+struct ExceptionGlobals {
+  void* caught = nullptr;
+  unsigned uncaught = 0;
+};
+
+/// Asked anew on each side of a switch: the getter is declared `const`, so a compiler would merge the two calls.
+[[gnu::noinline]] ExceptionGlobals& exceptionGlobals() {
+  __asm__ volatile("");
+  return *reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals());
+}
+
+void announceLeaving([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom, [[maybe_unused]] size_t size) {
+#ifdef SYLAR_ASAN
+  __sanitizer_start_switch_fiber(fake_stack, bottom, size);
+#endif
+}
+
+}  // namespace
+
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+#define SYLAR_TARGET_STACK_(to) (to).m_stack_bottom, (to).m_stack_size
+#define SYLAR_FAKE_STACK_(from) &(from).m_fake_stack
+#else
+#define SYLAR_TARGET_STACK_(to) nullptr, 0
+#define SYLAR_FAKE_STACK_(from) nullptr
+#endif
+#ifdef SYLAR_TSAN
+#define SYLAR_TSAN_SWITCH_(to) __tsan_switch_to_fiber((to).m_tsan_fiber, 0)  // in the frame that jumps
+#else
+#define SYLAR_TSAN_SWITCH_(to) (void)0
+#endif
+
+void Context::adoptThread() {
+#ifdef SYLAR_TSAN
+  m_tsan_fiber = __tsan_get_current_fiber();
+#endif
+}
+
+void Context::makeWith(const Stack& stack, Start start) {
+  static_assert(sizeof(Transfer) == sizeof(boost::context::detail::transfer_t));
+  using BoostStart = void (*)(boost::context::detail::transfer_t);
+  m_suspended = boost::context::detail::make_fcontext(stack.top(), stack.size,
+                                                      reinterpret_cast<BoostStart>(reinterpret_cast<void*>(start)));
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+  m_stack_bottom = stack.base;
+  m_stack_size = stack.size;
+#endif
+#ifdef SYLAR_TSAN
+  m_tsan_fiber = __tsan_create_fiber(0);
+#endif
+}
+
+void Context::arrive(Transfer arrival, Context* self) {
+  auto& left = *static_cast<Context*>(arrival.data);
+  left.m_suspended = arrival.context;
+#ifdef SYLAR_ASAN
+  __sanitizer_finish_switch_fiber(self != nullptr ? self->m_fake_stack : nullptr, &left.m_stack_bottom, &left.m_stack_size);
+#endif
+  if (self == nullptr) {  // the first frame of a new computation
+    exceptionGlobals() = {};
+    sys::errnoRef() = 0;
+  }
+}
+
+[[gnu::noinline]] void Context::switchTo(Context& from, Context& to) {
+  const ExceptionGlobals exceptions = exceptionGlobals();
+  const int saved_errno = sys::errnoRef();
+  announceLeaving(SYLAR_FAKE_STACK_(from), SYLAR_TARGET_STACK_(to));
+  SYLAR_TSAN_SWITCH_(to);
+  const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended, &from);
+  arrive({arrival.fctx, arrival.data}, &from);
+  exceptionGlobals() = exceptions;
+  sys::errnoRef() = saved_errno;
+}
+
+[[gnu::noinline]] void Context::exitTo(Context& from, Context& to) {
+  announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));
+  SYLAR_TSAN_SWITCH_(to);
+  boost::context::detail::jump_fcontext(to.m_suspended, &from);
+  detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
+}
+
+void Context::release() {
+#ifdef SYLAR_TSAN
+  __tsan_destroy_fiber(m_tsan_fiber);
+  m_tsan_fiber = nullptr;
+#endif
+}
+
+}  // namespace sylar

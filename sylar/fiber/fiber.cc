@@ -1,0 +1,255 @@
+#include "sylar/fiber/fiber.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "sylar/base/check.h"
+#include "sylar/base/clock.h"
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/fiber/stack.h"
+#include "sylar/fiber/thread_fibers.h"
+
+namespace sylar {
+namespace {
+
+constinit std::atomic<size_t> g_default_stack_size{kDefaultStackSize};
+
+/// Ids are handed out in blocks and live fibers are counted in shards, so that spawning threads do not share a cache line.
+constexpr uint64_t kIdBlock = 1024;
+constinit std::atomic<uint64_t> g_next_id_block{1};
+[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_next_id = 0;
+[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_last_id = 0;
+
+uint64_t newId() {
+  if (t_next_id == t_last_id) {
+    t_next_id = g_next_id_block.fetch_add(kIdBlock, std::memory_order_relaxed);
+    t_last_id = t_next_id + kIdBlock;
+  }
+  return t_next_id++;
+}
+
+struct alignas(64) Shard {
+  std::atomic<int64_t> live{0};
+};
+constinit Shard g_shards[16];
+
+void countLive(int64_t change) {
+  g_shards[static_cast<size_t>(sys::threadId()) % std::size(g_shards)].live.fetch_add(change, std::memory_order_relaxed);
+}
+
+const char* nameOf(Fiber::Life life) {
+  switch (life) {
+    case Fiber::Life::kInit: return "new";
+    case Fiber::Life::kQueued: return "in a scheduler's queue";
+    case Fiber::Life::kRunning: return "running";
+    case Fiber::Life::kResuming: return "waiting for a fiber that it resumed";
+    case Fiber::Life::kReady: return "ready";
+    case Fiber::Life::kHeld: return "held";
+    case Fiber::Life::kParked: return "parked";
+    case Fiber::Life::kEnded: return "ended";
+    case Fiber::Life::kFailed: return "ended by an exception";
+  }
+  return "?";
+}
+
+void reportException(uint64_t id, const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& e) {
+    log::error("fiber {} ended by an exception: {}", id, e.what());
+  } catch (...) {
+    log::error("fiber {} ended by an exception that is no std::exception", id);
+  }
+}
+
+}  // namespace
+
+Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/)
+    : QueueNode(Kind::kFiber),
+      m_id(newId()),
+      m_cb(std::move(cb)),
+      m_stack_size(stacksize != 0 ? stacksize : g_default_stack_size.load(std::memory_order_relaxed)) {
+  if (m_cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
+  countLive(1);
+}
+
+Fiber::Fiber(OwnStack) : QueueNode(Kind::kFiber), m_life(Life::kRunning), m_id(0), m_stack_size(0) { countLive(1); }
+
+Fiber::~Fiber() {
+  if (m_core != nullptr) ThreadFibers::current().discard(*this);
+  if (m_exception != nullptr) reportException(m_id, m_exception);
+  countLive(-1);
+}
+
+void Fiber::move(Life from, Life to) {
+  const Life was = m_life.load(std::memory_order_relaxed);
+  SYLAR_CHECK_EQ(was, from);
+  m_life.store(to, std::memory_order_release);
+}
+
+bool Fiber::tryMove(Life from, Life to) { return m_life.compare_exchange_strong(from, to, std::memory_order_acq_rel); }
+
+Fiber::State Fiber::getState() const {
+  switch (life()) {
+    case Life::kInit: return INIT;
+    case Life::kQueued:
+    case Life::kReady: return READY;
+    case Life::kRunning:
+    case Life::kResuming: return EXEC;
+    case Life::kHeld:
+    case Life::kParked: return HOLD;
+    case Life::kEnded: return TERM;
+    case Life::kFailed: return EXCEPT;
+  }
+  return EXCEPT;
+}
+
+void Fiber::reset(std::function<void()> cb) {
+  if (cb == nullptr) throw std::invalid_argument("sylar::Fiber::reset: the function is null");
+  const Life now = life();
+  if (now != Life::kInit && now != Life::kEnded && now != Life::kFailed) {
+    throw std::logic_error(fmt::format("sylar::Fiber::reset: fiber {} is {}", m_id, nameOf(now)));
+  }
+  if (const std::exception_ptr missed = std::exchange(m_exception, nullptr)) reportException(m_id, missed);
+  m_cb = std::move(cb);
+  move(now, Life::kInit);
+}
+
+bool Fiber::mayResume(Life now) const {
+  if (now == Life::kInit) return true;
+  return (now == Life::kHeld || now == Life::kReady) && m_thread_id == sys::threadId();
+}
+
+void Fiber::resume() {
+  const Life was = life();
+  if (!mayResume(was) || !tryMove(was, Life::kRunning)) {
+    const bool elsewhere = was == Life::kHeld || was == Life::kReady;
+    log::error("fiber {}: resume refused, it is {}{}", m_id, nameOf(was), elsewhere ? " on another thread" : "");
+    return;
+  }
+  ThreadFibers& thread = ThreadFibers::current();
+  if (was == Life::kInit && !thread.start(*this)) {
+    move(Life::kRunning, Life::kInit);
+    throw std::bad_alloc();
+  }
+  FiberCore* const me = runningFiber();
+  m_core->resumer = me;
+  if (me != nullptr) me->fiber->move(Life::kRunning, Life::kResuming);
+  FiberCore& back = thread.enter(*m_core);
+  SYLAR_CHECK_EQ(back.fiber, this);
+  if (me != nullptr) me->fiber->move(Life::kResuming, Life::kRunning);
+  if (back.request == Request::kDone) ThreadFibers::current().finish(back);
+}
+
+void Fiber::yield() {
+  FiberCore* const me = runningFiber();
+  if (me == nullptr || me->fiber != this) {
+    log::error("fiber {}: yield refused, it is {}", m_id, nameOf(life()));
+    return;
+  }
+  YieldToHold();
+}
+
+void Fiber::YieldToReady() {
+  if (runningFiber() != nullptr) ThreadFibers::current().yield(Request::kReady);
+}
+
+void Fiber::YieldToHold() {
+  FiberCore* const me = runningFiber();
+  if (me == nullptr || std::exchange(me->permit, false)) return;
+  ThreadFibers::current().yield(Request::kHold);
+}
+
+void Fiber::run() {
+  try {
+    m_cb();
+    m_cb = nullptr;  // what it captured ends here, on the fiber's stack
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    m_exception = std::current_exception();
+  }
+}
+
+void Fiber::end() {
+  m_cb = nullptr;
+  // Under the lock to the end: an observer that gives up meanwhile (a cancelled joiner) must not leave while it is being told.
+  Lock lock(m_end_lock);
+  move(Life::kRunning, m_exception == nullptr ? Life::kEnded : Life::kFailed);
+  while (m_observers != nullptr) {
+    EndObserver* const told = std::exchange(m_observers, m_observers->next);
+    told->ended(told);
+  }
+}
+
+bool Fiber::observeEnd(EndObserver& observer) {
+  Lock lock(m_end_lock);
+  const Life now = life();
+  if (now == Life::kEnded || now == Life::kFailed) return false;
+  observer.next = m_observers;
+  m_observers = &observer;
+  return true;
+}
+
+void Fiber::unobserveEnd(EndObserver& observer) {
+  Lock lock(m_end_lock);
+  for (EndObserver** at = &m_observers; *at != nullptr; at = &(*at)->next) {
+    if (*at == &observer) {
+      *at = observer.next;
+      return;
+    }
+  }
+}
+
+void Fiber::join() {
+  SYLAR_CHECK(runningFiber() == nullptr || runningFiber()->fiber != this);
+  ThreadFibers& thread = ThreadFibers::current();
+  if (runningFiber() != nullptr && thread.host() != nullptr) {
+    thread.host()->awaitEnd(*this);
+  } else {
+    struct Blocked : EndObserver {
+      std::atomic<uint32_t> over{0};
+    } blocked;
+    blocked.ended = [](EndObserver* observer) {
+      auto& over = static_cast<Blocked*>(observer)->over;
+      over.store(1, std::memory_order_release);
+      sys::futexWake(over, 1);  // only the address is used
+    };
+    if (observeEnd(blocked)) {
+      while (blocked.over.load(std::memory_order_acquire) == 0) sys::futexWait(blocked.over, 0, kNever);
+    }
+  }
+  std::exception_ptr exception;
+  {
+    Lock lock(m_end_lock);
+    exception = std::exchange(m_exception, nullptr);
+  }
+  if (exception != nullptr) std::rethrow_exception(exception);
+}
+
+Fiber::ptr Fiber::GetThis() {
+  FiberCore* const me = runningFiber();
+  return me != nullptr ? me->fiber->shared_from_this() : ThreadFibers::current().ownStackHandle();
+}
+
+uint64_t Fiber::GetFiberId() {
+  FiberCore* const me = runningFiber();
+  return me != nullptr ? me->fiber->m_id : 0;
+}
+
+uint64_t Fiber::TotalFibers() {
+  int64_t total = 0;
+  for (const Shard& shard : g_shards) total += shard.live.load(std::memory_order_relaxed);
+  return static_cast<uint64_t>(std::max<int64_t>(total, 0));
+}
+
+void Fiber::SetDefaultStackSize(size_t bytes) {
+  g_default_stack_size.store(std::clamp(bytes, kMinStackSize, kMaxStackSize), std::memory_order_relaxed);
+}
+
+}  // namespace sylar

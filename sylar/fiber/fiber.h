@@ -1,0 +1,142 @@
+// A fiber: a function with a stack of its own, which can be suspended and goes on later where it stopped.
+//
+// Most programs never touch this class: they give functions to a Scheduler or IOManager and call blocking functions. Use it to
+// wait for a fiber (join), or to run a coroutine by hand (resume / yield).
+//
+// By hand: resume() runs the fiber until it yields, and returns to the caller; on any thread and from inside any fiber. In a
+// scheduler: schedule(fiber) once; its yields return to the worker. A started fiber stays on the thread that first ran it.
+//
+// sylar's spellings are all here: swapIn/call = resume, swapOut/back = yield, YieldToReady, YieldToHold.
+//
+// Thread safety: getId, getState, join and shared_ptr copies from any thread; all else on the fiber's own thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/fiber/queue_node.h"
+
+namespace sylar {
+
+struct FiberCore;
+struct WorkerSlot;
+class ThreadFibers;
+
+class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode {
+ public:
+  using ptr = std::shared_ptr<Fiber>;
+
+  /// INIT: never run. READY: to be run again. EXEC: runs, or has resumed a fiber that runs. HOLD: suspended. TERM: its function
+  /// has returned. EXCEPT: an exception left it. RUNNING is another name for EXEC.
+  enum State { INIT = 0, HOLD = 1, EXEC = 2, TERM = 3, READY = 4, EXCEPT = 5, RUNNING = EXEC };
+
+  /// A fiber that will run `cb` on a stack of `stacksize` bytes (0: the default, 128 KiB; else clamped to [16 KiB, 1 GiB]).
+  /// Neither stack nor thread is taken before it first runs. `use_caller` is accepted for sylar's sake: every fiber returns
+  /// to whoever resumed it. Throws std::invalid_argument if `cb` is null.
+  explicit Fiber(std::function<void()> cb, size_t stacksize = 0, bool use_caller = false);
+
+  /// Dropping the last handle of a fiber that was started by hand and is suspended reclaims its stack without running the
+  /// destructors on it; that is reported. An exception that nobody took by join() goes to the handler (a log line).
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// Gives a fiber in INIT, TERM or EXCEPT a new function. In another state: std::logic_error.
+  void reset(std::function<void()> cb);
+
+  /// Runs the fiber until it yields or ends. Refused with a log line, and without effect: if it runs, is parked in a blocking
+  /// call, stands in a scheduler's queue, has ended, or was started on another thread. Throws std::bad_alloc if there is no
+  /// memory for its stack. An exception of its function does not come out here: see join().
+  void resume();
+  void swapIn() { resume(); }
+  void call() { resume(); }
+
+  /// Suspends the fiber, which must be the one that runs, in HOLD. May suspend: yes.
+  void yield();
+  void swapOut() { yield(); }
+  void back() { yield(); }
+
+  /// Suspends the running fiber; a scheduler runs it again after the others, a hand resumer when it likes. On a thread's own
+  /// stack: nothing happens.
+  static void YieldToReady();
+  /// Suspends the running fiber until somebody schedules or resumes it. A schedule() that came before is not lost: it is kept as
+  /// a permit, and this call returns at once. On a thread's own stack: nothing happens.
+  static void YieldToHold();
+
+  /// Waits until the fiber has ended, then throws what its function threw (once: the first join takes it). On a worker the
+  /// calling fiber is suspended, elsewhere the thread blocks. Joining oneself is a programmer error.
+  void join();
+
+  /// 64 bit, never used again in this process; 0 is a thread's own stack.
+  uint64_t getId() const { return m_id; }
+  State getState() const;
+
+  /// The running fiber. On a thread's own stack: a handle with id 0 that stands for it.
+  static ptr GetThis();
+  /// Id of the running fiber, 0 on a thread's own stack.
+  static uint64_t GetFiberId();
+  /// Number of Fiber objects that exist, those of scheduled functions included.
+  static uint64_t TotalFibers();
+  /// Stack size of fibers that name none; clamped to [16 KiB, 1 GiB]. For fibers made from now on.
+  static void SetDefaultStackSize(size_t bytes);
+
+  // ---- For sched: how a scheduler moves fibers. -----------------------------------------------------------------------------
+
+  /// What a fiber is doing. Changed in one place, which checks where it comes from.
+  enum class Life : uint8_t {
+    kInit,      ///< never run
+    kQueued,    ///< in a scheduler's queue, owned by it
+    kRunning,   ///< has the thread
+    kResuming,  ///< has resumed another fiber, which has not come back yet
+    kReady,     ///< yielded to a hand resumer, wants to run
+    kHeld,      ///< yielded, waits to be scheduled or resumed
+    kParked,    ///< waits for its wait word to be claimed
+    kEnded,
+    kFailed,
+  };
+  /// Whose worker runs it; null before its start, and for one that was started on a plain thread.
+  WorkerSlot* home() const { return m_home.load(std::memory_order_acquire); }
+  Life life() const { return m_life.load(std::memory_order_acquire); }
+  /// `from` -> `to`; anything else is a bug of the library.
+  void move(Life from, Life to);
+  /// The same, for a transition that several threads may compete for: false if somebody else was faster.
+  [[nodiscard]] bool tryMove(Life from, Life to);
+
+  /// Told once when a fiber ends; lies with the one who waits.
+  struct EndObserver {
+    EndObserver* next = nullptr;
+    void (*ended)(EndObserver*) = nullptr;  ///< brief; may let the observer go, not take it back
+  };
+  /// False: it has ended already.
+  [[nodiscard]] bool observeEnd(EndObserver& observer);
+  /// Afterwards it is not told, nor being told.
+  void unobserveEnd(EndObserver& observer);
+
+ private:
+  friend class ThreadFibers;
+  struct OwnStack {};
+  explicit Fiber(OwnStack);
+
+  void run();              // on its own stack
+  void end();              // on its thread, when stack and core are gone
+  bool mayResume(Life life) const;
+
+  std::atomic<Life> m_life{Life::kInit};
+  Spinlock m_end_lock;
+  pid_t m_thread_id = 0;  // where it was started
+  std::atomic<WorkerSlot*> m_home{nullptr};
+  uint64_t m_id;
+  FiberCore* m_core = nullptr;  // from start to end
+  ptr m_self;                   // set while a scheduler owns it
+  std::function<void()> m_cb;
+  std::exception_ptr m_exception;
+  size_t m_stack_size;
+  EndObserver* m_observers SYLAR_GUARDED_BY(m_end_lock) = nullptr;
+};
+
+}  // namespace sylar

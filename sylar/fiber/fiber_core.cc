@@ -1,0 +1,60 @@
+#include "sylar/fiber/fiber_core.h"
+
+#include <new>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/base/sys.h"
+
+namespace sylar {
+namespace {
+
+constexpr size_t kSlabSize = 64 * 1024;
+
+/// Cores of threads that have ended, for threads to come.
+struct Reserve {
+  OsMutex mutex;
+  QueueNode* free SYLAR_GUARDED_BY(mutex) = nullptr;
+};
+constinit Reserve g_reserve;
+
+}  // namespace
+
+CorePool::~CorePool() {
+  if (m_free == nullptr) return;
+  QueueNode* last = m_free;
+  while (last->next != nullptr) last = last->next;
+  Lock lock(g_reserve.mutex);
+  last->next = g_reserve.free;
+  g_reserve.free = m_free;
+}
+
+FiberCore* CorePool::take() {
+  if (m_free == nullptr && !refill()) return nullptr;
+  auto* core = static_cast<FiberCore*>(m_free);
+  m_free = core->next;
+  core->next = nullptr;
+  return core;
+}
+
+void CorePool::give(FiberCore* core) {
+  core->next = m_free;
+  m_free = core;
+}
+
+bool CorePool::refill() {
+  {
+    Lock lock(g_reserve.mutex);
+    if (g_reserve.free != nullptr) {
+      m_free = g_reserve.free;
+      g_reserve.free = nullptr;
+      return true;
+    }
+  }
+  int error = 0;
+  auto* slab = static_cast<char*>(sys::mapMemory(kSlabSize, &error));
+  if (slab == nullptr) return false;
+  for (size_t at = 0; at + sizeof(FiberCore) <= kSlabSize; at += sizeof(FiberCore)) give(::new (slab + at) FiberCore);
+  return true;
+}
+
+}  // namespace sylar

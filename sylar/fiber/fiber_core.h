@@ -1,0 +1,81 @@
+// Internal. What a started fiber is made of, in two cache lines.
+//
+// Cores live in slabs that are never unmapped, so a late Waker reads valid memory and a wrong epoch. Fresh work has no core:
+// the thread that first runs it takes one, and where the fiber ends the core goes back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sylar/fiber/context.h"
+#include "sylar/fiber/queue_node.h"
+#include "sylar/fiber/stack.h"
+#include "sylar/fiber/wait_word.h"
+#include "sylar/timer/timer_node.h"
+
+namespace sylar {
+
+class Fiber;
+struct WorkerSlot;  // sched's; null for a fiber that was started on a plain thread
+
+/// Why a fiber gave its thread back.
+enum class Request : uint8_t {
+  kReady,   ///< run me again, behind the others
+  kHold,    ///< keep me until somebody schedules or resumes me
+  kParked,  ///< the one who wins my wait word brings me back
+  kDone,    ///< my function has ended
+};
+
+/// All fields but `wait` belong to the home thread; between a won claim and the delivery, link and home belong to the winner.
+struct alignas(64) FiberCore : QueueNode {
+  FiberCore() : QueueNode(Kind::kCore) {}
+
+  Request request = Request::kReady;
+  bool permit = false;           ///< a schedule() that no YieldToHold has consumed yet
+  bool timer_linked = false;     ///< `timer` stands in the home worker's queue
+  bool hook_enabled = true;      ///< set_hook_enable of this fiber
+  bool cancelled = false;        ///< sticky: every park from now on ends at once
+  bool live = false;             ///< stands in the home worker's list of live fibers
+  WaitWord<> wait;
+  WorkerSlot* home = nullptr;    ///< whose worker runs it; a fiber is pinned from its first run on
+  Fiber* fiber = nullptr;        ///< the user's handle; alive as long as the fiber
+  FiberCore* resumer = nullptr;  ///< who gets control at a yield; null: the thread's own stack
+  Context context;
+  Stack stack;
+  TimerNode timer;               ///< of its sleeps and timeouts; the deadline it is linked at
+  int64_t deadline_ns = kNever;  ///< of the present wait; later than the linked one after a lazy push
+  FiberCore* live_prev = nullptr;  ///< the home worker's list of fibers that it must bring to their end
+  FiberCore* live_next = nullptr;
+
+  /// The core whose `timer` this is.
+  static FiberCore& ofTimer(TimerNode& node);
+};
+#if !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)
+static_assert(sizeof(FiberCore) <= 128);
+#endif
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // a base class; every compiler that we use lays it out plainly
+inline FiberCore& FiberCore::ofTimer(TimerNode& node) {
+  return *reinterpret_cast<FiberCore*>(reinterpret_cast<char*>(&node) - offsetof(FiberCore, timer));
+}
+#pragma GCC diagnostic pop
+
+/// The free cores of one thread. Not thread safe; threads share only the reserve behind it.
+class CorePool {
+ public:
+  CorePool() = default;
+  ~CorePool();
+  CorePool(const CorePool&) = delete;
+  CorePool& operator=(const CorePool&) = delete;
+
+  /// A core whose epoch goes on from its last use. Null if no memory is left.
+  [[nodiscard]] FiberCore* take();
+  void give(FiberCore* core);
+
+ private:
+  bool refill();
+  QueueNode* m_free = nullptr;
+};
+
+}  // namespace sylar

@@ -1,0 +1,58 @@
+// Internal. What stands in a worker's queues: one intrusive link, and what is linked by it.
+#pragma once
+
+#include <cstdint>
+
+namespace sylar {
+
+struct QueueNode {
+  enum class Kind : uint8_t {
+    kCore,     ///< a FiberCore: a suspended fiber to go on with
+    kFiber,    ///< a Fiber: fresh work, to be given a core and a stack
+    kMessage,  ///< something that a worker is asked to do (sched)
+  };
+
+  explicit QueueNode(Kind what) : kind(what) {}
+
+  QueueNode* next = nullptr;
+  const Kind kind;
+};
+
+/// FIFO of nodes; does not own them. Not thread safe.
+class NodeList {
+ public:
+  bool empty() const { return m_head == nullptr; }
+
+  void push(QueueNode* node) {
+    node->next = nullptr;
+    (m_head == nullptr ? m_head : m_tail->next) = node;
+    m_tail = node;
+  }
+
+  void pushFront(QueueNode* node) {
+    node->next = m_head;
+    if (m_head == nullptr) m_tail = node;
+    m_head = node;
+  }
+
+  /// The oldest node, or null.
+  QueueNode* pop() {
+    QueueNode* node = m_head;
+    if (node != nullptr) m_head = node->next;
+    return node;
+  }
+
+  /// Moves all of `other` behind our last.
+  void append(NodeList& other) {
+    if (other.empty()) return;
+    (m_head == nullptr ? m_head : m_tail->next) = other.m_head;
+    m_tail = other.m_tail;
+    other.m_head = nullptr;
+  }
+
+ private:
+  QueueNode* m_head = nullptr;
+  QueueNode* m_tail = nullptr;
+};
+
+}  // namespace sylar

@@ -1,0 +1,29 @@
+#include "sylar/sched/driver.h"
+
+#include "sylar/base/sys.h"
+
+namespace sylar {
+namespace {
+
+class SleepDriver final : public Driver {
+ public:
+  explicit SleepDriver(WorkerSlot& slot) : m_slot(slot) {}
+
+  void serve(int64_t /*now_ns*/) override {}
+
+  void poll(int64_t now_ns, int64_t deadline_ns) override {
+    if (deadline_ns <= now_ns) return;  // there is nothing to collect
+    sys::waitReadable(m_slot.wake_fd, now_ns, deadline_ns);
+    uint64_t count;
+    sys::readFd(m_slot.wake_fd, &count, sizeof count);
+  }
+
+ private:
+  WorkerSlot& m_slot;
+};
+
+}  // namespace
+
+std::unique_ptr<Driver> makeSleepDriver(WorkerSlot& slot) { return std::make_unique<SleepDriver>(slot); }
+
+}  // namespace sylar

@@ -1,0 +1,27 @@
+// Internal. The seam between a worker and the world that it waits for: `io` puts an epoll engine here, a plain Scheduler sleeps
+// on its slot's wake-up descriptor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sylar/sched/worker_slot.h"
+
+namespace sylar {
+
+/// Used by its worker only. WorkerSlot::notify() ends a poll from another thread.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  /// Bounded upkeep, once a turn.
+  virtual void serve(int64_t now_ns) = 0;
+
+  /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks.
+  virtual void poll(int64_t now_ns, int64_t deadline_ns) = 0;
+};
+
+/// Waits for notifications and deadlines only.
+std::unique_ptr<Driver> makeSleepDriver(WorkerSlot& slot);
+
+}  // namespace sylar

@@ -1,0 +1,73 @@
+// Internal. A queue of fresh work: fibers that have not started and may run anywhere. One per worker, stolen from by the others,
+// and one per scheduler, the injector, for work from outside (protocol P2).
+//
+// Intrusive FIFO under a spinlock; the count is read without it. A sleeper declares itself asleep and then reads counts, a
+// producer raises the count and then looks for sleepers: a store-load pair, hence seq_cst on the count.
+#pragma once
+
+#include <cstddef>
+
+#include "sylar/base/memory.h"
+#include "sylar/fiber/queue_node.h"
+
+namespace sylar {
+
+enum class Pushed { kRejected, kFirst, kMore };
+
+template <class Memory = StdMemory>
+class FreshQueue {
+ public:
+  /// Appends `node`. kFirst: the queue was empty. kRejected: it is closed.
+  [[nodiscard]] Pushed push(QueueNode* node) {
+    Lock lock(m_lock);
+    if (m_closed) return Pushed::kRejected;
+    m_fifo.push(node);
+    return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;
+  }
+
+  /// The oldest node, or null; `*left` is how many stay behind.
+  QueueNode* take(size_t* left) {
+    if (m_count.load(std::memory_order_seq_cst) == 0) return nullptr;
+    Lock lock(m_lock);
+    QueueNode* const node = m_fifo.pop();
+    *left = node == nullptr ? 0 : m_count.fetch_sub(1, std::memory_order_seq_cst) - 1;
+    return node;
+  }
+
+  /// Takes the older half, rounded up, into `*loot`, and returns how many that is.
+  size_t steal(NodeList* loot) {
+    if (m_count.load(std::memory_order_seq_cst) == 0) return 0;
+    Lock lock(m_lock);
+    const size_t share = (m_count.load(std::memory_order_relaxed) + 1) / 2;
+    for (size_t i = 0; i < share; ++i) loot->push(m_fifo.pop());
+    m_count.fetch_sub(share, std::memory_order_seq_cst);
+    return share;
+  }
+
+  /// Runs `push` unless the queue is closed: for work that goes elsewhere but must not be accepted after the end either.
+  template <class Push>
+  [[nodiscard]] bool admit(Push push) {
+    Lock lock(m_lock);
+    if (m_closed) return false;
+    push();
+    return true;
+  }
+
+  /// Refuses all further work if `last_look` agrees and nothing is in.
+  template <class LastLook>
+  [[nodiscard]] bool closeIfEmpty(LastLook last_look) {
+    Lock lock(m_lock);
+    m_closed = m_count.load(std::memory_order_relaxed) == 0 && last_look();
+    return m_closed;
+  }
+
+  size_t count() const { return m_count.load(std::memory_order_seq_cst); }
+
+ private:
+  typename Memory::Spinlock m_lock;
+  bool m_closed SYLAR_GUARDED_BY(m_lock) = false;
+  NodeList m_fifo SYLAR_GUARDED_BY(m_lock);
+  typename Memory::template Atomic<size_t> m_count{0};
+};
+
+}  // namespace sylar

@@ -1,0 +1,28 @@
+// Internal. The right to end one wait of one fiber. Copies may be handed to whatever may end it; the first wins.
+//
+// Thread safety: all calls from any thread. None suspends.
+#pragma once
+
+#include "sylar/fiber/fiber_core.h"
+
+namespace sylar {
+
+struct Waker {
+  FiberCore* core = nullptr;
+  uint64_t epoch = 0;
+
+  /// First half of a wake, allowed under a lock: true for the one winner, who owns the core until it delivers it.
+  [[nodiscard]] bool claim(WakeReason reason) const { return core->wait.claim(epoch, reason); }
+
+  /// Second half, never under a lock: makes the fiber runnable on its home worker. Touch nothing of it afterwards.
+  static void deliver(FiberCore& core);
+
+  /// Both halves. False: the wait has ended or is decided; nothing happened.
+  bool wake(WakeReason reason) const {
+    if (!claim(reason)) return false;
+    deliver(*core);
+    return true;
+  }
+};
+
+}  // namespace sylar

@@ -1,0 +1,46 @@
+#include "sylar/sched/worker_slot.h"
+
+#include <system_error>
+#include <utility>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/base/sys.h"
+
+namespace sylar {
+namespace {
+
+struct Unused {
+  OsMutex mutex;
+  WorkerSlot* first SYLAR_GUARDED_BY(mutex) = nullptr;
+};
+constinit Unused g_unused;
+
+}  // namespace
+
+WorkerSlot& WorkerSlot::acquire() {
+  {
+    Lock lock(g_unused.mutex);
+    if (WorkerSlot* slot = g_unused.first) {
+      g_unused.first = std::exchange(slot->next, nullptr);
+      return *slot;
+    }
+  }
+  const int fd = sys::eventFd();
+  if (fd < 0) throw std::system_error(-fd, std::generic_category(), "sylar: eventfd of a worker");
+  auto* slot = new WorkerSlot;
+  slot->wake_fd = fd;
+  return *slot;
+}
+
+void WorkerSlot::release(WorkerSlot& slot) {
+  Lock lock(g_unused.mutex);
+  slot.next = g_unused.first;
+  g_unused.first = &slot;
+}
+
+void WorkerSlot::notify() {
+  const uint64_t one = 1;
+  sys::writeFd(wake_fd, &one, sizeof one);  // a full counter is a notification, too
+}
+
+}  // namespace sylar

@@ -1,0 +1,34 @@
+// Internal. The part of a worker that other threads touch: its mailbox and its wake-up descriptor.
+//
+// Slots are reused and never freed, and their descriptors never closed: who delivers to a worker may look at its slot after the
+// push, when the worker may be gone. A late notification is a spurious wake-up of the slot's next owner, nothing worse.
+#pragma once
+
+#include "sylar/sched/mailbox.h"
+
+namespace sylar {
+
+struct alignas(64) WorkerSlot {
+  Mailbox<> mailbox;
+  int wake_fd = -1;            ///< eventfd; written by notify(), watched by the owner's driver
+  WorkerSlot* next = nullptr;  ///< in the list of unused slots
+
+  /// An unused slot, or a new one. Throws std::system_error if there is no descriptor for it.
+  static WorkerSlot& acquire();
+  static void release(WorkerSlot& slot);
+
+  /// Ends the present or next poll of the owner. Any thread.
+  void notify();
+
+  void push(QueueNode* node) {
+    if (mailbox.push(node)) notify();
+  }
+  /// True iff it slept.
+  bool wake() {
+    if (!mailbox.tryWake()) return false;
+    notify();
+    return true;
+  }
+};
+
+}  // namespace sylar
