@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes a fresh Debian 12 able to build, test and measure this tree. Installs only what is missing, and says what; when
+# nothing is missing it needs neither root nor network and changes nothing.
+set -euo pipefail
+
+packages=(
+  # Compilers. The sanitizer builds use clang: its runtimes are a package of their own, and llvm makes their reports readable.
+  g++ clang libclang-rt-14-dev llvm
+  # Build. The presets compile through ccache.
+  cmake ninja-build ccache
+  # Libraries that sylar itself is built on: context switch, log sink.
+  libboost-context-dev libspdlog-dev libfmt-dev
+  # Tests and benchmarks. Redis and its client are the proof that unmodified blocking libraries run in fibers.
+  libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
+  # Tools that tests and checks run.
+  git python3 strace valgrind clang-format-14 clang-tidy-14
+)
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "setup: this is no Debian; install the equivalents of: ${packages[*]}" >&2
+  exit 1
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $status == installed ]] || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then
+  echo "setup: all ${#packages[@]} packages are installed"
+  exit 0
+fi
+echo "setup: installing ${missing[*]}"
+
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: not root and no sudo; run as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo "${as_root[@]}")
+fi
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}"
+
+# Debian starts a service when it installs it. The tests start a redis of their own on a free port; this machine needs no other.
+if [[ " ${missing[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then
+  "${as_root[@]}" systemctl disable --now redis-server
+fi
