@@ -1,0 +1,11 @@
+sylar_test(timer/ordered_set_queue_test LINKS sylar::timer)
+sylar_test(timer/timer_manager_test LINKS sylar::timer)
+sylar_test(timer/timer_cancel_test LINKS sylar::timer)
+sylar_test(timer/timer_condition_test LINKS sylar::timer)
+sylar_test(timer/timer_tickle_test LINKS sylar::timer)
+sylar_test(timer/timer_clock_test LINKS sylar::timer)
+sylar_test(timer/timer_lifetime_test LINKS sylar::timer)
+sylar_test(timer/timer_race_test LINKS sylar::timer TIMEOUT 120)
+if(NOT SYLAR_SANITIZE)  # it brings its own operator new, and so do they
+  sylar_test(timer/timer_memory_test LINKS sylar::timer)
+endif()

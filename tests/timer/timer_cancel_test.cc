@@ -1,0 +1,346 @@
+// cancel, refresh and reset, in every state of a timer.
+#include <functional>
+#include <gtest/gtest.h>
+#include <memory>
+#include <vector>
+
+#include "sylar/timer/timer.h"
+#include "tests/support/manual_timers.h"
+
+namespace sylar {
+namespace {
+
+using test::ManualTimers;
+
+// C-10
+TEST(Timer, CancelOfAnArmedTimerPreventsTheRun) {
+  ManualTimers timers;
+  const auto timer = timers.addTimer(10, [] { FAIL(); });
+  EXPECT_TRUE(timer->cancel());
+  timers.advanceMs(100);
+  EXPECT_EQ(timers.runDue(), 0u);
+  EXPECT_EQ(timers.dispatchDue(), 0u);
+}
+
+// C-10
+TEST(Timer, CancelDestroysTheCapturesBeforeItReturns) {
+  ManualTimers timers;
+  for (const bool recurring : {false, true}) {
+    auto captured = std::make_shared<int>();
+    const std::weak_ptr<int> watch = captured;
+    const auto timer = timers.addTimer(
+        10, [captured = std::move(captured)] {}, recurring);
+    EXPECT_FALSE(watch.expired());
+    EXPECT_TRUE(timer->cancel());
+    EXPECT_TRUE(watch.expired());
+  }
+}
+
+// C-11
+TEST(Timer, SecondCancelReturnsFalse) {
+  ManualTimers timers;
+  const auto timer = timers.addTimer(10, [] {});
+  EXPECT_TRUE(timer->cancel());
+  EXPECT_FALSE(timer->cancel());
+  EXPECT_FALSE(timer->refresh());
+  EXPECT_FALSE(timer->reset(5, true));
+}
+
+// C-12
+TEST(Timer, EveryCallAfterTheFireReturnsFalse) {
+  ManualTimers timers;
+  const auto listed = timers.addTimer(10, [] {});
+  timers.advanceMs(10);
+  timers.runDue();
+  const auto dispatched = timers.addTimer(10, [] {});
+  timers.advanceMs(10);
+  timers.dispatchDue();
+  for (const auto& timer : {listed, dispatched}) {
+    EXPECT_FALSE(timer->cancel());
+    EXPECT_FALSE(timer->refresh());
+    EXPECT_FALSE(timer->reset(20, true));
+    EXPECT_FALSE(timer->reset(20, false));
+  }
+  EXPECT_FALSE(timers.hasTimer());
+}
+
+// C-13
+TEST(Timer, ListedOneShotCanNoLongerBeCancelled) {
+  ManualTimers timers;
+  int runs = 0;
+  const auto timer = timers.addTimer(10, [&] { ++runs; });
+  timers.advanceMs(10);
+  const auto cbs = timers.listDue();
+  EXPECT_FALSE(timer->cancel());
+  EXPECT_FALSE(timer->refresh());
+  for (const auto& cb : cbs) cb();
+  EXPECT_EQ(runs, 1);
+}
+
+// C-14, TD-6
+TEST(Timer, ListedRecurringTimerCanBeCancelledAndItsCallbackDoesNothing) {
+  ManualTimers timers;
+  const auto timer = timers.addTimer(
+      10, [] { FAIL(); }, true);
+  timers.advanceMs(10);
+  const auto cbs = timers.listDue();
+  ASSERT_EQ(cbs.size(), 1u);
+  EXPECT_TRUE(timer->cancel());
+  cbs[0]();
+  EXPECT_FALSE(timers.hasTimer());
+}
+
+// C-14: several passes were listed before the first of them ran.
+TEST(Timer, EachListedRunOfARecurringTimerRuns) {
+  ManualTimers timers;
+  int runs = 0;
+  const auto timer = timers.addTimer(
+      10, [&] { ++runs; }, true);
+  std::vector<std::function<void()>> cbs;
+  for (int pass = 0; pass < 3; ++pass) {
+    timers.advanceMs(10);
+    timers.listExpiredCb(cbs);
+  }
+  ASSERT_EQ(cbs.size(), 3u);
+  cbs[0]();
+  cbs[1]();
+  EXPECT_TRUE(timer->cancel());
+  cbs[2]();
+  EXPECT_EQ(runs, 2);
+}
+
+// C-15
+TEST(Timer, RecurringTimerCancelledInItsOwnCallbackStopsAndLetsGoOfItsCapturesThen) {
+  for (const bool dispatch : {false, true}) {
+    ManualTimers timers;
+    int runs = 0;
+    Timer::ptr timer;
+    auto captured = std::make_shared<int>(0);
+    const std::weak_ptr<int> watch = captured;
+    timer = timers.addTimer(
+        10,
+        [&runs, &timer, captured] {
+          ++runs;
+          EXPECT_TRUE(timer->cancel());
+          EXPECT_EQ(*captured, 0);
+        },
+        true);
+    captured.reset();
+    timers.advanceMs(10);
+    dispatch ? timers.dispatchDue() : timers.runDue();
+    EXPECT_TRUE(watch.expired());
+    timers.advanceMs(100);
+    EXPECT_EQ(timers.runDue(), 0u);
+    EXPECT_EQ(runs, 1);
+    EXPECT_FALSE(timer->cancel());
+  }
+}
+
+// C-15
+TEST(Timer, OneShotCancelledInItsOwnCallbackReturnsFalse) {
+  ManualTimers timers;
+  Timer::ptr timer;
+  int runs = 0;
+  const auto tryCancel = [&] {
+    ++runs;
+    EXPECT_FALSE(timer->cancel());
+  };
+  timer = timers.addTimer(1, tryCancel);
+  timers.advanceMs(1);
+  timers.runDue();
+  timer = timers.addTimer(1, tryCancel);
+  timers.advanceMs(1);
+  timers.dispatchDue();
+  EXPECT_EQ(runs, 2);
+}
+
+// C-16
+TEST(Timer, DispatchedTimerThatHasNotRunCanBeCancelledByAnotherOfItsBatch) {
+  ManualTimers timers;
+  Timer::ptr one_shot;
+  Timer::ptr recurring;
+  auto captured = std::make_shared<int>();
+  const std::weak_ptr<int> watch = captured;
+  timers.addTimer(1, [&] {
+    EXPECT_TRUE(one_shot->cancel());
+    EXPECT_TRUE(watch.expired());
+    EXPECT_TRUE(recurring->cancel());
+  });
+  one_shot = timers.addTimer(2, [captured = std::move(captured)] { FAIL(); });
+  recurring = timers.addTimer(
+      2, [] { FAIL(); }, true);
+  timers.advanceMs(2);
+  EXPECT_EQ(timers.dispatchDue(), 3u);
+  EXPECT_FALSE(one_shot->cancel());
+  EXPECT_FALSE(timers.hasTimer());
+}
+
+// C-16
+TEST(Timer, ListedTimersAreCancelledByAnotherOfTheirBatchOnlyIfRecurring) {
+  ManualTimers timers;
+  Timer::ptr one_shot;
+  Timer::ptr recurring;
+  int runs = 0;
+  timers.addTimer(1, [&] {
+    EXPECT_FALSE(one_shot->cancel());
+    EXPECT_TRUE(recurring->cancel());
+  });
+  one_shot = timers.addTimer(2, [&] { ++runs; });
+  recurring = timers.addTimer(
+      2, [] { FAIL(); }, true);
+  timers.advanceMs(2);
+  EXPECT_EQ(timers.runDue(), 3u);
+  EXPECT_EQ(runs, 1);
+}
+
+// C-16: what is about to run can be stopped, not put off.
+TEST(Timer, DispatchedOneShotThatHasNotRunCanNotBeRefreshed) {
+  ManualTimers timers;
+  int runs = 0;
+  const auto timer = timers.addTimer(1, [&] { ++runs; });
+  timers.advanceMs(1);
+  const auto due = timers.collect();
+  EXPECT_FALSE(timer->refresh());
+  EXPECT_FALSE(timer->reset(50, true));
+  EXPECT_FALSE(timer->reset(1, false));
+  for (const auto& each : due) each->fire();
+  EXPECT_EQ(runs, 1);
+}
+
+// C-17
+TEST(Timer, RefreshStartsTheDelayAnew) {
+  ManualTimers timers;
+  int runs = 0;
+  const auto timer = timers.addTimer(10, [&] { ++runs; });
+  timers.advanceMs(9);
+  EXPECT_TRUE(timer->refresh());
+  timers.advanceMs(9);
+  EXPECT_EQ(timers.runDue(), 0u);
+  EXPECT_EQ(timers.getNextTimer(), 1u);
+  timers.advanceMs(1);
+  EXPECT_EQ(timers.runDue(), 1u);
+  EXPECT_EQ(runs, 1);
+}
+
+// C-18
+TEST(Timer, ResetToTheSameDelayWithoutFromNowChangesNothing) {
+  ManualTimers timers;
+  const auto timer = timers.addTimer(10, [] {});
+  timers.getNextTimer();
+  timers.advanceMs(4);
+  const int tickles = timers.tickles;
+  EXPECT_TRUE(timer->reset(10, false));
+  EXPECT_EQ(timers.getNextTimer(), 6u);
+  EXPECT_EQ(timers.tickles, tickles);
+}
+
+// C-19
+TEST(Timer, ResetToTheSameDelayOfADeadTimerReturnsFalse) {
+  ManualTimers timers;
+  const auto fired = timers.addTimer(10, [] {});
+  timers.advanceMs(10);
+  timers.runDue();
+  const auto cancelled = timers.addTimer(10, [] {});
+  cancelled->cancel();
+  EXPECT_FALSE(fired->reset(10, false));
+  EXPECT_FALSE(cancelled->reset(10, false));
+}
+
+// C-20, TD-9
+TEST(Timer, ResetFromNowThatMakesItTheEarliestTicklesOnce) {
+  ManualTimers timers;
+  timers.addTimer(100, [] {});
+  const auto timer = timers.addTimer(1000, [] {});
+  timers.getNextTimer();
+  const int tickles = timers.tickles;
+  timers.advanceMs(10);
+  EXPECT_TRUE(timer->reset(50, true));
+  EXPECT_EQ(timers.tickles, tickles + 1);
+  EXPECT_EQ(timers.getNextTimer(), 50u);
+}
+
+// C-21
+TEST(Timer, ResetWithoutFromNowCountsFromTheLastArming) {
+  ManualTimers timers;
+  const auto timer = timers.addTimer(
+      100, [] {}, true);
+  timers.advanceMs(100);
+  timers.runDue();
+  timers.advanceMs(30);
+  EXPECT_TRUE(timer->reset(50, false));
+  EXPECT_EQ(timers.getNextTimer(), 20u);
+  EXPECT_TRUE(timer->reset(10, false));
+  EXPECT_EQ(timers.getNextTimer(), 0u);
+  EXPECT_EQ(timers.runDue(), 1u);
+  EXPECT_EQ(timers.getNextTimer(), 10u);
+}
+
+// C-22
+TEST(Timer, ResetChangesThePeriodOfAllLaterRounds) {
+  ManualTimers timers;
+  int runs = 0;
+  const auto timer = timers.addTimer(
+      100, [&] { ++runs; }, true);
+  EXPECT_TRUE(timer->reset(7, true));
+  for (int round = 1; round <= 5; ++round) {
+    timers.advanceMs(6);
+    EXPECT_EQ(timers.runDue(), 0u);
+    timers.advanceMs(1);
+    EXPECT_EQ(timers.runDue(), 1u);
+    EXPECT_EQ(runs, round);
+  }
+}
+
+// C-23
+TEST(Timer, RecurringCallbackMayResetAndRefreshItself) {
+  for (const bool dispatch : {false, true}) {
+    ManualTimers timers;
+    Timer::ptr timer;
+    bool refresh = false;
+    timer = timers.addTimer(
+        10, [&] { EXPECT_TRUE(refresh ? timer->refresh() : timer->reset(25, true)); }, true);
+    timers.advanceMs(10);
+    dispatch ? timers.dispatchDue() : timers.runDue();
+    EXPECT_EQ(timers.getNextTimer(), 25u);
+    refresh = true;
+    timers.advanceMs(25);
+    dispatch ? timers.dispatchDue() : timers.runDue();
+    EXPECT_EQ(timers.getNextTimer(), 25u);
+  }
+}
+
+// C-23
+TEST(Timer, OneShotCallbackCanNotReArmItself) {
+  for (const bool dispatch : {false, true}) {
+    ManualTimers timers;
+    Timer::ptr timer;
+    int runs = 0;
+    timer = timers.addTimer(10, [&] {
+      ++runs;
+      EXPECT_FALSE(timer->refresh());
+      EXPECT_FALSE(timer->reset(25, true));
+      EXPECT_FALSE(timer->reset(10, false));
+    });
+    timers.advanceMs(10);
+    dispatch ? timers.dispatchDue() : timers.runDue();
+    EXPECT_EQ(runs, 1);
+    EXPECT_FALSE(timers.hasTimer());
+  }
+}
+
+TEST(Timer, CancelOfTheLastArmedTimerSaysSo) {
+  ManualTimers timers;
+  timers.on_gone = [&] { EXPECT_FALSE(timers.hasTimer()); };
+  const auto a = timers.addTimer(10, [] {});
+  const auto b = timers.addTimer(
+      10, [] {}, true);
+  a->cancel();
+  EXPECT_EQ(timers.gone, 0);
+  b->cancel();
+  EXPECT_EQ(timers.gone, 1);
+  b->cancel();
+  EXPECT_EQ(timers.gone, 1);
+}
+
+}  // namespace
+}  // namespace sylar

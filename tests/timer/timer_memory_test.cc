@@ -1,0 +1,136 @@
+// What timers allocate, and what they promise when an allocation fails. This program has its own operator new.
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <gtest/gtest.h>
+#include <limits>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "sylar/timer/ordered_set_queue.h"
+#include "sylar/timer/timer.h"
+#include "tests/support/manual_timers.h"
+
+namespace {
+
+constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
+thread_local size_t t_allocations = 0;
+thread_local size_t t_allowed = kUnlimited;
+
+void* allocate(size_t size) {
+  ++t_allocations;
+  if (t_allowed == 0) throw std::bad_alloc();
+  if (t_allowed != kUnlimited) --t_allowed;
+  void* memory = std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace sylar {
+namespace {
+
+using test::ManualTimers;
+
+/// Calls `attempt` with 0, 1, 2, ... allocations allowed until it passes; after each failure calls `check`. How often it failed.
+template <class Attempt, class Check>
+size_t failEachAllocation(Attempt attempt, Check check) {
+  for (size_t allowed = 0;; ++allowed) {
+    t_allowed = allowed;
+    try {
+      attempt();
+      t_allowed = kUnlimited;
+      return allowed;
+    } catch (const std::bad_alloc&) {
+      t_allowed = kUnlimited;
+      check();
+    }
+  }
+}
+
+TEST(OrderedSetQueueMemory, SteadyStateAllocatesNothing) {
+  OrderedSetQueue queue;
+  std::array<TimerNode, 256> nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) queue.insert(nodes[i], static_cast<int64_t>(i));
+  const size_t before = t_allocations;
+  for (int64_t now = 0; now < 1'000; ++now) {
+    TimerList due;
+    queue.expire(now, 32, due);
+    while (TimerNode* node = due.pop()) queue.insert(*node, now + 100);
+    queue.erase(nodes[7]);
+    queue.insert(nodes[7], now + 100);
+    queue.update(nodes[9], now + 50);
+  }
+  EXPECT_EQ(t_allocations, before);
+  queue.verify();
+}
+
+TEST(OrderedSetQueueMemory, FailedInsertChangesNothing) {
+  OrderedSetQueue queue;
+  std::array<TimerNode, 2> nodes;
+  queue.insert(nodes[0], 10);
+  t_allowed = 0;
+  EXPECT_THROW(queue.insert(nodes[1], 5), std::bad_alloc);
+  t_allowed = kUnlimited;
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(queue.nextDue(), 10);
+  queue.verify();
+}
+
+TEST(TimerMemory, FailedAddArmsNothing) {
+  ManualTimers timers;
+  const std::function<void()> cb = [] {};
+  const auto failures = failEachAllocation([&] { timers.addTimer(10, cb); },
+                                           [&] {
+                                             EXPECT_FALSE(timers.hasTimer());
+                                             EXPECT_EQ(timers.tickles, 0);
+                                             EXPECT_EQ(timers.nextDueNs(), kNever);
+                                           });
+  EXPECT_GE(failures, 2u);
+  EXPECT_TRUE(timers.hasTimer());
+  EXPECT_EQ(timers.tickles, 1);
+}
+
+TEST(TimerMemory, FailedCollectionLosesNothingAndRunsNothingTwice) {
+  for (const bool dispatch : {false, true}) {
+    ManualTimers timers;
+    std::array<int, 20> runs{};
+    for (size_t i = 0; i < runs.size(); ++i)
+      timers.addTimer(
+          1 + i / 2, [&runs, i] { ++runs[i]; }, i % 4 == 0);
+    timers.advanceMs(20);
+    std::vector<std::function<void()>> cbs;
+    std::vector<Timer::ptr> due;
+    const auto failures = failEachAllocation(
+        [&] {
+          if (dispatch) timers.collectDue(runs.size(), due);
+          if (!dispatch) timers.listExpiredCb(cbs);
+        },
+        [&] { EXPECT_EQ(timers.getNextTimer(), 0u); });
+    EXPECT_GE(failures, 2u);
+    for (const auto& cb : cbs) cb();
+    for (const auto& timer : due) timer->fire();
+    for (const int count : runs) EXPECT_EQ(count, 1);
+  }
+}
+
+// C-56, as far as the manager goes: what is cancelled is gone.
+TEST(TimerMemory, CancelAndReArmDoNotGrow) {
+  ManualTimers timers;
+  for (int i = 0; i < 10; ++i) timers.addTimer(3'600'000, [] {})->cancel();
+  const auto timer = timers.addTimer(3'600'000, [] {});
+  const size_t before = t_allocations;
+  for (int i = 0; i < 1'000; ++i) timer->refresh();
+  EXPECT_EQ(t_allocations, before);
+  EXPECT_TRUE(timer->cancel());
+  EXPECT_FALSE(timers.hasTimer());
+}
+
+}  // namespace
+}  // namespace sylar
