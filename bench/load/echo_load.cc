@@ -7,8 +7,16 @@
 // Measures for `seconds` after `warmup`, and prints one line of JSON. With --server-pid also the CPU time of all threads of that
 // process over exactly this window, from its CPU clock, in ns per request. Exits with 1 on a wrong byte, a lost connection, or 5
 // s without any answer.
-#include <algorithm>
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -16,15 +24,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <random>
 #include <string_view>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 #include <vector>
 
 namespace {

@@ -1,8 +1,9 @@
 // What the smallest parts of `base` cost, each beside what it replaces: they lie on the path of every request.
 #include <benchmark/benchmark.h>
+#include <time.h>
+
 #include <mutex>
 #include <thread>
-#include <time.h>
 
 #include "sylar/base/clock.h"
 #include "sylar/base/os_mutex.h"

@@ -31,14 +31,14 @@ int64_t printable(const T& value) {
 #define SYLAR_CHECK(cond) \
   (__builtin_expect(static_cast<bool>(cond), 1) ? void() : ::sylar::detail::checkFailed(__FILE__, __LINE__, #cond))
 
-#define SYLAR_CHECK_OP_(op, a, b)                                                                                        \
-  do {                                                                                                                   \
-    const auto& check_a_ = (a);                                                                                          \
-    const auto& check_b_ = (b);                                                                                          \
-    if (__builtin_expect(!(check_a_ op check_b_), 0)) {                                                                  \
-      ::sylar::detail::checkFailed(__FILE__, __LINE__, #a " " #op " " #b, ::sylar::detail::printable(check_a_),          \
-                                   ::sylar::detail::printable(check_b_));                                                \
-    }                                                                                                                    \
+#define SYLAR_CHECK_OP_(op, a, b)                                                                               \
+  do {                                                                                                          \
+    const auto& check_a_ = (a);                                                                                 \
+    const auto& check_b_ = (b);                                                                                 \
+    if (__builtin_expect(!(check_a_ op check_b_), 0)) {                                                         \
+      ::sylar::detail::checkFailed(__FILE__, __LINE__, #a " " #op " " #b, ::sylar::detail::printable(check_a_), \
+                                   ::sylar::detail::printable(check_b_));                                       \
+    }                                                                                                           \
   } while (false)
 
 #define SYLAR_CHECK_EQ(a, b) SYLAR_CHECK_OP_(==, a, b)

@@ -15,7 +15,9 @@ namespace sylar {
 inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// `base_ns` + `delta_ns`, held at kNever instead of overflowing. Both must be >= 0.
-constexpr int64_t saturatingAdd(int64_t base_ns, int64_t delta_ns) { return base_ns > kNever - delta_ns ? kNever : base_ns + delta_ns; }
+constexpr int64_t saturatingAdd(int64_t base_ns, int64_t delta_ns) {
+  return base_ns > kNever - delta_ns ? kNever : base_ns + delta_ns;
+}
 
 /// Milliseconds as nanoseconds, held at kNever instead of overflowing.
 constexpr int64_t msToNs(uint64_t ms) {

@@ -11,7 +11,7 @@ namespace sylar {
 struct StdMemory {
   template <class T>
   using Atomic = std::atomic<T>;
-  using Mutex = OsMutex;        ///< may be held over a system call
+  using Mutex = OsMutex;             ///< may be held over a system call
   using Spinlock = sylar::Spinlock;  ///< held for a few instructions
 
   /// Between two looks at a word that another thread is about to change.

@@ -71,7 +71,7 @@ int epollControl(int epoll, int op, int fd, epoll_event* event);
 int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns);
 /// Waits until `fd` is readable or `deadline_ns` has come; times as for epollWait.
 int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns);
-int timerFd();  ///< CLOCK_MONOTONIC, non-blocking, close-on-exec
+int timerFd();                                ///< CLOCK_MONOTONIC, non-blocking, close-on-exec
 int timerFdSet(int fd, int64_t deadline_ns);  ///< absolute; kNever disarms
 long readFd(int fd, void* data, size_t size);
 long writeFd(int fd, const void* data, size_t size);

@@ -122,8 +122,8 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  void run();              // on its own stack
-  void end();              // on its thread, when stack and core are gone
+  void run();  // on its own stack
+  void end();  // on its thread, when stack and core are gone
   bool mayResume(Life life) const;
 
   std::atomic<Life> m_life{Life::kInit};

@@ -31,19 +31,19 @@ struct alignas(64) FiberCore : QueueNode {
   FiberCore() : QueueNode(Kind::kCore) {}
 
   Request request = Request::kReady;
-  bool permit = false;           ///< a schedule() that no YieldToHold has consumed yet
-  bool timer_linked = false;     ///< `timer` stands in the home worker's queue
-  bool hook_enabled = true;      ///< set_hook_enable of this fiber
-  bool cancelled = false;        ///< sticky: every park from now on ends at once
-  bool live = false;             ///< stands in the home worker's list of live fibers
+  bool permit = false;        ///< a schedule() that no YieldToHold has consumed yet
+  bool timer_linked = false;  ///< `timer` stands in the home worker's queue
+  bool hook_enabled = true;   ///< set_hook_enable of this fiber
+  bool cancelled = false;     ///< sticky: every park from now on ends at once
+  bool live = false;          ///< stands in the home worker's list of live fibers
   WaitWord<> wait;
   WorkerSlot* home = nullptr;    ///< whose worker runs it; a fiber is pinned from its first run on
   Fiber* fiber = nullptr;        ///< the user's handle; alive as long as the fiber
   FiberCore* resumer = nullptr;  ///< who gets control at a yield; null: the thread's own stack
   Context context;
   Stack stack;
-  TimerNode timer;               ///< of its sleeps and timeouts; the deadline it is linked at
-  int64_t deadline_ns = kNever;  ///< of the present wait; later than the linked one after a lazy push
+  TimerNode timer;                 ///< of its sleeps and timeouts; the deadline it is linked at
+  int64_t deadline_ns = kNever;    ///< of the present wait; later than the linked one after a lazy push
   FiberCore* live_prev = nullptr;  ///< the home worker's list of fibers that it must bring to their end
   FiberCore* live_next = nullptr;
 

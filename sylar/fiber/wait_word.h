@@ -58,7 +58,8 @@ class WaitWord {
 
   bool close(uint64_t epoch, uint64_t state) {
     uint64_t open = epoch << kStateBits | kOpen;
-    return m_word.compare_exchange_strong(open, epoch << kStateBits | state, std::memory_order_acq_rel, std::memory_order_relaxed);
+    return m_word.compare_exchange_strong(open, epoch << kStateBits | state, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed);
   }
 
   typename Memory::template Atomic<uint64_t> m_word{0};

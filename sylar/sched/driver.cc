@@ -7,7 +7,7 @@ namespace {
 
 class SleepDriver final : public Driver {
  public:
-  explicit SleepDriver(WorkerSlot& slot) : m_slot(slot) {}
+  explicit SleepDriver(WorkerSlot& slot) : Driver(false), m_slot(slot) {}
 
   void serve(int64_t /*now_ns*/) override {}
 

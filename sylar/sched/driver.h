@@ -12,13 +12,20 @@ namespace sylar {
 /// Used by its worker only. WorkerSlot::notify() ends a poll from another thread.
 class Driver {
  public:
+  explicit Driver(bool waits_for_descriptors) : m_waits_for_descriptors(waits_for_descriptors) {}
   virtual ~Driver() = default;
+
+  /// True: it is io's engine, and its fibers may wait for descriptors.
+  bool waitsForDescriptors() const { return m_waits_for_descriptors; }
 
   /// Bounded upkeep, once a turn.
   virtual void serve(int64_t now_ns) = 0;
 
   /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks.
   virtual void poll(int64_t now_ns, int64_t deadline_ns) = 0;
+
+ private:
+  const bool m_waits_for_descriptors;
 };
 
 /// Waits for notifications and deadlines only.

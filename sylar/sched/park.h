@@ -41,6 +41,9 @@ class Wait {
 /// True in a fiber on a worker: there and only there a Wait may be made.
 bool mayPark();
 
+/// The clock of deadlines here: the scheduler's. Only where mayPark().
+const Clock& waitClock();
+
 /// Suspends the running fiber until `deadline`; kTimeout, or kCanceled. Suspends: yes.
 WakeReason parkUntil(Deadline deadline);
 

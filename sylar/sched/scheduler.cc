@@ -32,8 +32,8 @@ Scheduler::Scheduler(size_t threads, bool use_caller, const std::string& name)
 
 Scheduler::Scheduler(SchedulerOptions options) : m_options(std::move(options)), m_caller(sys::threadId()) {
   if (m_options.threads == 0 || m_options.threads > kMaxThreads) {
-    throw std::invalid_argument(fmt::format("sylar::Scheduler {}: threads is {}, it must be in [1, {}]", m_options.name,
-                                            m_options.threads, kMaxThreads));
+    throw std::invalid_argument(
+        fmt::format("sylar::Scheduler {}: threads is {}, it must be in [1, {}]", m_options.name, m_options.threads, kMaxThreads));
   }
   if (m_options.use_caller && t_caller_of == nullptr) t_caller_of = this;
 }
@@ -55,13 +55,11 @@ std::unique_ptr<Driver> Scheduler::makeDriver(WorkerSlot& slot) { return makeSle
 
 void Scheduler::start() {
   if (m_started) return;
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (size_t i = 0; i < m_options.threads; ++i) {
-    workers.push_back(std::make_unique<Worker>(*this, m_options.name + "_" + std::to_string(i)));
-  }
-  m_workers = std::move(workers);
   m_started = true;
   try {
+    for (size_t i = 0; i < m_options.threads; ++i) {
+      m_workers.push_back(std::make_unique<Worker>(*this, m_options.name + "_" + std::to_string(i)));
+    }
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       Worker& worker = *m_workers[i];
       m_threads.push_back(std::make_unique<Thread>([&worker] { worker.run(); }, worker.name()));
@@ -196,11 +194,13 @@ int64_t Scheduler::waitCap(int64_t now_ns) const {
   return cap_ns == 0 ? kNever : saturatingAdd(now_ns, cap_ns);
 }
 
-// ---- The end. While stopping, every sleep is published under one lock, so the last sleeper sees all workers at rest. -----------
+// ---- The end. While stopping, every sleep is published under one lock, so the last sleeper sees all workers at rest.
+// -----------
 
 Scheduler::Sleeper::Sleeper(Scheduler& scheduler)
-    : m_scheduler(scheduler), m_stopping((scheduler.m_sleepers.fetch_add(1, std::memory_order_seq_cst),
-                                          scheduler.m_stopping.load(std::memory_order_seq_cst))) {
+    : m_scheduler(scheduler),
+      m_stopping(
+          (scheduler.m_sleepers.fetch_add(1, std::memory_order_seq_cst), scheduler.m_stopping.load(std::memory_order_seq_cst))) {
   if (!m_stopping) return;
   Lock lock(m_scheduler.m_stop_mutex);
   m_decided = ++m_scheduler.m_asleep == m_scheduler.m_workers.size() && m_scheduler.decide();
@@ -234,9 +234,8 @@ bool Scheduler::decide() {
 }
 
 bool Scheduler::nothingInQueues() const {
-  return std::all_of(m_workers.begin(), m_workers.end(), [](const auto& worker) {
-    return worker->slot().mailbox.sleeping() && worker->fresh().count() == 0;
-  });
+  return std::all_of(m_workers.begin(), m_workers.end(),
+                     [](const auto& worker) { return worker->slot().mailbox.sleeping() && worker->fresh().count() == 0; });
 }
 
 void Scheduler::pendingEnded() {

@@ -38,11 +38,11 @@ class Worker;
 
 /// How a scheduler is set up.
 struct SchedulerOptions {
-  size_t threads = 1;                        ///< workers, the calling thread included if use_caller; [1, 1024]
-  bool use_caller = true;                    ///< worker 0 is the calling thread; it works only inside stop()
-  std::string name;                          ///< of the scheduler; its workers are name_0, name_1, ...
-  const Clock* clock = &steadyClock();       ///< of sleeps and timeouts; outlives the scheduler
-  std::chrono::milliseconds max_wait{0};     ///< longest sleep of an idle worker; 0 = no cap, which is right
+  size_t threads = 1;                     ///< workers, the calling thread included if use_caller; [1, 1024]
+  bool use_caller = true;                 ///< worker 0 is the calling thread; it works only inside stop()
+  std::string name;                       ///< of the scheduler; its workers are name_0, name_1, ...
+  const Clock* clock = &steadyClock();    ///< of sleeps and timeouts; outlives the scheduler
+  std::chrono::milliseconds max_wait{0};  ///< longest sleep of an idle worker; 0 = no cap, which is right
 };
 
 class Scheduler {
@@ -66,8 +66,8 @@ class Scheduler {
   /// Starts the threads; a second call does nothing. Throws std::system_error if one cannot be made: then none runs.
   void start();
 
-  /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait for
-  /// a descriptor or a deadline. Fibers that only another fiber could wake are cancelled then: their waits end, hooked calls
+  /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait
+  /// for a descriptor or a deadline. Fibers that only another fiber could wake are cancelled then: their waits end, hooked calls
   /// fail with ECANCELED. A second call does nothing. With use_caller only from the thread that made the scheduler; never from
   /// one of its own fibers (both checked). Blocks the thread.
   void stop();
@@ -83,7 +83,7 @@ class Scheduler {
 
   /// The same for every element of [begin, end), each of which is moved out. In this order.
   template <class InputIterator>
-    requires requires(InputIterator it) { *it; }
+  requires requires(InputIterator it) { *it; }
   void schedule(InputIterator begin, InputIterator end) {
     for (; begin != end; ++begin) trySchedule(&*begin);
   }
@@ -145,15 +145,14 @@ class Scheduler {
   static Fiber::ptr toFiber(Fiber::ptr* fiber) { return fiber == nullptr ? nullptr : std::exchange(*fiber, nullptr); }
   static Fiber::ptr toFiber(std::function<void()>* cb) { return cb == nullptr ? nullptr : toFiber(std::exchange(*cb, nullptr)); }
   template <class Callable>
-    requires std::is_invocable_v<Callable&>
+  requires std::is_invocable_v<Callable&>
   static Fiber::ptr toFiber(Callable cb) {
     std::function<void()> function(std::move(cb));
     return function == nullptr ? nullptr : std::make_shared<Fiber>(std::move(function));
   }
   // An iterator over callables: what it points at is moved out.
   template <class T>
-    requires(std::is_invocable_v<T&> && !std::is_function_v<T>)
-  static Fiber::ptr toFiber(T* cb) {
+  requires(std::is_invocable_v<T&> && !std::is_function_v<T>) static Fiber::ptr toFiber(T* cb) {
     return cb == nullptr ? nullptr : toFiber(std::move(*cb));
   }
 

@@ -329,6 +329,8 @@ void Waker::deliver(FiberCore& core) {
 
 bool mayPark() { return t_worker != nullptr && runningFiber() != nullptr; }
 
+const Clock& waitClock() { return Worker::current()->scheduler().clock(); }
+
 Wait::Wait() {
   SYLAR_CHECK(mayPark());
   FiberCore* const me = runningFiber();

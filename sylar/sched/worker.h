@@ -96,15 +96,15 @@ class Worker final : public FiberHost {
   WorkerSlot& m_slot;
   const std::string m_name;
   std::unique_ptr<Driver> m_driver;
-  NodeList m_runnable;           // woken fibers and pinned fresh ones
-  OrderedSetQueue m_timeouts;    // one node per fiber at most
-  FiberCore* m_live = nullptr;   // fibers to bring to their end; of hand-resumed ones, those that are parked
+  NodeList m_runnable;          // woken fibers and pinned fresh ones
+  OrderedSetQueue m_timeouts;   // one node per fiber at most
+  FiberCore* m_live = nullptr;  // fibers to bring to their end; of hand-resumed ones, those that are parked
   size_t m_live_count = 0;
-  size_t m_waiting = 0;          // parked fibers whose wake-up comes from outside
-  uint64_t m_cancel_round = 0;   // of the scheduler's, the last that was carried out
+  size_t m_waiting = 0;         // parked fibers whose wake-up comes from outside
+  uint64_t m_cancel_round = 0;  // of the scheduler's, the last that was carried out
   size_t m_next_victim = 0;
   bool m_fresh_next = false;
-  bool m_shared = false;         // a sleeper was woken in this turn for what stays behind
+  bool m_shared = false;  // a sleeper was woken in this turn for what stays behind
 
   alignas(64) FreshQueue<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};

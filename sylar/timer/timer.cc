@@ -1,5 +1,6 @@
-#include <climits>
 #include <cxxabi.h>
+
+#include <climits>
 #include <exception>
 #include <limits>
 #include <utility>

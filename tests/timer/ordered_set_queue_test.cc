@@ -1,9 +1,10 @@
 #include "sylar/timer/ordered_set_queue.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <gtest/gtest.h>
 #include <random>
 #include <utility>
 #include <vector>
@@ -101,24 +102,14 @@ class Model {
   void step() {
     const size_t i = m_random() % m_nodes.size();
     switch (m_random() % 8) {
-      case 0:
-        expire(0);
-        break;
-      case 1:
-        expire(m_random() % 5);
-        break;
-      case 2:
-        m_now += static_cast<int64_t>(m_random() % 20);
-        break;
-      case 3:
-        m_armed[i].linked ? erase(i) : arm(i);
-        break;
+      case 0: expire(0); break;
+      case 1: expire(m_random() % 5); break;
+      case 2: m_now += static_cast<int64_t>(m_random() % 20); break;
+      case 3: m_armed[i].linked ? erase(i) : arm(i); break;
       case 4:
         if (m_random() % 64 == 0) drain();
         break;
-      default:
-        arm(i);
-        break;
+      default: arm(i); break;
     }
     check();
   }
@@ -133,14 +124,10 @@ class Model {
 
   int64_t randomDeadline() {
     switch (m_random() % 10) {
-      case 0:
-        return kNever;
-      case 1:
-        return m_now;
-      case 2:
-        return m_now + static_cast<int64_t>(m_random() >> 2);
-      default:
-        return m_now + static_cast<int64_t>(m_random() % 30) - 5;
+      case 0: return kNever;
+      case 1: return m_now;
+      case 2: return m_now + static_cast<int64_t>(m_random() >> 2);
+      default: return m_now + static_cast<int64_t>(m_random() % 30) - 5;
     }
   }
 

@@ -1,6 +1,7 @@
 // cancel, refresh and reset, in every state of a timer.
-#include <functional>
 #include <gtest/gtest.h>
+
+#include <functional>
 #include <memory>
 #include <vector>
 

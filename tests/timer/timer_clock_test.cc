@@ -1,6 +1,7 @@
 // A clock that goes back.
-#include <chrono>
 #include <gtest/gtest.h>
+
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>

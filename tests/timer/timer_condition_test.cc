@@ -1,5 +1,6 @@
 // Timers with a condition: they run only while something else is alive.
 #include <gtest/gtest.h>
+
 #include <memory>
 
 #include "sylar/timer/timer.h"

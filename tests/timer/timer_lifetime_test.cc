@@ -1,7 +1,8 @@
 // Who outlives whom: timers, managers, callbacks and what they capture.
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <functional>
-#include <gtest/gtest.h>
 #include <memory>
 #include <optional>
 #include <thread>

@@ -1,8 +1,9 @@
 // Adding, collecting and running timers.
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <gtest/gtest.h>
 #include <limits>
 #include <memory>
 #include <random>

@@ -1,8 +1,9 @@
 // What timers allocate, and what they promise when an allocation fails. This program has its own operator new.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstdlib>
 #include <functional>
-#include <gtest/gtest.h>
 #include <limits>
 #include <memory>
 #include <new>

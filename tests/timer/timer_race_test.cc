@@ -1,10 +1,11 @@
 // Many threads on one manager, for a bounded number of operations. Made for ThreadSanitizer.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
-#include <gtest/gtest.h>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -84,24 +85,16 @@ class Player {
     switch (m_random() % 12) {
       case 0:
       case 1:
-      case 2:
-        return add(ms);
+      case 2: return add(ms);
       case 3:
-      case 4:
-        return cancel(entry);
-      case 5:
-        return entry.timer ? void(entry.timer->refresh()) : void();
-      case 6:
-        return entry.timer ? void(entry.timer->reset(ms, m_random() % 2 == 0)) : void();
-      case 7:
-        return runListed();
+      case 4: return cancel(entry);
+      case 5: return entry.timer ? void(entry.timer->refresh()) : void();
+      case 6: return entry.timer ? void(entry.timer->reset(ms, m_random() % 2 == 0)) : void();
+      case 7: return runListed();
       case 8:
-      case 9:
-        return dispatch();
-      case 10:
-        return m_clock.advance(std::chrono::milliseconds(m_random() % 4 == 0 ? -1 : 2));
-      default:
-        return look();
+      case 9: return dispatch();
+      case 10: return m_clock.advance(std::chrono::milliseconds(m_random() % 4 == 0 ? -1 : 2));
+      default: return look();
     }
   }
 

@@ -1,6 +1,7 @@
 // When the driver is told that the earliest deadline moved nearer.
-#include <chrono>
 #include <gtest/gtest.h>
+
+#include <chrono>
 #include <thread>
 
 #include "sylar/timer/timer.h"

@@ -1,0 +1,163 @@
+#include "sylar/hook/attempt.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "sylar/base/sanitizers.h"
+#include "sylar/base/sys.h"
+#include "sylar/hook/real.h"
+
+#ifdef SYLAR_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace sylar::attempt {
+namespace {
+
+// A bare system call saves libc's cancellation point, 40 ns in a threaded process. Sanitizers need to see the buffers and the
+// order that a descriptor gives, so there the call goes through their interceptor.
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+#define SYLAR_ATTEMPT_(name, number, ...) negated(real::name(__VA_ARGS__))
+long negated(long result) { return result == -1 ? -errno : result; }
+#else
+#define SYLAR_ATTEMPT_(name, number, ...) sys::call(number, __VA_ARGS__)
+#endif
+
+/// What TSan does for the calls that it intercepts: bytes that were read came after those that were written.
+char g_order;
+void readOrder([[maybe_unused]] long result) {
+#ifdef SYLAR_TSAN
+  if (result > 0) __tsan_acquire(&g_order);
+#endif
+}
+void writeOrder() {
+#ifdef SYLAR_TSAN
+  __tsan_release(&g_order);
+#endif
+  (void)g_order;
+}
+
+constexpr int kNoWait = 8;  // RWF_NOWAIT
+
+long readvNoWait(int fd, const iovec* parts, int count) {
+  const long result = sys::call(SYS_preadv2, fd, parts, count, -1L, -1L, kNoWait);
+  readOrder(result);
+  return result;
+}
+long writevNoWait(int fd, const iovec* parts, int count) {
+  writeOrder();
+  return sys::call(SYS_pwritev2, fd, parts, count, -1L, -1L, kNoWait);
+}
+
+bool readyNow(int fd, short events) {
+  pollfd one{fd, events, 0};
+  const timespec zero{};
+  return sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) != 0;
+}
+
+/// For a FIFO that cannot be read or written without waiting: ask first. A writable one has room for PIPE_BUF.
+long readWhenReady(int fd, void* buffer, size_t size) {
+  return readyNow(fd, POLLIN) ? SYLAR_ATTEMPT_(read, SYS_read, fd, buffer, size) : -EAGAIN;
+}
+long writeWhenReady(int fd, const void* data, size_t size) {
+  return readyNow(fd, POLLOUT) ? SYLAR_ATTEMPT_(write, SYS_write, fd, data, std::min<size_t>(size, PIPE_BUF)) : -EAGAIN;
+}
+
+bool isStream(FdKind kind) { return kind == FdKind::kTcp || kind == FdKind::kStream; }
+
+int socketOption(int fd, int option) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+FdKind learnKind(int fd) {
+  struct stat status;
+  if (::fstat(fd, &status) != 0) return FdKind::kUnknown;
+  if (S_ISFIFO(status.st_mode)) return FdKind::kPipe;
+  if (!S_ISSOCK(status.st_mode)) return FdKind::kOther;
+  if (socketOption(fd, SO_TYPE) != SOCK_STREAM) return FdKind::kMessages;
+  // One that we did not see made may carry TLS in the kernel: no short-read rule.
+  return FdKind::kStream;
+}
+
+}  // namespace
+
+FdKind kindOf(Entry& entry, int fd) {
+  FdKind kind = entry.kind();
+  if (kind == FdKind::kUnknown) {
+    const int saved_errno = errno;
+    kind = learnKind(fd);
+    entry.setKind(kind);
+    errno = saved_errno;
+  }
+  return kind;
+}
+
+long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
+  return SYLAR_ATTEMPT_(recvfrom, SYS_recvfrom, fd, buffer, size, flags | MSG_DONTWAIT, from, from_size);
+}
+
+long recvmsg(int fd, msghdr* message, int flags) {
+  return SYLAR_ATTEMPT_(recvmsg, SYS_recvmsg, fd, message, flags | MSG_DONTWAIT);
+}
+
+long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
+  return SYLAR_ATTEMPT_(sendto, SYS_sendto, fd, data, size, flags | MSG_DONTWAIT, to, to_size);
+}
+
+long sendmsg(int fd, const msghdr* message, int flags) {
+  return SYLAR_ATTEMPT_(sendmsg, SYS_sendmsg, fd, message, flags | MSG_DONTWAIT);
+}
+
+long read(FdKind kind, int fd, void* buffer, size_t size) {
+  if (isStream(kind) && size > 0) return recvfrom(fd, buffer, size, 0, nullptr, nullptr);
+  const iovec part{buffer, size};
+  const long result = readvNoWait(fd, &part, 1);
+  return result == -EOPNOTSUPP ? readWhenReady(fd, buffer, size) : result;
+}
+
+long readv(FdKind kind, int fd, const iovec* parts, int count) {
+  const long result = readvNoWait(fd, parts, count);
+  if (result != -EOPNOTSUPP || kind != FdKind::kPipe) return result;
+  return readyNow(fd, POLLIN) ? SYLAR_ATTEMPT_(readv, SYS_readv, fd, parts, count) : -EAGAIN;
+}
+
+long write(FdKind kind, int fd, const void* data, size_t size) {
+  if (isStream(kind) && size > 0) return sendto(fd, data, size, 0, nullptr, 0);
+  const iovec part{const_cast<void*>(data), size};
+  const long result = writevNoWait(fd, &part, 1);
+  return result == -EOPNOTSUPP ? writeWhenReady(fd, data, size) : result;
+}
+
+long writev(FdKind kind, int fd, const iovec* parts, int count) {
+  const long result = writevNoWait(fd, parts, count);
+  // An old FIFO takes the first part only; the caller goes on with the rest.
+  if (result != -EOPNOTSUPP || kind != FdKind::kPipe || count == 0) return result;
+  return writeWhenReady(fd, parts[0].iov_base, parts[0].iov_len);
+}
+
+long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags) {
+  // Linux keeps connections that were reset in the queue, so an accept after a positive poll does not block.
+  Lock lock(entry.acceptLock());
+  if (!readyNow(fd, POLLIN)) return -EAGAIN;
+  return SYLAR_ATTEMPT_(accept4, SYS_accept4, fd, address, size, flags);
+}
+
+long connect(int fd, const sockaddr* address, socklen_t size) {
+  const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
+  if (flags < 0) return flags;
+  const bool blocking = (flags & O_NONBLOCK) == 0;
+  if (blocking) sys::call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
+  const long result = SYLAR_ATTEMPT_(connect, SYS_connect, fd, address, size);
+  if (blocking) sys::call(SYS_fcntl, fd, F_SETFL, flags);
+  return result;
+}
+
+}  // namespace sylar::attempt

@@ -1,0 +1,31 @@
+// Internal. The non-blocking attempt of each call, by kind of descriptor: the flags of the user's descriptor stay as they are.
+//
+// Results: >= 0, or -errno; -EAGAIN: it would have blocked. Pointers go to the kernel unread. None suspends.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "sylar/io/fd_table.h"
+
+namespace sylar::attempt {
+
+/// The kind of `fd`, learned on first need and remembered in its entry.
+FdKind kindOf(Entry& entry, int fd);
+
+long read(FdKind kind, int fd, void* buffer, size_t size);
+long readv(FdKind kind, int fd, const iovec* parts, int count);
+long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size);
+long recvmsg(int fd, msghdr* message, int flags);
+
+long write(FdKind kind, int fd, const void* data, size_t size);
+long writev(FdKind kind, int fd, const iovec* parts, int count);
+long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size);
+long sendmsg(int fd, const msghdr* message, int flags);
+
+/// Of a blocking listener.
+long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags);
+/// Begins or goes on with connecting a blocking socket.
+long connect(int fd, const sockaddr* address, socklen_t size);
+
+}  // namespace sylar::attempt

@@ -1,0 +1,139 @@
+// poll: the kernel is asked without waiting; if nothing is ready, one waiter stands in the entry of each descriptor and
+// direction, all with the same waker, and the first event wakes the fiber to ask again. Source: poll(2).
+#include <poll.h>
+
+#include <chrono>
+#include <vector>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/real.h"
+#include "sylar/hook/wait_loop.h"
+
+namespace sylar {
+namespace {
+
+/// One descriptor and direction of a poll call.
+struct Watched {
+  size_t index;  // in the caller's array
+  int fd;
+  Direction direction;
+  Entry* entry;
+  uint32_t generation = 0;
+  uint64_t edges_seen = 0;
+  Entry::Waiter waiter = {};
+};
+
+class PollCall {
+ public:
+  PollCall(pollfd* fds, nfds_t count, EpollEngine& engine) : m_fds(fds), m_count(count), m_engine(engine) {
+    for (nfds_t i = 0; i < count; ++i) {
+      const short events = fds[i].events;
+      if ((events & POLLOUT) != 0) watch(i, Direction::kWrite);
+      if ((events & ~POLLOUT) != 0 || events == 0) watch(i, Direction::kRead);  // errors are reported there, too
+    }
+  }
+
+  int run(Deadline deadline) {
+    for (;;) {
+      sample();
+      if (const int ready = real::poll(m_fds, m_count, 0)) return ready;
+      Wait wait;
+      if (const int error = enqueueAll(wait)) {
+        wait.giveUp();
+        dequeueAll();
+        if (error == -EAGAIN) continue;
+        if (error == -EBADF) return closedMeanwhile();
+        return real::poll(m_fds, m_count, timeoutMs(deadline));  // something that cannot be waited for
+      }
+      const WakeReason reason = wait.park(deadline);
+      dequeueAll();
+      switch (reason) {
+        case WakeReason::kReady: continue;
+        case WakeReason::kClosed: return closedMeanwhile();
+        case WakeReason::kTimeout: return 0;
+        case WakeReason::kCanceled: return static_cast<int>(IoCall::result(-ECANCELED));
+      }
+    }
+  }
+
+ private:
+  void watch(size_t index, Direction direction) {
+    Entry* const entry = FdTable::at(m_fds[index].fd);
+    if (entry != nullptr) m_watched.push_back({index, m_fds[index].fd, direction, entry});
+  }
+
+  void sample() {
+    for (Watched& one : m_watched) {
+      one.generation = Entry::generationOf(one.entry->life());
+      one.edges_seen = one.entry->edges(one.direction);
+    }
+  }
+
+  int enqueueAll(const Wait& wait) {
+    for (Watched& one : m_watched) {
+      one.waiter = {};
+      one.waiter.waker = wait.waker();
+      one.waiter.engine = &m_engine;
+      const bool ask_kernel = !one.entry->isPrivate();
+      const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
+      if (error != 0) return error;
+    }
+    return 0;
+  }
+
+  void dequeueAll() {
+    for (Watched& one : m_watched) one.entry->dequeue(one.direction, one.waiter);
+  }
+
+  /// Reports the numbers that were closed, and asks nothing about them: they may be somebody else's by now.
+  int closedMeanwhile() {
+    int closed = 0;
+    for (nfds_t i = 0; i < m_count; ++i) m_fds[i].revents = 0;
+    for (const Watched& one : m_watched) {
+      const uint64_t life = one.entry->life();
+      if (Entry::generationOf(life) == one.generation && !Entry::isClosing(life)) continue;
+      if (m_fds[one.index].revents == 0) ++closed;
+      m_fds[one.index].revents = POLLNVAL;
+    }
+    return closed;
+  }
+
+  static int timeoutMs(Deadline deadline) {
+    if (deadline.isNever()) return -1;
+    const int64_t left_ns = deadline.ns() - waitClock().nowNs();
+    return left_ns <= 0 ? 0 : static_cast<int>(std::min<int64_t>((left_ns + 999'999) / 1'000'000, INT32_MAX));
+  }
+
+  pollfd* const m_fds;
+  const nfds_t m_count;
+  EpollEngine& m_engine;
+  std::vector<Watched> m_watched;
+};
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+[[noreturn]] void __chk_fail();
+
+int poll(pollfd* fds, nfds_t count, int timeout_ms) {
+  EpollEngine* const engine = timeout_ms == 0 ? nullptr : hookEngine();
+  if (engine == nullptr) return real::poll(fds, count, timeout_ms);
+  // The first look also proves the array readable.
+  if (const int ready = real::poll(fds, count, 0)) return ready;
+  const Deadline deadline =
+      timeout_ms < 0 ? Deadline::never() : Deadline::after(std::chrono::milliseconds(timeout_ms), waitClock());
+  return PollCall(fds, count, *engine).run(deadline);
+}
+
+int __poll(pollfd* fds, nfds_t count, int timeout_ms) { return poll(fds, count, timeout_ms); }
+
+int __poll_chk(pollfd* fds, nfds_t count, int timeout_ms, size_t size_bytes) {
+  if (size_bytes / sizeof *fds < count) __chk_fail();
+  return poll(fds, count, timeout_ms);
+}
+
+}  // extern "C"

@@ -1,0 +1,92 @@
+// connect and accept. Source: connect(2), accept(2).
+#include <atomic>
+#include <chrono>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/hook.h"
+#include "sylar/hook/real.h"
+#include "sylar/hook/wait_loop.h"
+
+namespace sylar {
+namespace {
+
+constinit std::atomic<int64_t> g_connect_timeout_ns{5'000'000'000};
+
+/// The entry of a descriptor that accept() made, however it was called.
+int accepted(Entry* listener, int fd, int flags) {
+  if (fd < 0) return fd;
+  const FdKind kind = listener != nullptr ? listener->kind() : FdKind::kUnknown;
+  const int64_t read_timeout_ns = listener != nullptr && listener->isPrivate() ? listener->timeoutNs(Direction::kRead) : 0;
+  // Of a listener that we do not know everything about, the new socket inherits what we do not know.
+  const bool known = listener != nullptr && listener->isPrivate();
+  FdTable::opened(fd, kind, known, (flags & SOCK_NONBLOCK) != 0, read_timeout_ns);
+  return fd;
+}
+
+int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
+  IoCall call(fd, Direction::kRead);
+  Entry* const listener = FdTable::find(fd);
+  if (!call.parks() || call.kind() == FdKind::kOther || call.kind() == FdKind::kPipe) {
+    return accepted(listener, real::accept4(fd, address, size, flags), flags);
+  }
+  return accepted(
+      listener,
+      static_cast<int>(IoCall::result(call.run([&] { return attempt::accept(call.entry(), fd, address, size, flags); }))), flags);
+}
+
+/// An AF_UNIX listener with a full backlog never reports room: ask again, less and less often.
+long retryFullBacklog(int fd, const sockaddr* address, socklen_t size, Deadline deadline) {
+  using namespace std::chrono_literals;
+  const Clock& clock = waitClock();
+  for (std::chrono::nanoseconds pause = 1ms;; pause = std::min<std::chrono::nanoseconds>(pause * 2, 50ms)) {
+    if (parkUntil(std::min(Deadline::after(pause, clock), deadline)) == WakeReason::kCanceled) return -ECANCELED;
+    const long result = attempt::connect(fd, address, size);
+    if (result != -EAGAIN) return result;
+    if (clock.nowNs() >= deadline.ns()) return -ETIMEDOUT;
+  }
+}
+
+}  // namespace
+
+void setConnectTimeout(std::chrono::milliseconds timeout) {
+  g_connect_timeout_ns.store(timeout.count() <= 0 ? 0 : msToNs(static_cast<uint64_t>(timeout.count())),
+                             std::memory_order_relaxed);
+}
+
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+int connect(int fd, const sockaddr* address, socklen_t size) {
+  IoCall call(fd, Direction::kWrite);
+  if (!call.parks()) return real::connect(fd, address, size);
+  const int64_t timeout_ns = g_connect_timeout_ns.load(std::memory_order_relaxed);
+  Deadline deadline = Deadline::never();
+  if (timeout_ns > 0) {
+    deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
+    call.limit(deadline, ETIMEDOUT);
+  }
+  call.setTimeoutError(EINPROGRESS);
+  // Finished by a second connect, not by SO_ERROR: only so the socket leaves its "connecting" state as after a blocking call.
+  bool begun = false;
+  bool full_backlog = false;
+  const long result = call.run([&]() -> long {
+    const long answer = attempt::connect(fd, address, size);
+    full_backlog = answer == -EAGAIN;
+    if (full_backlog) return -EADDRNOTAVAIL;  // no readiness to wait for; see below
+    if (answer == -EISCONN && begun) return 0;
+    if (answer != -EINPROGRESS && answer != -EALREADY) return answer;
+    begun = true;
+    return -EAGAIN;
+  });
+  return static_cast<int>(IoCall::result(full_backlog ? retryFullBacklog(fd, address, size, deadline) : result));
+}
+
+int __connect(int fd, const sockaddr* address, socklen_t size) { return connect(fd, address, size); }
+
+int accept(int fd, sockaddr* address, socklen_t* size) { return acceptHooked(fd, address, size, 0); }
+int accept4(int fd, sockaddr* address, socklen_t* size, int flags) { return acceptHooked(fd, address, size, flags); }
+
+}  // extern "C"

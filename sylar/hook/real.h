@@ -1,0 +1,55 @@
+// Internal. libc's own functions, behind the names that this room interposes.
+//
+// Looked up on first use, without malloc: hooks are called before constructors run. Order: the sanitizer's interceptor if there
+// is one (in a program with clang's static runtime our name hides it, and without it TSan sees false races); the next symbol.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace sylar::real {
+
+/// Address of the next definition of `name`; ends the process if there is none.
+void* resolve(const char* name);
+
+template <class Function>
+class Real {
+ public:
+  constexpr Real(const char* name, Function* interceptor) : m_name(name), m_interceptor(interceptor) {}
+
+  template <class... Args>
+  auto operator()(Args... args) {
+    Function* function = m_function.load(std::memory_order_relaxed);
+    if (__builtin_expect(function == nullptr, 0)) {
+      function = m_interceptor != nullptr ? m_interceptor : reinterpret_cast<Function*>(resolve(m_name));
+      m_function.store(function, std::memory_order_relaxed);
+    }
+    return function(args...);
+  }
+
+ private:
+  const char* m_name;
+  Function* m_interceptor;
+  std::atomic<Function*> m_function{nullptr};
+};
+
+#define SYLAR_HOOKED_NAMES(X)                                                                                             \
+  X(sleep)                                                                                                                \
+  X(usleep) X(nanosleep) X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(close) X(dup) X(dup2) \
+      X(dup3) X(fcntl) X(ioctl) X(setsockopt) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(write) X(writev) X(send)  \
+          X(sendto) X(sendmsg) X(poll)
+
+// glibc's access attributes are no part of a type; GCC says so each time.
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#define SYLAR_DECLARE_(name) extern constinit Real<decltype(::name)> name;
+SYLAR_HOOKED_NAMES(SYLAR_DECLARE_)
+#undef SYLAR_DECLARE_
+
+}  // namespace sylar::real

@@ -1,0 +1,116 @@
+#include "sylar/hook/wait_loop.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "sylar/base/check.h"
+#include "sylar/base/sys.h"
+#include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/hook.h"
+
+namespace sylar {
+namespace {
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = true;
+
+/// 1 in the process in which fibers run, 0 in its forks: the kernel wipes the page there, however the child was made.
+const std::atomic<uint32_t>& originalProcess() {
+  static const std::atomic<uint32_t>* const page = [] {
+    int error = 0;
+    void* const memory = sys::mapMemory(4096, &error);
+    SYLAR_CHECK(memory != nullptr);
+    SYLAR_CHECK_EQ(sys::adviseMemory(memory, 4096, MADV_WIPEONFORK), 0);
+    auto* word = ::new (memory) std::atomic<uint32_t>(1);
+    return word;
+  }();
+  return *page;
+}
+
+/// SO_RCVTIMEO or SO_SNDTIMEO of a descriptor that may have been given one behind our back; 0: none.
+int64_t askTimeoutNs(int fd, Direction direction) {
+  timeval timeout{};
+  socklen_t size = sizeof timeout;
+  const int option = direction == Direction::kRead ? SO_RCVTIMEO : SO_SNDTIMEO;
+  if (sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &timeout, &size) != 0) return 0;
+  return timeout.tv_sec * 1'000'000'000 + timeout.tv_usec * 1000;
+}
+
+}  // namespace
+
+bool hookSleeps() {
+  FiberCore* const me = runningFiber();
+  return me != nullptr && me->hook_enabled && mayPark() && originalProcess().load(std::memory_order_relaxed) != 0;
+}
+
+EpollEngine* hookEngine() {
+  if (runningFiber() == nullptr) return nullptr;  // the usual case of code outside fibers
+  return hookSleeps() ? EpollEngine::current() : nullptr;
+}
+
+bool is_hook_enable() {
+  FiberCore* const me = runningFiber();
+  return me != nullptr ? me->hook_enabled : t_hook_enabled;
+}
+
+void set_hook_enable(bool on) {
+  FiberCore* const me = runningFiber();
+  (me != nullptr ? me->hook_enabled : t_hook_enabled) = on;
+}
+
+IoCall::IoCall(int fd, Direction direction) : m_fd(fd), m_direction(direction) {
+  EpollEngine* const engine = hookEngine();
+  if (engine == nullptr) return;
+  m_entry = FdTable::at(fd);
+  if (m_entry == nullptr || (m_entry->isPrivate() && m_entry->nonblocking())) return;
+  const uint64_t life = m_entry->life();
+  m_generation = Entry::generationOf(life);
+  m_closing = Entry::isClosing(life);
+  m_engine = engine;
+}
+
+void IoCall::limit(Deadline deadline, int error) {
+  m_deadline = deadline;
+  m_timeout_error = error;
+}
+
+/// Before the first park: whether the call blocks at all, and for how long. 0, or -EAGAIN if it does not block.
+int IoCall::learnLimits() {
+  m_limits_known = true;
+  const bool remembered = m_entry->isPrivate();
+  if (!remembered) {
+    const long flags = sys::call(SYS_fcntl, m_fd, F_GETFL, 0);
+    if (flags < 0) return static_cast<int>(flags);
+    if ((flags & O_NONBLOCK) != 0) return -EAGAIN;
+  }
+  const int64_t timeout_ns = remembered ? m_entry->timeoutNs(m_direction) : askTimeoutNs(m_fd, m_direction);
+  if (timeout_ns > 0) {
+    const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
+    if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
+  }
+  return 0;
+}
+
+int IoCall::wait(uint64_t edges_seen) {
+  if (!m_limits_known) {
+    if (const int error = learnLimits()) return error;
+  }
+  Wait wait;
+  Entry::Waiter waiter;
+  waiter.waker = wait.waker();
+  waiter.engine = m_engine;
+  const int error = m_entry->enqueue(m_fd, m_generation, m_direction, edges_seen, !m_entry->isPrivate(), waiter);
+  if (error != 0) {
+    wait.giveUp();
+    return error == -EAGAIN ? 0 : error;
+  }
+  switch (wait.park(m_deadline)) {
+    case WakeReason::kReady: return 0;
+    case WakeReason::kClosed: return -EBADF;
+    case WakeReason::kTimeout: m_entry->dequeue(m_direction, waiter); return -m_timeout_error;
+    case WakeReason::kCanceled: m_entry->dequeue(m_direction, waiter); return -ECANCELED;
+  }
+  return -EINVAL;
+}
+
+}  // namespace sylar

@@ -1,0 +1,97 @@
+// Internal. The one loop that all descriptor hooks share: try without blocking, park, try again (protocol P3).
+//
+//   IoCall call(fd, Direction::kRead);
+//   if (!call.parks()) return real::read(fd, buffer, size);
+//   return call.result(call.run([&] { return attempt::read(call.kind(), fd, buffer, size); }));
+#pragma once
+
+#include <cerrno>
+#include <optional>
+
+#include "sylar/hook/attempt.h"
+#include "sylar/io/fd_table.h"
+#include "sylar/sched/park.h"
+
+namespace sylar {
+
+/// The engine in which the calling fiber may wait for descriptors; null: make libc's call. Null on plain threads, with hooks
+/// off, in a plain Scheduler, and in a forked child, whatever way it was made.
+EpollEngine* hookEngine();
+/// Whether the calling fiber may sleep here.
+bool hookSleeps();
+
+/// One hooked call on a descriptor; may make several attempts (run) before it is through.
+class IoCall {
+ public:
+  IoCall(int fd, Direction direction);
+
+  /// False: libc's call is the right one. Always so on plain threads and for what the user made non-blocking.
+  bool parks() const { return m_engine != nullptr; }
+
+  FdKind kind() { return attempt::kindOf(*m_entry, m_fd); }
+  Entry& entry() { return *m_entry; }
+
+  /// An end of its own for this call, beside SO_RCVTIMEO or SO_SNDTIMEO: at the deadline run() gives -`error`.
+  void limit(Deadline deadline, int error);
+  /// What a passed SO_RCVTIMEO or SO_SNDTIMEO gives; EAGAIN unless it is set.
+  void setTimeoutError(int error) { m_socket_timeout_error = error; }
+
+  /// Makes attempts until one gives something else than -EAGAIN. >= 0, or -errno: the kernel's; EBADF: closed meanwhile; EAGAIN:
+  /// timed out, or non-blocking after all; ECANCELED. `short_of`: on a TCP socket, fewer bytes than this prove it empty.
+  template <class Attempt>
+  long run(Attempt attempt, size_t short_of = 0);
+
+  /// libc's form of it.
+  static ssize_t result(long result) {
+    if (result >= 0) return result;
+    sys::errnoRef() = static_cast<int>(-result);
+    return -1;
+  }
+
+ private:
+  /// Parks until the descriptor may be ready. 0: try again; else -errno.
+  int wait(uint64_t edges_seen);
+  int learnLimits();
+
+  EpollEngine* m_engine = nullptr;
+  Entry* m_entry = nullptr;
+  const int m_fd;
+  const Direction m_direction;
+  bool m_first = true;  // the user's own attempt: what he closes meanwhile is his race, as in POSIX
+  bool m_limits_known = false;
+  uint32_t m_generation = 0;
+  bool m_closing = false;
+  int m_timeout_error = EAGAIN;
+  int m_socket_timeout_error = EAGAIN;
+  Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
+};
+
+template <class Attempt>
+long IoCall::run(Attempt attempt, size_t short_of) {
+  if (m_closing) return -EBADF;
+  for (;;) {
+    const uint64_t edges_seen = m_entry->edges(m_direction);
+    // Known to be empty and known to block: no need to ask.
+    if (!(m_entry->isPrivate() && m_entry->knownEmpty(m_direction, edges_seen))) {
+      long done;
+      if (m_first) {
+        done = attempt();
+      } else {
+        if (!m_entry->pin(m_generation)) return -EBADF;
+        done = attempt();
+        m_entry->unpin();
+      }
+      if (done != -EAGAIN) {
+        if (done > 0 && static_cast<size_t>(done) < short_of && m_entry->kind() == FdKind::kTcp && m_entry->registered() &&
+            !m_entry->sticky()) {
+          m_entry->setDrained(m_direction, edges_seen);
+        }
+        return done;
+      }
+    }
+    m_first = false;
+    if (const int error = wait(edges_seen)) return error;
+  }
+}
+
+}  // namespace sylar

@@ -1,0 +1,66 @@
+#include "sylar/io/epoll_engine.h"
+
+#include <system_error>
+
+#include "sylar/base/check.h"
+#include "sylar/base/sys.h"
+#include "sylar/io/fd_table.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar {
+namespace {
+
+uint64_t pack(int fd, uint32_t generation) { return uint64_t{generation} << 32 | static_cast<uint32_t>(fd); }
+
+}  // namespace
+
+EpollEngine::EpollEngine(WorkerSlot& slot, TimerService& timers)
+    : Driver(true), m_timers(timers), m_wake_fd(slot.wake_fd), m_epoll(sys::epollCreate()) {
+  if (!m_epoll.valid()) throw std::system_error(-m_epoll.get(), std::generic_category(), "sylar: epoll of a worker");
+  watch(m_wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
+  if (timers.timerFd() >= 0) watch(timers.timerFd(), EPOLLIN | EPOLLEXCLUSIVE);
+}
+
+EpollEngine::~EpollEngine() { FdTable::leaveEngine(*this); }
+
+EpollEngine* EpollEngine::current() {
+  Worker* const worker = Worker::current();
+  if (worker == nullptr || !worker->driver().waitsForDescriptors()) return nullptr;
+  return static_cast<EpollEngine*>(&worker->driver());
+}
+
+void EpollEngine::watch(int fd, uint32_t events) {
+  const int error = control(EPOLL_CTL_ADD, fd, 0, events);
+  if (error < 0) throw std::system_error(-error, std::generic_category(), "sylar: epoll_ctl of a worker");
+}
+
+int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = pack(fd, generation);
+  return sys::epollControl(m_epoll.get(), op, fd, &event);
+}
+
+void EpollEngine::serve(int64_t now_ns) {
+  if (!m_timer_event && !m_timers.timersDue(now_ns)) return;
+  const bool woken = m_timer_event;
+  m_timer_event = false;
+  m_timers.serveTimers(woken);
+}
+
+void EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
+  const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
+  SYLAR_CHECK(n >= 0 || n == -EINTR);
+  for (int i = 0; i < n; ++i) {
+    const uint64_t data = m_events[i].data.u64;
+    const auto fd = static_cast<int>(static_cast<uint32_t>(data));
+    if (fd == m_wake_fd) continue;
+    if (fd == m_timers.timerFd()) {
+      m_timer_event = true;
+      continue;
+    }
+    FdTable::find(fd)->onEvent(static_cast<uint32_t>(data >> 32), m_events[i].events);
+  }
+}
+
+}  // namespace sylar

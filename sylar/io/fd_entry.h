@@ -1,0 +1,387 @@
+// Internal. Who waits for which descriptor: one entry per descriptor number (protocol P3).
+//
+// A small lock guards generation, registration, waiters and the writes of `edges`; it is held over epoll_ctl. Read without it:
+//
+//   life      generation << 32 | closing << 31 | pins. A creator's hook opens a new generation. `closing` spans from before the
+//             waiters are told until after the real close. A pin keeps the number from being closed during the library's own
+//             retry; pinned calls never block.
+//   edges     counts the events of a direction; written by engines and openers, under the lock.
+//   drained   1 + the `edges` at which the descriptor was proven empty. Ready means: not drained at this edge. A stale value
+//   costs
+//             one call that says EAGAIN, nothing else, so it is stored relaxed.
+//   sticky    event bits that stay true (RDHUP HUP ERR PRI): after them the call is always tried before parking.
+//
+// All-zero memory is a valid entry: open, ready, unregistered, of unknown kind. So a table chunk costs no page before its use.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "sylar/base/memory.h"
+#include "sylar/sched/waker.h"
+
+namespace sylar {
+
+enum class Direction : uint8_t { kRead = 0, kWrite = 1 };
+
+/// What kind of thing a descriptor is, as far as calls on it differ. Learned once per generation.
+enum class FdKind : uint8_t {
+  kUnknown = 0,
+  kTcp,       ///< a TCP socket: here a short read proves that it is empty
+  kStream,    ///< any other stream socket
+  kMessages,  ///< datagram and sequenced-packet sockets
+  kPipe,      ///< pipe or FIFO
+  kOther,     ///< everything else: its calls go to libc
+};
+
+/// One wait in a direction of a descriptor: of a fiber, or of a callback (then `waker` is empty and `fire` is set).
+/// A fiber's lies on its stack. Touched under the entry's lock only, but for a callback that was claimed.
+template <class Engine>
+struct FdWaiter {
+  Waker waker;
+  Engine* engine = nullptr;  ///< of the worker that waits: where the registration goes if its present engine ends
+  void (*fire)(FdWaiter*) = nullptr;
+  bool linked = false;
+  FdWaiter* next = nullptr;
+  FdWaiter* prev = nullptr;
+};
+
+/// What was claimed under the lock, to be delivered after it, oldest first.
+template <class Engine>
+class Claimed {
+ public:
+  ~Claimed() { deliver(); }
+  void add(FdWaiter<Engine>& waiter, WakeReason reason) {
+    if (waiter.fire != nullptr) {
+      waiter.next = nullptr;
+      *m_callbacks_end = &waiter;
+      m_callbacks_end = &waiter.next;
+    } else if (FiberCore* const core = waiter.waker.core; waiter.waker.claim(reason)) {
+      m_cores.push(core);
+    }
+  }
+  void deliver() {
+    while (QueueNode* node = m_cores.pop()) Waker::deliver(*static_cast<FiberCore*>(node));
+    while (FdWaiter<Engine>* waiter = m_callbacks) {
+      m_callbacks = waiter->next;
+      waiter->fire(waiter);
+    }
+    m_callbacks_end = &m_callbacks;
+  }
+
+ private:
+  NodeList m_cores;
+  FdWaiter<Engine>* m_callbacks = nullptr;
+  FdWaiter<Engine>** m_callbacks_end = &m_callbacks;
+};
+
+/// `Engine` has: int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void remove(int fd); results 0 or
+/// -errno.
+template <class Engine, class Memory = StdMemory>
+class alignas(64) FdEntry {
+ public:
+  using Waiter = FdWaiter<Engine>;
+
+  // ---- Without the lock. ---------------------------------------------------------------------------------------------------
+
+  uint64_t life() const { return m_life.load(std::memory_order_acquire); }
+  static bool isClosing(uint64_t life) { return (life & kClosing) != 0; }
+  static uint32_t generationOf(uint64_t life) { return static_cast<uint32_t>(life >> 32); }
+
+  uint64_t edges(Direction direction) const { return at(direction).edges.load(std::memory_order_acquire); }
+  bool knownEmpty(Direction direction, uint64_t edges_seen) const {
+    return at(direction).drained.load(std::memory_order_relaxed) == edges_seen + 1 && !sticky();
+  }
+  /// The descriptor was empty at some moment after `edges_seen` was read.
+  void setDrained(Direction direction, uint64_t edges_seen) {
+    at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);
+  }
+  bool sticky() const { return m_sticky.load(std::memory_order_relaxed) != 0; }
+  bool registered() const { return m_engine.load(std::memory_order_relaxed) != nullptr; }
+
+  /// Keeps the number open for a call that does not block. False: it is not this generation's any more.
+  [[nodiscard]] bool pin(uint32_t generation) {
+    const uint64_t before = m_life.fetch_add(1, std::memory_order_acq_rel);
+    if (generationOf(before) == generation && !isClosing(before)) return true;
+    unpin();
+    return false;
+  }
+  void unpin() { m_life.fetch_sub(1, std::memory_order_release); }
+
+  // What the hooks remember. The flags and timeouts are kept true for private entries only.
+  FdKind kind() const { return m_kind.load(std::memory_order_relaxed); }
+  void setKind(FdKind kind) { m_kind.store(kind, std::memory_order_relaxed); }
+  bool isPrivate() const { return m_private.load(std::memory_order_relaxed); }
+  void share() { m_private.store(false, std::memory_order_relaxed); }
+  bool nonblocking() const { return m_nonblocking.load(std::memory_order_relaxed); }
+  void setNonblocking(bool on) { m_nonblocking.store(on, std::memory_order_relaxed); }
+  /// SO_RCVTIMEO, SO_SNDTIMEO; 0 = none.
+  int64_t timeoutNs(Direction direction) const { return at(direction).timeout_ns.load(std::memory_order_relaxed); }
+  void setTimeoutNs(Direction direction, int64_t ns) { at(direction).timeout_ns.store(ns, std::memory_order_relaxed); }
+  /// Held over poll + accept of a blocking listener: between the two nobody else takes the connection.
+  typename Memory::Mutex& acceptLock() { return m_accept_lock; }
+
+  // ---- Waiting. ------------------------------------------------------------------------------------------------------------
+
+  /// Queues `waiter`, after `edges_seen` was read and a call said that it would block. 0: queued. -EAGAIN: an event came
+  /// meanwhile, ask the kernel again. -EBADF: closed meanwhile. Else -errno of epoll_ctl: it cannot be waited for.
+  /// `ask_kernel`: the number may belong to another open file than we think.
+  [[nodiscard]] int enqueue(int fd, uint32_t generation, Direction direction, uint64_t edges_seen, bool ask_kernel,
+                            Waiter& waiter) {
+    Lock lock(m_lock);
+    const uint64_t now = life();
+    if (generationOf(now) != generation || isClosing(now)) return -EBADF;
+    const int error = registerFor(fd, direction, ask_kernel, *waiter.engine);
+    if (error < 0) return error;
+    if (edges(direction) != edges_seen) return -EAGAIN;
+    setDrained(direction, edges_seen);
+    append(direction, waiter);
+    return 0;
+  }
+
+  /// Queues `waiter` whatever the state, and has readiness reported anew. 0, -EBADF or -errno of epoll_ctl, then it is not
+  /// queued.
+  [[nodiscard]] int enqueueAnew(int fd, Direction direction, Waiter& waiter) {
+    Lock lock(m_lock);
+    if (isClosing(life())) return -EBADF;
+    append(direction, waiter);
+    const int error = registerFor(fd, direction, true, *waiter.engine);
+    if (error < 0) unlink(direction, waiter);
+    return error;
+  }
+
+  /// Takes a waiter out that is not going to be woken; no effect if it was claimed or taken out before.
+  void dequeue(Direction direction, Waiter& waiter) {
+    Lock lock(m_lock);
+    if (waiter.linked) unlink(direction, waiter);
+  }
+
+  /// Takes the waiters out for which `wanted` holds, without waking them, and hands each to `removed` after the lock.
+  template <class Wanted, class Removed>
+  void dequeueIf(Direction direction, Wanted wanted, Removed removed) {
+    Waiter* found = nullptr;
+    {
+      Lock lock(m_lock);
+      for (Waiter* waiter = at(direction).first; waiter != nullptr;) {
+        Waiter* const following = waiter->next;
+        if (wanted(*waiter)) {
+          unlink(direction, *waiter);
+          waiter->next = found;
+          found = waiter;
+        }
+        waiter = following;
+      }
+    }
+    while (found != nullptr) {
+      Waiter* const waiter = found;
+      found = waiter->next;
+      removed(*waiter);
+    }
+  }
+
+  /// Wakes everybody who waits in `direction`, to ask the kernel again. True: there was somebody.
+  bool wakeAll(Direction direction) {
+    Claimed<Engine> claimed;
+    Lock lock(m_lock);
+    const bool any = at(direction).first != nullptr;
+    bump(direction);
+    claimAll(direction, WakeReason::kReady, claimed);
+    lock.unlock();
+    claimed.deliver();
+    return any;
+  }
+
+  // ---- The engine. ---------------------------------------------------------------------------------------------------------
+
+  /// An event of the registration that was made in `generation`.
+  void onEvent(uint32_t generation, uint32_t events) {
+    Claimed<Engine> claimed;
+    Lock lock(m_lock);
+    const uint64_t now = life();
+    if (generationOf(now) != generation || isClosing(now)) return;
+    if (const uint32_t lasting = events & kLasting) {
+      m_sticky.store(static_cast<uint8_t>(m_sticky.load(std::memory_order_relaxed) | compress(lasting)),
+                     std::memory_order_relaxed);
+    }
+    const bool both = (events & (EPOLLERR | EPOLLHUP)) != 0;
+    if (both || (events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP)) != 0) {
+      bump(Direction::kRead);
+      claimAll(Direction::kRead, WakeReason::kReady, claimed);
+    }
+    if (both || (events & EPOLLOUT) != 0) {
+      bump(Direction::kWrite);
+      claimAll(Direction::kWrite, WakeReason::kReady, claimed);
+    }
+    lock.unlock();
+    claimed.deliver();
+  }
+
+  /// `engine` is about to end: the registration moves to a waiter's engine, or ends.
+  void leaveEngine(int fd, const Engine& engine) {
+    Lock lock(m_lock);
+    if (m_engine.load(std::memory_order_relaxed) != &engine) return;
+    forget(fd);
+    for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
+      const Waiter* const waiter = at(direction).first;
+      if (waiter == nullptr || waiter->engine == &engine) continue;
+      if (registerFor(fd, direction, false, *waiter->engine) < 0) {
+        // It cannot be waited for there. Who asks the kernel again gets that error himself.
+        Claimed<Engine> claimed;
+        claimAll(direction, WakeReason::kReady, claimed);
+        lock.unlock();
+        return;
+      }
+    }
+  }
+
+  // ---- Opening and closing. ------------------------------------------------------------------------------------------------
+
+  /// A creator's hook: the number is a new descriptor's.
+  void open(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns) {
+    Claimed<Engine> claimed;
+    Lock lock(m_lock);
+    // Left over from one that was closed behind our back.
+    claimAll(Direction::kRead, WakeReason::kClosed, claimed);
+    claimAll(Direction::kWrite, WakeReason::kClosed, claimed);
+    if (m_engine.load(std::memory_order_relaxed) != nullptr) forget(fd);
+    nextGeneration();
+    remember(kind, is_private, nonblocking);
+    setTimeoutNs(Direction::kRead, read_timeout_ns);
+    lock.unlock();
+    claimed.deliver();
+  }
+
+  /// Runs `real_close` with nobody waiting for the number, nobody retrying on it, and nobody able to begin. -1 and EBADF
+  /// through `*closing_already` if somebody else is closing it.
+  template <class RealClose>
+  int close(int fd, RealClose real_close, bool* closing_already) {
+    Claimed<Engine> claimed;
+    Lock lock(m_lock);
+    const uint64_t before = life();
+    *closing_already = isClosing(before);
+    if (*closing_already) return -1;
+    m_life.fetch_or(kClosing, std::memory_order_acq_rel);
+    claimAll(Direction::kRead, WakeReason::kClosed, claimed);
+    claimAll(Direction::kWrite, WakeReason::kClosed, claimed);
+    if (m_engine.load(std::memory_order_relaxed) != nullptr) forget(fd);
+    lock.unlock();
+    claimed.deliver();
+    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::relax();
+    const int result = real_close();
+    Lock after(m_lock);
+    if (generationOf(life()) == generationOf(before)) {  // no creator has reused the number yet
+      nextGeneration();
+      remember(FdKind::kUnknown, false, false);
+    }
+    return result;
+  }
+
+ private:
+  static constexpr uint64_t kClosing = uint64_t{1} << 31;
+  static constexpr uint64_t kPins = kClosing - 1;
+  static constexpr uint32_t kLasting = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
+  static constexpr uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLPRI | EPOLLET;
+
+  struct Side {
+    typename Memory::template Atomic<uint64_t> edges;
+    typename Memory::template Atomic<uint64_t> drained;
+    Waiter* first;
+    Waiter* last;
+    typename Memory::template Atomic<int64_t> timeout_ns;
+  };
+
+  static uint8_t compress(uint32_t lasting) {
+    return static_cast<uint8_t>((lasting & 0xff) | ((lasting & EPOLLRDHUP) != 0 ? 0x80 : 0));
+  }
+
+  Side& at(Direction direction) { return m_sides[static_cast<size_t>(direction)]; }
+  const Side& at(Direction direction) const { return m_sides[static_cast<size_t>(direction)]; }
+
+  void bump(Direction direction) SYLAR_REQUIRES(m_lock) { at(direction).edges.fetch_add(1, std::memory_order_release); }
+
+  void append(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
+    Side& side = at(direction);
+    waiter.linked = true;
+    waiter.next = nullptr;
+    waiter.prev = side.last;
+    (side.last == nullptr ? side.first : side.last->next) = &waiter;
+    side.last = &waiter;
+  }
+
+  void unlink(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
+    Side& side = at(direction);
+    waiter.linked = false;
+    (waiter.prev == nullptr ? side.first : waiter.prev->next) = waiter.next;
+    (waiter.next == nullptr ? side.last : waiter.next->prev) = waiter.prev;
+  }
+
+  void claimAll(Direction direction, WakeReason reason, Claimed<Engine>& claimed) SYLAR_REQUIRES(m_lock) {
+    while (Waiter* const waiter = at(direction).first) {
+      unlink(direction, *waiter);
+      claimed.add(*waiter, reason);  // from here on a fiber that lost its wait to another waker may be gone
+    }
+  }
+
+  /// Sees to it that events of `direction` reach an engine: `engine`, unless somebody waits at another.
+  int registerFor(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
+    Engine* at_engine = m_engine.load(std::memory_order_relaxed);
+    const bool nobody_waits = at(Direction::kRead).first == nullptr && at(Direction::kWrite).first == nullptr;
+    if (at_engine != nullptr && at_engine != &engine && nobody_waits) {
+      forget(fd);
+      at_engine = nullptr;
+    }
+    const uint32_t wanted = m_events | kReadEvents | (direction == Direction::kWrite ? uint32_t{EPOLLOUT} : 0);
+    const uint32_t generation = generationOf(life());
+    int error = 0;
+    if (at_engine == nullptr) {
+      at_engine = &engine;
+      error = engine.add(fd, generation, wanted);
+      if (error == -EEXIST) error = engine.modify(fd, generation, wanted);
+    } else if (wanted != m_events || ask_kernel) {
+      error = at_engine->modify(fd, generation, wanted);
+      if (error == -ENOENT) error = at_engine->add(fd, generation, wanted);
+    }
+    if (error < 0) return error;
+    m_engine.store(at_engine, std::memory_order_relaxed);
+    m_events = wanted;
+    return 0;
+  }
+
+  void forget(int fd) SYLAR_REQUIRES(m_lock) {
+    m_engine.load(std::memory_order_relaxed)->remove(fd);
+    m_engine.store(nullptr, std::memory_order_relaxed);
+    m_events = 0;
+  }
+
+  /// One fetch_add: a failing pin may be in flight.
+  void nextGeneration() SYLAR_REQUIRES(m_lock) {
+    const uint64_t closing = m_life.load(std::memory_order_relaxed) & kClosing;
+    m_life.fetch_add((uint64_t{1} << 32) - closing, std::memory_order_acq_rel);
+    bump(Direction::kRead);
+    bump(Direction::kWrite);
+    m_sticky.store(0, std::memory_order_relaxed);
+  }
+
+  void remember(FdKind kind, bool is_private, bool nonblocking) {
+    setKind(kind);
+    m_private.store(is_private, std::memory_order_relaxed);
+    setNonblocking(nonblocking);
+    setTimeoutNs(Direction::kRead, 0);
+    setTimeoutNs(Direction::kWrite, 0);
+  }
+
+  typename Memory::template Atomic<uint64_t> m_life;
+  typename Memory::Mutex m_lock;
+  typename Memory::template Atomic<uint8_t> m_sticky;
+  typename Memory::template Atomic<FdKind> m_kind;
+  typename Memory::template Atomic<bool> m_private;
+  typename Memory::template Atomic<bool> m_nonblocking;
+  typename Memory::template Atomic<Engine*> m_engine;  // written under the lock: who holds the registration
+  uint32_t m_events SYLAR_GUARDED_BY(m_lock);
+  typename Memory::Mutex m_accept_lock;
+  Side m_sides[2];
+};
+
+}  // namespace sylar

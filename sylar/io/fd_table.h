@@ -1,0 +1,47 @@
+// Internal. The entries of all descriptor numbers of the process.
+//
+// Two levels; chunks are mapped on first use and never freed; the top level is constant-initialised: usable before any
+// constructor and after main. Kept true by the hooked creators and closers on every thread.
+//
+// Thread safety: all calls from any thread.
+#pragma once
+
+#include "sylar/io/epoll_engine.h"
+#include "sylar/io/fd_entry.h"
+
+namespace sylar {
+
+using Entry = FdEntry<EpollEngine>;
+
+class FdTable {
+ public:
+  /// The entry of `fd`; null if the number is negative, absurd, or there is no memory for it.
+  static Entry* at(int fd);
+
+  /// The entry of `fd` if its part of the table is in use, else null.
+  static Entry* find(int fd);
+
+  /// Before `engine` ends: no registration of it is left.
+  static void leaveEngine(const EpollEngine& engine);
+
+  /// A creator made `fd`. -1 is passed over, so that a creator's result can be handed in.
+  static void opened(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns = 0) {
+    if (Entry* entry = at(fd)) entry->open(fd, kind, is_private, nonblocking, read_timeout_ns);
+  }
+
+  /// `real_close` closes `fd` or puts something else in its place; its result. -1 and EBADF if it is being closed already.
+  template <class RealClose>
+  static int close(int fd, RealClose real_close);
+};
+
+template <class RealClose>
+int FdTable::close(int fd, RealClose real_close) {
+  Entry* const entry = find(fd);
+  if (entry == nullptr) return real_close();
+  bool closing_already = false;
+  const int result = entry->close(fd, real_close, &closing_already);
+  if (closing_already) sys::errnoRef() = EBADF;
+  return result;
+}
+
+}  // namespace sylar

@@ -1,0 +1,156 @@
+#include "sylar/io/iomanager.h"
+
+#include <system_error>
+#include <utility>
+
+#include "sylar/base/sys.h"
+#include "sylar/io/fd_table.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar {
+namespace {
+
+/// Whether `event` is one direction, and which.
+bool directionOf(IOManager::Event event, Direction* direction) {
+  *direction = event == IOManager::READ ? Direction::kRead : Direction::kWrite;
+  return event == IOManager::READ || event == IOManager::WRITE;
+}
+
+}  // namespace
+
+/// What addEvent registered; lives until it fires or is taken back.
+struct IOManager::Callback : FdWaiter<EpollEngine> {
+  Callback(IOManager& owner, std::function<void()> function, Fiber::ptr held)
+      : iom(owner), cb(std::move(function)), fiber(std::move(held)) {
+    fire = [](FdWaiter* waiter) { static_cast<Callback*>(waiter)->run(); };
+  }
+
+  void run() {
+    if (cb != nullptr) {
+      iom.schedule(std::move(cb));
+    } else {
+      iom.schedule(std::move(fiber));
+    }
+    end();
+  }
+  void end() {
+    IOManager& owner = iom;
+    delete this;
+    owner.callbackEnded();
+  }
+
+  IOManager& iom;
+  std::function<void()> cb;
+  Fiber::ptr fiber;
+};
+
+IOManager::IOManager(size_t threads, bool use_caller, const std::string& name)
+    : IOManager(SchedulerOptions{.threads = threads, .use_caller = use_caller, .name = name}) {}
+
+IOManager::IOManager(SchedulerOptions options)
+    : Scheduler(std::move(options)), TimerManager(clock()), m_timer_fd(sys::timerFd()) {
+  if (!m_timer_fd.valid()) throw std::system_error(-m_timer_fd.get(), std::generic_category(), "sylar::IOManager: timerfd");
+  start();
+}
+
+IOManager::~IOManager() {
+  stop();
+  close();
+}
+
+IOManager* IOManager::GetThis() { return dynamic_cast<IOManager*>(Scheduler::GetThis()); }
+
+std::unique_ptr<Driver> IOManager::makeDriver(WorkerSlot& slot) {
+  return std::make_unique<EpollEngine>(slot, static_cast<TimerService&>(*this));
+}
+
+// ---- Descriptors. ------------------------------------------------------------------------------------------------------------
+
+int IOManager::addEvent(int fd, Event event, std::function<void()> cb) {
+  Direction direction;
+  Entry* const entry = FdTable::at(fd);
+  const bool on_fiber = cb == nullptr;
+  if (entry == nullptr || !directionOf(event, &direction) || (on_fiber && runningFiber() == nullptr)) {
+    sys::errnoRef() = entry == nullptr ? EBADF : EINVAL;
+    return -1;
+  }
+  auto callback = std::make_unique<Callback>(*this, std::move(cb), on_fiber ? Fiber::GetThis() : nullptr);
+  callback->engine = &engineForHere();
+  m_callbacks.fetch_add(1, std::memory_order_relaxed);
+  const int error = entry->enqueueAnew(fd, direction, *callback);
+  if (error == 0) {
+    (void)callback.release();
+    return 0;
+  }
+  callback.reset();
+  callbackEnded();
+  sys::errnoRef() = -error;
+  return -1;
+}
+
+bool IOManager::delEvent(int fd, Event event) {
+  Direction direction;
+  Entry* const entry = FdTable::find(fd);
+  if (entry == nullptr || !directionOf(event, &direction)) return false;
+  bool any = false;
+  entry->dequeueIf(
+      direction,
+      [this](const FdWaiter<EpollEngine>& waiter) {
+        return waiter.fire != nullptr && &static_cast<const Callback&>(waiter).iom == this;
+      },
+      [&any](FdWaiter<EpollEngine>& waiter) {
+        any = true;
+        static_cast<Callback&>(waiter).end();
+      });
+  return any;
+}
+
+bool IOManager::cancelEvent(int fd, Event event) {
+  Direction direction;
+  Entry* const entry = FdTable::find(fd);
+  return entry != nullptr && directionOf(event, &direction) && entry->wakeAll(direction);
+}
+
+bool IOManager::cancelAll(int fd) {
+  const bool readers = cancelEvent(fd, READ);
+  return cancelEvent(fd, WRITE) || readers;
+}
+
+/// The worker's own; from outside any of those that run, in turn.
+EpollEngine& IOManager::engineForHere() {
+  Worker* worker = Worker::current();
+  if (worker == nullptr || &worker->scheduler() != this) {
+    const size_t turn = m_next_engine.fetch_add(1, std::memory_order_relaxed);
+    worker = workers()[turn % workers().size()].get();
+    for (size_t i = 0; i < workers().size() && !worker->running(); ++i) worker = workers()[i].get();
+  }
+  return static_cast<EpollEngine&>(worker->driver());
+}
+
+void IOManager::callbackEnded() {
+  if (m_callbacks.fetch_sub(1, std::memory_order_acq_rel) == 1) pendingEnded();
+}
+
+bool IOManager::hasPending() { return m_callbacks.load(std::memory_order_acquire) > 0 || hasTimer(); }
+
+// ---- Public timers (protocol P4). --------------------------------------------------------------------------------------------
+
+/// Who was woken waits for the queue's lock, who passes by does not. The next deadline is set before any callback runs.
+void IOManager::serveTimers(bool woken) {
+  std::vector<Timer::ptr> due;
+  if (woken) {
+    collectDue(kTimersPerPass, due);
+  } else {
+    tryCollectDue(kTimersPerPass, due);
+    if (due.empty()) return;  // somebody else is at it
+  }
+  armTimer();
+  for (Timer::ptr& timer : due) schedule([timer = std::move(timer)] { timer->fire(); });
+}
+
+void IOManager::armTimer() {
+  Lock lock(m_arming);
+  sys::timerFdSet(m_timer_fd.get(), observeNextDue());
+}
+
+}  // namespace sylar

@@ -1,0 +1,80 @@
+// A Scheduler whose fibers wait for descriptors and timers: what servers run on.
+//
+//   sylar::IOManager iom(2);                        // starts at once
+//   iom.schedule([] { ... accept(), read(), sleep() suspend this fiber, not the thread ... });
+//   iom.addTimer(1000, [] { ... }, true);
+//
+// With the hooks linked (sylar::hook), plain blocking calls do all the waiting, and addEvent is rarely needed.
+// The destructor is stop(): it returns when nothing is left to do.
+//
+// Thread safety: addEvent, delEvent, cancelEvent, cancelAll, the timer functions and schedule from any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sylar/base/fd.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/io/epoll_engine.h"
+#include "sylar/sched/scheduler.h"
+#include "sylar/timer/timer.h"
+
+namespace sylar {
+
+class IOManager final : public Scheduler, public TimerManager, private TimerService {
+ public:
+  using ptr = std::shared_ptr<IOManager>;
+
+  /// Directions of a descriptor; the values are epoll's.
+  enum Event { NONE = 0x0, READ = 0x1, WRITE = 0x4 };
+
+  /// Starts the workers. With use_caller the calling thread is one of them, but works only inside stop().
+  /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors or threads run out.
+  explicit IOManager(size_t threads = 1, bool use_caller = true, const std::string& name = "");
+  explicit IOManager(SchedulerOptions options);
+  /// stop().
+  ~IOManager() override;
+
+  /// Runs `cb` once, in a fiber of this IOManager, when `fd` is ready for `event` (READ or WRITE), has an error, or was hung up.
+  /// Without `cb` the running fiber is scheduled instead: follow with Fiber::YieldToHold(). Several may wait for the same
+  /// event. 0, or -1 with errno: EBADF (no such descriptor), EPERM (it is always ready: a regular file), EINVAL (not one
+  /// event, or no `cb` and no fiber), ENOMEM, ENOSPC. Suspends: no. Source: sylar.
+  int addEvent(int fd, Event event, std::function<void()> cb = nullptr);
+
+  /// Takes back what addEvent registered with this IOManager for `fd` and `event`, without running it. True: there was something.
+  bool delEvent(int fd, Event event);
+  /// Runs at once what waits for `fd` and `event`; fibers that wait in hooked calls ask the kernel again. True: there was
+  /// something.
+  bool cancelEvent(int fd, Event event);
+  /// The same for both directions.
+  bool cancelAll(int fd);
+
+  /// The IOManager whose worker the calling thread is, or which uses it as its caller; else null.
+  static IOManager* GetThis();
+
+ protected:
+  std::unique_ptr<Driver> makeDriver(WorkerSlot& slot) override;
+  bool hasPending() override;
+  void onTimerInsertedAtFront() override { armTimer(); }
+  void onLastTimerGone() override { pendingEnded(); }
+
+ private:
+  struct Callback;
+  static constexpr size_t kTimersPerPass = 2000;
+
+  int timerFd() const override { return m_timer_fd.get(); }
+  bool timersDue(int64_t now_ns) const override { return nextDueNs() <= now_ns; }
+  void serveTimers(bool woken) override;
+  void armTimer();
+  EpollEngine& engineForHere();
+  void callbackEnded();
+
+  UniqueFd m_timer_fd;
+  OsMutex m_arming;  // so that two front inserts cannot cross between queue and descriptor
+  std::atomic<size_t> m_callbacks{0};
+  std::atomic<size_t> m_next_engine{0};
+};
+
+}  // namespace sylar

@@ -1,0 +1,107 @@
+#include "sylar/base/sys.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <thread>
+
+#include "sylar/base/clock.h"
+#include "sylar/base/fd.h"
+
+namespace sylar {
+namespace {
+
+TEST(Sys, FailureIsMinusErrnoAndLeavesErrnoAlone) {
+  errno = ERANGE;
+  EXPECT_EQ(sys::closeFd(-1), -EBADF);
+  char byte;
+  EXPECT_EQ(sys::readFd(-1, &byte, 1), -EBADF);
+  EXPECT_EQ(sys::call(SYS_close, -1), -EBADF);
+  EXPECT_EQ(errno, ERANGE);
+}
+
+TEST(Sys, ErrnoRefIsTheCallersErrno) {
+  sys::errnoRef() = EXDEV;
+  EXPECT_EQ(errno, EXDEV);
+  EXPECT_EQ(&sys::errnoRef(), &errno);
+  std::thread([here = &sys::errnoRef()] { EXPECT_NE(&sys::errnoRef(), here); }).join();
+}
+
+TEST(Sys, ThreadIdIsTheKernelsAndFollowsAFork) {
+  EXPECT_EQ(sys::threadId(), static_cast<pid_t>(::syscall(SYS_gettid)));
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(sys::threadId() == static_cast<pid_t>(::syscall(SYS_gettid)) ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Sys, FutexWaitEndsAtOnceIfThereIsNothingToWaitFor) {
+  const std::atomic<uint32_t> word{1};
+  EXPECT_EQ(sys::futexWait(word, 0, kNever), -EAGAIN);
+  EXPECT_EQ(sys::futexWait(word, 1, 1), -ETIMEDOUT);
+  EXPECT_EQ(sys::futexWake(word, 1), 0);
+}
+
+TEST(Sys, FutexWakeEndsAWait) {
+  std::atomic<uint32_t> word{0};
+  std::thread waiter([&] {
+    while (word.load() == 0) sys::futexWait(word, 0, kNever);
+  });
+  word.store(1);
+  sys::futexWake(word, 1);
+  waiter.join();
+}
+
+TEST(Sys, EpollSeesAnEventFdAndAPastDeadlineDoesNotWait) {
+  const UniqueFd epoll(sys::epollCreate());
+  const UniqueFd event(sys::eventFd());
+  ASSERT_TRUE(epoll.valid() && event.valid());
+  epoll_event interest{.events = EPOLLIN, .data = {.u64 = 7}};
+  ASSERT_EQ(sys::epollControl(epoll.get(), EPOLL_CTL_ADD, event.get(), &interest), 0);
+  epoll_event ready{};
+  EXPECT_EQ(sys::epollWait(epoll.get(), &ready, 1, 100, 100), 0);
+  EXPECT_EQ(sys::epollWait(epoll.get(), &ready, 1, 100, 0), 0);
+  const uint64_t one = 1;
+  ASSERT_EQ(sys::writeFd(event.get(), &one, sizeof one), 8);
+  EXPECT_EQ(sys::epollWait(epoll.get(), &ready, 1, 0, kNever), 1);
+  const uint64_t data = ready.data.u64;  // the struct is packed
+  EXPECT_EQ(data, 7u);
+  uint64_t value = 0;
+  EXPECT_EQ(sys::readFd(event.get(), &value, sizeof value), 8);
+  EXPECT_EQ(value, 1u);
+  EXPECT_EQ(sys::readFd(event.get(), &value, sizeof value), -EAGAIN);
+}
+
+TEST(Sys, TimerFdIsReadyOnceItsDeadlineIsPast) {
+  const UniqueFd timer(sys::timerFd());
+  ASSERT_TRUE(timer.valid());
+  uint64_t expirations = 0;
+  for (const int64_t past_ns : {int64_t{-5}, int64_t{0}, int64_t{1}}) {
+    ASSERT_EQ(sys::timerFdSet(timer.get(), past_ns), 0);
+    EXPECT_EQ(sys::readFd(timer.get(), &expirations, sizeof expirations), 8);
+    EXPECT_EQ(expirations, 1u);
+  }
+  ASSERT_EQ(sys::timerFdSet(timer.get(), kNever), 0);
+  EXPECT_EQ(sys::readFd(timer.get(), &expirations, sizeof expirations), -EAGAIN);
+  ASSERT_EQ(sys::timerFdSet(timer.get(), kNever - 1), 0);
+  EXPECT_EQ(sys::readFd(timer.get(), &expirations, sizeof expirations), -EAGAIN);
+}
+
+TEST(Sys, MapMemoryGivesZeroedPagesOrTheReason) {
+  int error = 0;
+  const size_t size = 8192;
+  auto* memory = static_cast<char*>(sys::mapMemory(size, &error));
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(memory[0] + memory[size - 1], 0);
+  memory[size - 1] = 'x';
+  EXPECT_EQ(sys::protectMemory(memory, 4096, PROT_NONE), 0);
+  EXPECT_EQ(sys::adviseMemory(memory, size, MADV_DONTNEED), 0);
+  EXPECT_EQ(sys::unmapMemory(memory, size), 0);
+  EXPECT_EQ(sys::mapMemory(0, &error), nullptr);
+  EXPECT_EQ(error, EINVAL);
+}
+
+}  // namespace
+}  // namespace sylar

@@ -1,0 +1,8 @@
+sylar_test(base/check_test LINKS sylar::base)
+sylar_test(base/clock_test LINKS sylar::base)
+sylar_test(base/fd_test LINKS sylar::base)
+sylar_test(base/log_test LINKS sylar::base)
+sylar_test(base/os_mutex_test LINKS sylar::base)
+sylar_test(base/os_mutex_race_test LINKS sylar::base)
+sylar_test(base/sys_test LINKS sylar::base)
+sylar_test(base/thread_test LINKS sylar::base)
