@@ -17,4 +17,5 @@ The echo server starts now; Ctrl-C ends it. Try in another terminal (port 8007 u
 
 TEXT
 # exec: this process becomes the server, so Ctrl-C reaches it and its exit status is ours.
+ulimit -n "$(ulimit -Hn)" # each connection is a descriptor
 exec build/release/bin/echo_server "$@"

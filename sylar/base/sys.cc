@@ -7,7 +7,9 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <new>
 
+#include "sylar/base/check.h"
 #include "sylar/base/clock.h"
 
 namespace sylar::sys {
@@ -27,6 +29,18 @@ pid_t learnThreadId() {
 }  // namespace
 
 [[gnu::noinline]] pid_t threadId() { return t_thread_id != 0 ? t_thread_id : learnThreadId(); }
+
+bool inForkedChild() {
+  // The kernel wipes this page in a child.
+  static const std::atomic<uint32_t>* const page = [] {
+    int error = 0;
+    void* const memory = mapMemory(4096, &error);
+    SYLAR_CHECK(memory != nullptr);
+    SYLAR_CHECK_EQ(adviseMemory(memory, 4096, MADV_WIPEONFORK), 0);
+    return ::new (memory) std::atomic<uint32_t>(1);
+  }();
+  return page->load(std::memory_order_relaxed) == 0;
+}
 
 [[gnu::noinline]] int& errnoRef() {
   __asm__ volatile("");

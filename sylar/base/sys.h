@@ -45,6 +45,9 @@ inline long call(long number, Args... args) {
 /// Kernel id of the calling thread; cached, and right in a forked child.
 pid_t threadId();
 
+/// True in a child of the process that first asked, however it was made: descriptors and threads of the library are the parent's.
+bool inForkedChild();
+
 /// The caller's errno, through a call that no compiler merges with another: its address depends on the thread, and code that
 /// was moved to another thread in between must look anew.
 int& errnoRef();

@@ -28,10 +28,13 @@ struct ExceptionGlobals {
   unsigned uncaught = 0;
 };
 
-/// Asked anew on each side of a switch: the getter is declared `const`, so a compiler would merge the two calls.
+/// Where this thread's stand; looked up once, then anew on each side of a switch, which may have changed the thread. (The ABI's
+/// own getter is slow, and declared `const`: a compiler would merge the two calls.)
 [[gnu::noinline]] ExceptionGlobals& exceptionGlobals() {
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local ExceptionGlobals* t_globals = nullptr;
   __asm__ volatile("");
-  return *reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals());
+  if (t_globals == nullptr) t_globals = reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals());
+  return *t_globals;
 }
 
 void announceLeaving([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom, [[maybe_unused]] size_t size) {

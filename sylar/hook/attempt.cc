@@ -77,26 +77,20 @@ int socketOption(int fd, int option) {
   return sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-FdKind learnKind(int fd) {
+FdKind askKind(int fd) {
   struct stat status;
-  if (::fstat(fd, &status) != 0) return FdKind::kUnknown;
+  if (sys::call(SYS_fstat, fd, &status) != 0) return FdKind::kUnknown;
   if (S_ISFIFO(status.st_mode)) return FdKind::kPipe;
   if (!S_ISSOCK(status.st_mode)) return FdKind::kOther;
-  if (socketOption(fd, SO_TYPE) != SOCK_STREAM) return FdKind::kMessages;
-  // One that we did not see made may carry TLS in the kernel: no short-read rule.
-  return FdKind::kStream;
+  // A stream that we did not see made may carry TLS in the kernel: no short-read rule, even if it is TCP.
+  return socketOption(fd, SO_TYPE) == SOCK_STREAM ? FdKind::kStream : FdKind::kMessages;
 }
 
 }  // namespace
 
-FdKind kindOf(Entry& entry, int fd) {
-  FdKind kind = entry.kind();
-  if (kind == FdKind::kUnknown) {
-    const int saved_errno = errno;
-    kind = learnKind(fd);
-    entry.setKind(kind);
-    errno = saved_errno;
-  }
+FdKind learnKind(Entry& entry, int fd) {
+  const FdKind kind = askKind(fd);
+  entry.setKind(kind);
   return kind;
 }
 

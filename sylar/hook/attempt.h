@@ -10,8 +10,14 @@
 
 namespace sylar::attempt {
 
-/// The kind of `fd`, learned on first need and remembered in its entry.
-FdKind kindOf(Entry& entry, int fd);
+/// Asks the kernel what kind `fd` is of, and notes it in its entry.
+FdKind learnKind(Entry& entry, int fd);
+
+/// The kind of `fd`, learned on first need.
+inline FdKind kindOf(Entry& entry, int fd) {
+  const FdKind kind = entry.kind();
+  return kind != FdKind::kUnknown ? kind : learnKind(entry, fd);
+}
 
 long read(FdKind kind, int fd, void* buffer, size_t size);
 long readv(FdKind kind, int fd, const iovec* parts, int count);

@@ -8,24 +8,12 @@
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/hook.h"
+#include "sylar/sched/worker.h"
 
 namespace sylar {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = true;
-
-/// 1 in the process in which fibers run, 0 in its forks: the kernel wipes the page there, however the child was made.
-const std::atomic<uint32_t>& originalProcess() {
-  static const std::atomic<uint32_t>* const page = [] {
-    int error = 0;
-    void* const memory = sys::mapMemory(4096, &error);
-    SYLAR_CHECK(memory != nullptr);
-    SYLAR_CHECK_EQ(sys::adviseMemory(memory, 4096, MADV_WIPEONFORK), 0);
-    auto* word = ::new (memory) std::atomic<uint32_t>(1);
-    return word;
-  }();
-  return *page;
-}
 
 /// SO_RCVTIMEO or SO_SNDTIMEO of a descriptor that may have been given one behind our back; 0: none.
 int64_t askTimeoutNs(int fd, Direction direction) {
@@ -40,13 +28,11 @@ int64_t askTimeoutNs(int fd, Direction direction) {
 
 bool hookSleeps() {
   FiberCore* const me = runningFiber();
-  return me != nullptr && me->hook_enabled && mayPark() && originalProcess().load(std::memory_order_relaxed) != 0;
+  if (me == nullptr || !me->hook_enabled) return false;  // the usual case of code outside fibers
+  return Worker::current() != nullptr && !sys::inForkedChild();
 }
 
-EpollEngine* hookEngine() {
-  if (runningFiber() == nullptr) return nullptr;  // the usual case of code outside fibers
-  return hookSleeps() ? EpollEngine::current() : nullptr;
-}
+EpollEngine* hookEngine() { return hookSleeps() ? EpollEngine::current() : nullptr; }
 
 bool is_hook_enable() {
   FiberCore* const me = runningFiber();

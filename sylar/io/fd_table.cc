@@ -41,6 +41,11 @@ Entry* FdTable::at(int fd) {
   return chunk == nullptr ? nullptr : chunk + number % kChunkEntries;
 }
 
+void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns) {
+  Entry* const entry = sys::inForkedChild() ? nullptr : at(fd);
+  if (entry != nullptr) entry->open(fd, kind, is_private, nonblocking, read_timeout_ns);
+}
+
 void FdTable::leaveEngine(const EpollEngine& engine) {
   for (size_t c = 0; c < kChunks; ++c) {
     Entry* const chunk = g_chunks[c].load(std::memory_order_acquire);

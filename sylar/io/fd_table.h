@@ -3,9 +3,12 @@
 // Two levels; chunks are mapped on first use and never freed; the top level is constant-initialised: usable before any
 // constructor and after main. Kept true by the hooked creators and closers on every thread.
 //
+// In a forked child the table is the parent's, and so are the engines behind it: opened() and close() leave it alone there.
+//
 // Thread safety: all calls from any thread.
 #pragma once
 
+#include "sylar/base/sys.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_entry.h"
 
@@ -25,9 +28,7 @@ class FdTable {
   static void leaveEngine(const EpollEngine& engine);
 
   /// A creator made `fd`. -1 is passed over, so that a creator's result can be handed in.
-  static void opened(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns = 0) {
-    if (Entry* entry = at(fd)) entry->open(fd, kind, is_private, nonblocking, read_timeout_ns);
-  }
+  static void opened(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns = 0);
 
   /// `real_close` closes `fd` or puts something else in its place; its result. -1 and EBADF if it is being closed already.
   template <class RealClose>
@@ -36,7 +37,7 @@ class FdTable {
 
 template <class RealClose>
 int FdTable::close(int fd, RealClose real_close) {
-  Entry* const entry = find(fd);
+  Entry* const entry = sys::inForkedChild() ? nullptr : find(fd);
   if (entry == nullptr) return real_close();
   bool closing_already = false;
   const int result = entry->close(fd, real_close, &closing_already);
