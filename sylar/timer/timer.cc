@@ -1,3 +1,5 @@
+#include "sylar/timer/timer.h"
+
 #include <cxxabi.h>
 
 #include <climits>

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sylar/timer/timer.h"
@@ -35,6 +36,21 @@ TEST(Timer, CancelDestroysTheCapturesBeforeItReturns) {
     EXPECT_TRUE(timer->cancel());
     EXPECT_TRUE(watch.expired());
   }
+}
+
+TEST(Timer, NothingKeepsADroppedTimerThatWasCancelledOrFired) {
+  ManualTimers timers;
+  auto cancelled = timers.addTimer(10, [] {});
+  auto listed = timers.addTimer(10, [] {});
+  auto recurring = timers.addTimer(
+      10, [] {}, true);
+  const std::vector<std::weak_ptr<Timer>> watches{cancelled, listed, recurring};
+  cancelled->cancel();
+  timers.advanceMs(10);
+  timers.runDue();
+  recurring->cancel();
+  for (auto* timer : {&cancelled, &listed, &recurring}) timer->reset();
+  for (const auto& watch : watches) EXPECT_TRUE(watch.expired());
 }
 
 // C-11
@@ -233,6 +249,18 @@ TEST(Timer, ResetToTheSameDelayWithoutFromNowChangesNothing) {
   EXPECT_TRUE(timer->reset(10, false));
   EXPECT_EQ(timers.getNextTimer(), 6u);
   EXPECT_EQ(timers.tickles, tickles);
+}
+
+// C-18: nor does it lose its place among equals.
+TEST(Timer, ResetToTheSameDelayWithoutFromNowIsNoArming) {
+  ManualTimers timers;
+  std::string order;
+  const auto timer = timers.addTimer(10, [&] { order += 'a'; });
+  timers.addTimer(10, [&] { order += 'b'; });
+  EXPECT_TRUE(timer->reset(10, false));
+  timers.advanceMs(10);
+  timers.runDue();
+  EXPECT_EQ(order, "ab");
 }
 
 // C-19
