@@ -78,12 +78,14 @@ Stack StackPool::map(size_t mapped_size) {
   int error = 0;
   auto* memory = static_cast<char*>(sys::mapMemory(mapped_size + kGuardSize, &error));
   if (memory == nullptr) return {};
+  // Where huge pages are "always" on, each stack would cost 2 MiB. A kernel without them refuses: also good. Before the guard:
+  // once that has given the mapping an anon_vma, it no longer merges with its neighbours, and each stack would count for
+  // max_map_count.
+  sys::adviseMemory(memory, mapped_size + kGuardSize, MADV_NOHUGEPAGE);
   if (!installGuard(memory)) {
     sys::unmapMemory(memory, mapped_size + kGuardSize);
     return {};
   }
-  // Where huge pages are "always" on, each stack would cost 2 MiB. A kernel without them refuses: also good.
-  sys::adviseMemory(memory, mapped_size + kGuardSize, MADV_NOHUGEPAGE);
   return {memory + kGuardSize, mapped_size - kColourStep * (m_colour++ % kColours)};
 }
 

@@ -1,0 +1,259 @@
+#include "sylar/fiber/stack.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sylar/fiber/fiber.h"
+
+namespace sylar {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kLargestColour = 2048 - 128;
+
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+/// A sanitizer catches the fault, names it and ends the process.
+#define EXPECT_FAULT(statement) EXPECT_DEATH(statement, "stack-overflow|SEGV")
+#else
+#define EXPECT_FAULT(statement) EXPECT_EXIT(statement, testing::KilledBySignal(SIGSEGV), "")
+#endif
+
+size_t mappingsOfThisProcess() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+/// True if `address` lies in a mapping.
+bool isMapped(const char* address) {
+  unsigned char resident;
+  auto* const page = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(address) & ~(kPage - 1));
+  return mincore(page, kPage, &resident) == 0;
+}
+
+class StackPoolTest : public testing::Test {
+ protected:
+  /// Gives everything back at the end of the test.
+  Stack take(size_t size) {
+    const Stack stack = m_pool.take(size);
+    EXPECT_TRUE(stack);
+    return stack;
+  }
+  StackPool m_pool;
+};
+
+// RT-4.1
+TEST(StackSizes, AreThoseThatThePageSays) {
+#ifdef SYLAR_ASAN
+  EXPECT_EQ(kDefaultStackSize, 256u * 1024);
+#else
+  EXPECT_EQ(kDefaultStackSize, 128u * 1024);
+#endif
+  EXPECT_EQ(kMinStackSize, 16u * 1024);
+  EXPECT_EQ(kGuardSize, 64u * 1024);
+}
+
+// RT-4.1
+TEST_F(StackPoolTest, SizeIsClampedAndRoundedUpToPages) {
+  const struct {
+    size_t wanted, mapped;
+  } table[] = {
+      {0, kMinStackSize},
+      {1, kMinStackSize},
+      {kMinStackSize - 1, kMinStackSize},
+      {kMinStackSize, kMinStackSize},
+      {kMinStackSize + 1, kMinStackSize + kPage},
+      {kDefaultStackSize, kDefaultStackSize},
+      {1'000'000, 1'003'520},
+      {kMaxStackSize, kMaxStackSize},
+      {kMaxStackSize + 1, kMaxStackSize},
+      {SIZE_MAX, kMaxStackSize},
+  };
+  for (const auto& row : table) {
+    const Stack stack = take(row.wanted);
+    EXPECT_LE(stack.size, row.mapped) << row.wanted;
+    EXPECT_GE(stack.size, row.mapped - kLargestColour) << row.wanted;
+    m_pool.give(stack);
+  }
+}
+
+// RT-4.1
+TEST_F(StackPoolTest, AllOfAStackIsUsableAndItsTopIsAligned) {
+  const Stack stack = take(kMinStackSize);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(stack.top()) % 128, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(stack.base) % kPage, 0u);
+  std::memset(stack.base, 0x5a, stack.size);
+  EXPECT_EQ(stack.base[0], 0x5a);
+  EXPECT_EQ(stack.top()[-1], 0x5a);
+  m_pool.give(stack);
+}
+
+// Frames of many fibers at the same distance from the top would otherwise fight for one cache set.
+TEST_F(StackPoolTest, TopsOfNewStacksDiffer) {
+  std::set<uintptr_t> offsets;
+  std::vector<Stack> stacks;
+  for (int i = 0; i < 16; ++i) {
+    stacks.push_back(take(kMinStackSize));
+    offsets.insert(reinterpret_cast<uintptr_t>(stacks.back().top()) % kPage);
+  }
+  EXPECT_EQ(offsets.size(), 16u);
+  for (const Stack& stack : stacks) m_pool.give(stack);
+}
+
+TEST_F(StackPoolTest, LastInIsFirstOut) {
+  const Stack first = take(kDefaultStackSize);
+  const Stack second = take(kDefaultStackSize);
+  EXPECT_NE(first.base, second.base);
+  m_pool.give(first);
+  m_pool.give(second);
+  EXPECT_EQ(take(kDefaultStackSize).base, second.base);
+  EXPECT_EQ(take(kDefaultStackSize).base, first.base);
+  m_pool.give(second);
+  m_pool.give(first);
+}
+
+TEST_F(StackPoolTest, ReusedStackKeepsItsSizeToTheByte) {
+  take(kDefaultStackSize);  // so that the next one has a colour; unmapped by nobody, which a test may do
+  const Stack stack = take(kDefaultStackSize);
+  m_pool.give(stack);
+  const Stack again = take(kDefaultStackSize);
+  EXPECT_EQ(again.base, stack.base);
+  EXPECT_EQ(again.size, stack.size);
+  m_pool.give(again);
+}
+
+TEST_F(StackPoolTest, StackOfAnotherSizeIsUnmapped) {
+  const Stack kept = take(kDefaultStackSize);
+  const Stack other = take(2 * kDefaultStackSize);
+  m_pool.give(kept);
+  m_pool.give(other);
+  EXPECT_TRUE(isMapped(kept.base));
+  EXPECT_TRUE(isMapped(kept.base - 1));
+  EXPECT_FALSE(isMapped(other.base));
+  EXPECT_FALSE(isMapped(other.top() - 1));
+  EXPECT_FALSE(isMapped(other.base - kGuardSize));
+}
+
+TEST_F(StackPoolTest, EmptyPoolTakesToANewSize) {
+  const Stack small = take(kMinStackSize);
+  m_pool.give(small);
+  EXPECT_EQ(take(kMinStackSize).base, small.base);
+  const Stack large = take(kDefaultStackSize);
+  m_pool.give(large);  // the pool is empty: this is its size now
+  EXPECT_TRUE(isMapped(large.base));
+  m_pool.give(small);
+  EXPECT_FALSE(isMapped(small.base));
+}
+
+// RT-4.5
+TEST_F(StackPoolTest, StacksAboveTheCapAreUnmapped) {
+  std::vector<Stack> stacks;
+  for (size_t i = 0; i < StackPool::kCapacity + 3; ++i) stacks.push_back(take(kMinStackSize));
+  for (const Stack& stack : stacks) m_pool.give(stack);
+  for (size_t i = 0; i < stacks.size(); ++i) EXPECT_EQ(isMapped(stacks[i].base), i < StackPool::kCapacity) << i;
+}
+
+TEST(StackPool, UnmapsWhatItHoldsAtItsEnd) {
+  Stack stack;
+  {
+    StackPool pool;
+    stack = pool.take(kDefaultStackSize);
+    pool.give(stack);
+    EXPECT_TRUE(isMapped(stack.base));
+  }
+  EXPECT_FALSE(isMapped(stack.base));
+  EXPECT_FALSE(isMapped(stack.base - kGuardSize));
+}
+
+// RT-4.3, as far as it goes without a million of them: a guard is no mapping of its own where the kernel can do that.
+TEST_F(StackPoolTest, GuardsTakeNoMappings) {
+  const Stack probe = take(kMinStackSize);
+  const bool light = madvise(probe.base - kGuardSize, kGuardSize, 102 /* MADV_GUARD_INSTALL */) == 0;
+  m_pool.give(probe);
+  if (!light) GTEST_SKIP() << "this kernel has no MADV_GUARD_INSTALL";
+  const size_t before = mappingsOfThisProcess();
+  std::vector<Stack> stacks;
+  for (int i = 0; i < 1000; ++i) stacks.push_back(take(kMinStackSize));
+  EXPECT_LT(mappingsOfThisProcess(), before + 100);
+  for (const Stack& stack : stacks) m_pool.give(stack);
+}
+
+// RT-4.9
+TEST_F(StackPoolTest, HugePagesAreOff) {
+  const Stack stack = take(kMaxStackSize);
+  const auto address = reinterpret_cast<uintptr_t>(stack.base);
+  std::ifstream smaps("/proc/self/smaps");
+  bool inside = false;
+  bool off = false;
+  for (std::string line; std::getline(smaps, line);) {
+    unsigned long low, high;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &low, &high) == 2) inside = low <= address && address < high;
+    if (inside && line.starts_with("VmFlags:")) off = line.find(" nh") != std::string::npos;
+  }
+  m_pool.give(stack);
+  EXPECT_TRUE(off);
+}
+
+// CD-F2, RT-4.1: every part of the guard faults, for a new stack and for one from the pool.
+TEST(StackPoolDeathTest, GuardFaults) {
+  StackPool pool;
+  for (int use = 0; use < 2; ++use) {
+    const Stack stack = pool.take(kMinStackSize);
+    for (const size_t below : {size_t{1}, kPage, kGuardSize / 2, kGuardSize}) {
+      volatile char* const at = stack.base - below;
+      EXPECT_FAULT(*at = 1) << below;
+    }
+    pool.give(stack);
+  }
+}
+
+// ---- The same, from inside a fiber. ------------------------------------------------------------------------------------------
+
+/// Uses a little stack at each level.
+[[gnu::noinline]] int recurse(int levels) {
+  volatile char frame[256];
+  frame[0] = static_cast<char>(levels);
+  return levels == 0 ? frame[0] : recurse(levels - 1) + frame[0];
+}
+
+/// A frame of `Size` bytes of which only the lowest is used.
+template <size_t Size>
+[[gnu::noinline]] void useFrame() {
+  char frame[Size];
+  frame[0] = 1;
+  asm volatile("" : : "r"(frame) : "memory");
+}
+
+// CD-F2, RT-4.2
+TEST(StackOverflowDeathTest, RecursionHitsTheGuard) {
+  EXPECT_FAULT(Fiber([] { recurse(1 << 20); }, kMinStackSize).resume());
+  EXPECT_FAULT(Fiber([] { recurse(1 << 20); }).resume());
+}
+
+// CD-F2, RT-4.2
+TEST(StackOverflowDeathTest, OneFrameOf30KilobytesHitsTheGuard) {
+  EXPECT_FAULT(std::make_shared<Fiber>([] { useFrame<30 * 1024>(); }, kMinStackSize)->resume());
+}
+
+TEST(StackOverflow, WhatFitsRuns) {
+  bool ran = false;
+  const auto fiber = std::make_shared<Fiber>(
+      [&] {
+        useFrame<30 * 1024>();
+        ran = true;
+      },
+      96 * 1024);
+  fiber->resume();
+  EXPECT_TRUE(ran);
+}
+
+}  // namespace
+}  // namespace sylar

@@ -1,0 +1,1 @@
+sylar_test(fiber/stack_test LINKS sylar::fiber)
