@@ -168,16 +168,15 @@ void Fiber::YieldToHold() {
 void Fiber::run() {
   try {
     m_cb();
-    m_cb = nullptr;  // what it captured ends here, on the fiber's stack
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
     m_exception = std::current_exception();
   }
+  m_cb = nullptr;  // what it captured ends here, on the fiber's stack: it may block
 }
 
 void Fiber::end() {
-  m_cb = nullptr;
   // Under the lock to the end: an observer that gives up meanwhile (a cancelled joiner) must not leave while it is being told.
   Lock lock(m_end_lock);
   move(Life::kRunning, m_exception == nullptr ? Life::kEnded : Life::kFailed);
@@ -207,6 +206,7 @@ void Fiber::unobserveEnd(EndObserver& observer) {
 }
 
 void Fiber::join() {
+  SYLAR_CHECK(m_id != 0);  // a thread's own stack: it ends only when nobody could join it any more
   SYLAR_CHECK(runningFiber() == nullptr || runningFiber()->fiber != this);
   ThreadFibers& thread = ThreadFibers::current();
   if (runningFiber() != nullptr && thread.host() != nullptr) {
