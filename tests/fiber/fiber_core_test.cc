@@ -1,0 +1,97 @@
+#include "sylar/fiber/fiber_core.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "sylar/sched/waker.h"
+
+namespace sylar {
+namespace {
+
+TEST(FiberCore, FitsInTwoCacheLines) {
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+  GTEST_SKIP() << "a sanitizer keeps notes in it";
+#endif
+  EXPECT_LE(sizeof(FiberCore), 128u);
+  EXPECT_EQ(alignof(FiberCore), 64u);
+}
+
+TEST(FiberCore, IsFoundFromItsTimer) {
+  CorePool pool;
+  FiberCore* const core = pool.take();
+  ASSERT_NE(core, nullptr);
+  EXPECT_EQ(&FiberCore::ofTimer(core->timer), core);
+  pool.give(core);
+}
+
+TEST(CorePool, HandsOutAlignedCoresThatDiffer) {
+  CorePool pool;
+  std::set<FiberCore*> cores;
+  for (int i = 0; i < 2000; ++i) {  // more than one slab
+    FiberCore* const core = pool.take();
+    ASSERT_NE(core, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(core) % 64, 0u);
+    EXPECT_TRUE(cores.insert(core).second);
+  }
+  for (FiberCore* const core : cores) pool.give(core);
+}
+
+TEST(CorePool, LastInIsFirstOut) {
+  CorePool pool;
+  FiberCore* const first = pool.take();
+  FiberCore* const second = pool.take();
+  pool.give(first);
+  pool.give(second);
+  EXPECT_EQ(pool.take(), second);
+  EXPECT_EQ(pool.take(), first);
+  pool.give(second);
+  pool.give(first);
+}
+
+// P1: epoch restarted at reuse is an error that the model found.
+TEST(CorePool, EpochGoesOnWhenASlotIsUsedAgain) {
+  CorePool pool;
+  FiberCore* const core = pool.take();
+  const Waker late{core, core->wait.prepare()};
+  ASSERT_TRUE(core->wait.giveUp(late.epoch));
+  pool.give(core);
+
+  ASSERT_EQ(pool.take(), core);
+  EXPECT_FALSE(late.wake(WakeReason::kReady));
+  EXPECT_EQ(core->wait.prepare(), late.epoch + 1);
+  EXPECT_FALSE(late.wake(WakeReason::kReady));
+  EXPECT_TRUE(core->wait.isOpen());
+  ASSERT_TRUE(core->wait.giveUp(late.epoch + 1));
+  pool.give(core);
+}
+
+// P1: the memory of a core is never given back, not even with its thread.
+TEST(CorePool, LateWakerMayLookAfterTheEndOfTheThread) {
+  Waker late;
+  std::thread([&late] {
+    CorePool pool;
+    FiberCore* const core = pool.take();
+    late = {core, core->wait.prepare()};
+    ASSERT_TRUE(core->wait.giveUp(late.epoch));
+    pool.give(core);
+  }).join();
+  EXPECT_FALSE(late.wake(WakeReason::kReady));
+
+  // The next thread goes on with the same cores.
+  CorePool pool;
+  std::vector<FiberCore*> cores;
+  bool found = false;
+  for (int i = 0; i < 2000 && !found; ++i) {
+    cores.push_back(pool.take());
+    found = cores.back() == late.core;
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(late.core->wait.epoch(), late.epoch);
+  for (FiberCore* const core : cores) pool.give(core);
+}
+
+}  // namespace
+}  // namespace sylar
