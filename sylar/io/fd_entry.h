@@ -299,7 +299,11 @@ class alignas(64) FdEntry {
   Side& at(Direction direction) { return m_sides[static_cast<size_t>(direction)]; }
   const Side& at(Direction direction) const { return m_sides[static_cast<size_t>(direction)]; }
 
-  void bump(Direction direction) SYLAR_REQUIRES(m_lock) { at(direction).edges.fetch_add(1, std::memory_order_release); }
+  /// A plain addition: all writers hold the lock.
+  void bump(Direction direction) SYLAR_REQUIRES(m_lock) {
+    auto& counter = at(direction).edges;
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
 
   void append(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
     Side& side = at(direction);
