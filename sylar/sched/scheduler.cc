@@ -125,7 +125,7 @@ bool Scheduler::refuse(const Fiber& fiber, const char* why) {
 
 bool Scheduler::submit(Fiber& fiber) {
   Worker* const here = Worker::current();
-  if (here != nullptr && &here->scheduler() == this) return here->fresh().push(&fiber) != Pushed::kRejected;
+  if (here != nullptr && &here->scheduler() == this) return here->pushFresh(&fiber);
   const Pushed pushed = m_injector.push(&fiber);
   if (pushed == Pushed::kFirst) wakeOne();
   return pushed != Pushed::kRejected;

@@ -105,25 +105,32 @@ QueueNode* Worker::takeInjected() {
   return node;
 }
 
-/// Fresh work may wait behind the fiber that scheduled it, not behind another computation while somebody sleeps.
+/// Fresh work may wait behind the fiber that scheduled it, not behind another computation while somebody sleeps. Who came to
+/// fetch some looks at the others' queues, too: the wake-up that is spent on this worker may have been meant for what it leaves.
 void Worker::shareFresh() {
-  if (m_shared || m_fresh.count() == 0 || !m_scheduler.anySleeping()) return;
+  const bool elsewhere = std::exchange(m_came_to_fetch, false) && m_scheduler.anyFresh();
+  if (m_shared || (m_fresh.count() == 0 && !elsewhere) || !m_scheduler.anySleeping()) return;
   m_shared = true;
   m_scheduler.wakeOne();
 }
 
+bool Worker::pushFresh(QueueNode* node) {
+  const Pushed pushed = m_fresh.push(node);
+  if (pushed == Pushed::kFirst) m_shared = false;  // whoever was woken before may have found nothing, and sleep again
+  return pushed != Pushed::kRejected;
+}
+
 bool Worker::steal() {
-  if (QueueNode* node = takeInjected()) {
-    m_runnable.push(node);
-    return true;
-  }
+  m_came_to_fetch = true;
+  if (m_scheduler.injector().count() > 0)
+    return true;  // the next turn begins with it; taken here, the next one would overtake it
   const auto& workers = m_scheduler.workers();
   for (size_t i = 0; i < workers.size(); ++i) {
     Worker& victim = *workers[++m_next_victim % workers.size()];
     if (&victim == this) continue;
     NodeList loot;
     if (victim.fresh().steal(&loot) == 0) continue;
-    while (QueueNode* node = loot.pop()) SYLAR_CHECK(m_fresh.push(node) != Pushed::kRejected);
+    while (QueueNode* node = loot.pop()) SYLAR_CHECK(pushFresh(node));
     return true;
   }
   return false;

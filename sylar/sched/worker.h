@@ -50,6 +50,8 @@ class Worker final : public FiberHost {
   const std::string& name() const { return m_name; }
 
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
+  /// Queues work that has not started. False: refused.
+  bool pushFresh(QueueNode* node);
   /// schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
   void permit(Fiber& fiber);
   WakeReason park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
@@ -104,7 +106,8 @@ class Worker final : public FiberHost {
   uint64_t m_cancel_round = 0;  // of the scheduler's, the last that was carried out
   size_t m_next_victim = 0;
   bool m_fresh_next = false;
-  bool m_shared = false;  // a sleeper was woken in this turn for what stays behind
+  bool m_shared = false;         // a sleeper was woken in this turn for what stays behind
+  bool m_came_to_fetch = false;  // has searched since it last ran something
 
   alignas(64) FreshQueue<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};
