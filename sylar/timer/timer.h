@@ -7,7 +7,7 @@
 // Delays saturate: a deadline beyond 292 years is never reached.
 //
 // Thread safety: all calls on both classes from any thread, also from callbacks and from the destructors of what callbacks
-// capture. No call suspends; none holds a lock while it runs foreign code.
+// capture. No call suspends but Timer::fire(), whose callback may; none holds a lock while it runs foreign code.
 #pragma once
 
 #include <cstddef>
