@@ -21,8 +21,8 @@ class OrderedSetQueue {
   OrderedSetQueue(const OrderedSetQueue&) = delete;
   OrderedSetQueue& operator=(const OrderedSetQueue&) = delete;
 
-  /// May throw std::bad_alloc, then nothing has changed. Allocates only if more nodes are linked than ever were before, or
-  /// more than kSpares were erased at once in between.
+  /// May throw std::bad_alloc, then nothing has changed. Allocates only if no tree node is left over: up to kSpares of those
+  /// that erase and expire free are kept.
   bool insert(TimerNode& node, int64_t deadline_ns);
   void erase(TimerNode& node);
   /// Never allocates.

@@ -186,6 +186,7 @@ class Model {
     m_queue.verify();
     const size_t first = front();
     EXPECT_EQ(m_queue.nextDue(), first == m_nodes.size() ? kNever : m_armed[first].deadline_ns);
+    EXPECT_EQ(m_queue.front(), first == m_nodes.size() ? nullptr : &m_nodes[first]);
     const auto linked = std::count_if(m_armed.begin(), m_armed.end(), [](const Armed& armed) { return armed.linked; });
     ASSERT_EQ(m_queue.size(), static_cast<size_t>(linked));
     EXPECT_EQ(m_queue.empty(), linked == 0);
