@@ -1,0 +1,189 @@
+// For the tests of hooks: libc's own functions beside the interposed names, and descriptors in pairs.
+#pragma once
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sylar/hook/hook.h"
+#include "sylar/io/iomanager.h"
+#include "tests/support/fibers.h"
+
+namespace sylar::test {
+
+// glibc's access attributes are no part of a type; GCC says so each time.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#define SYLAR_TESTED_CALLS(X)                                                                                              \
+  X(socket)                                                                                                                \
+  X(socketpair)                                                                                                            \
+  X(pipe)                                                                                                                  \
+  X(pipe2)                                                                                                                 \
+  X(close) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) \
+      X(recvfrom) X(recvmsg) X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(nanosleep) X(usleep)
+
+/// One set of implementations of the same functions.
+struct Calls {
+#define SYLAR_MEMBER_(name) decltype(&::name) name;
+  SYLAR_TESTED_CALLS(SYLAR_MEMBER_)
+#undef SYLAR_MEMBER_
+};
+#pragma GCC diagnostic pop
+
+/// The names as every program calls them: interposed.
+inline Calls hookedCalls() {
+#define SYLAR_NAMED_(name) .name = &::name,
+  return {SYLAR_TESTED_CALLS(SYLAR_NAMED_)};
+#undef SYLAR_NAMED_
+}
+
+/// libc's own, past every interposition.
+inline const Calls& libcCalls() {
+  static const Calls calls = [] {
+    void* const libc = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    const auto find = [libc](const char* name) { return ::dlsym(libc, name); };
+#define SYLAR_FOUND_(name) .name = reinterpret_cast<decltype(Calls::name)>(find(#name)),
+    return Calls{SYLAR_TESTED_CALLS(SYLAR_FOUND_)};
+#undef SYLAR_FOUND_
+  }();
+  return calls;
+}
+
+inline sockaddr_in loopback(uint16_t port = 0) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+/// Where a socket is bound.
+inline sockaddr_in addressOf(int fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return address;
+}
+
+/// A bound socket; listening if it is a stream and `backlog` >= 0.
+inline int boundSocket(const Calls& calls, int type, int backlog = 16) {
+  const int fd = calls.socket(AF_INET, type, 0);
+  const sockaddr_in address = loopback();
+  EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  if (type == SOCK_STREAM && backlog >= 0) {
+    EXPECT_EQ(::listen(fd, backlog), 0);
+  }
+  return fd;
+}
+
+inline int connectTo(const Calls& calls, int fd, const sockaddr_in& address) {
+  return calls.connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+/// Two ends that talk to each other, made by `creators`. [0] reads what is written to [1]; both directions but for a pipe.
+using Ends = std::array<int, 2>;
+
+inline Ends makeUnix(const Calls& creators, int type) {
+  Ends ends{};
+  EXPECT_EQ(creators.socketpair(AF_UNIX, type, 0, ends.data()), 0);
+  return ends;
+}
+inline Ends makePipe(const Calls& creators) {
+  Ends ends{};
+  EXPECT_EQ(creators.pipe(ends.data()), 0);
+  return ends;
+}
+inline Ends makeTcp(const Calls& creators) {
+  const int listener = boundSocket(creators, SOCK_STREAM);
+  const int client = creators.socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(connectTo(creators, client, addressOf(listener)), 0);
+  const int server = creators.accept(listener, nullptr, nullptr);
+  EXPECT_GE(server, 0);
+  creators.close(listener);
+  return {server, client};
+}
+inline Ends makeUdp(const Calls& creators) {
+  const Ends ends{boundSocket(creators, SOCK_DGRAM), boundSocket(creators, SOCK_DGRAM)};
+  EXPECT_EQ(connectTo(creators, ends[0], addressOf(ends[1])), 0);
+  EXPECT_EQ(connectTo(creators, ends[1], addressOf(ends[0])), 0);
+  return ends;
+}
+
+/// Two ends that are closed with their scope.
+struct Pair {
+  explicit Pair(Ends made) : a(made[0]), b(made[1]) {}
+  ~Pair() {
+    closeA();
+    closeB();
+  }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+  void closeA() {
+    if (a >= 0) {
+      EXPECT_EQ(::close(std::exchange(a, -1)), 0);
+    }
+  }
+  void closeB() {
+    if (b >= 0) {
+      EXPECT_EQ(::close(std::exchange(b, -1)), 0);
+    }
+  }
+  int a;
+  int b;
+};
+
+inline Pair unixPair(int type = SOCK_STREAM) { return Pair(makeUnix(hookedCalls(), type)); }
+inline Pair tcpPair() { return Pair(makeTcp(hookedCalls())); }
+inline Pair udpPair() { return Pair(makeUdp(hookedCalls())); }
+inline Pair pipePair() { return Pair(makePipe(hookedCalls())); }
+
+/// Closing it now sends a reset instead of an end of stream.
+inline void resetOnClose(int fd) {
+  const linger none{1, 0};
+  EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+}
+
+inline void setTimeout(const Calls& calls, int fd, int option, int64_t us) {
+  const timeval timeout{us / 1'000'000, us % 1'000'000};
+  EXPECT_EQ(calls.setsockopt(fd, SOL_SOCKET, option, &timeout, sizeof timeout), 0);
+}
+
+inline void setBuffer(int fd, int option, int bytes) { EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes), 0); }
+
+/// Byte `i` of the stream that all tests of long transfers send: a lost, doubled or swapped stretch does not go unseen.
+inline char streamByte(size_t i) { return static_cast<char>((i * 2654435761u) >> 13 ^ i); }
+inline std::vector<char> streamBytes(size_t size) {
+  std::vector<char> bytes(size);
+  for (size_t i = 0; i < size; ++i) bytes[i] = streamByte(i);
+  return bytes;
+}
+
+inline pid_t threadId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
+
+/// Waits for a word that another thread sets. For plain threads.
+template <class T>
+void spinUntil(const std::atomic<T>& word, T value) {
+  while (word.load(std::memory_order_acquire) != value) std::this_thread::yield();
+}
+
+}  // namespace sylar::test
