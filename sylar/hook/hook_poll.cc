@@ -27,9 +27,10 @@ class PollCall {
  public:
   PollCall(pollfd* fds, nfds_t count, EpollEngine& engine) : m_fds(fds), m_count(count), m_engine(engine) {
     for (nfds_t i = 0; i < count; ++i) {
+      constexpr short kWritable = POLLOUT | POLLWRNORM | POLLWRBAND;
       const short events = fds[i].events;
-      if ((events & POLLOUT) != 0) watch(i, Direction::kWrite);
-      if ((events & ~POLLOUT) != 0 || events == 0) watch(i, Direction::kRead);  // errors are reported there, too
+      if ((events & kWritable) != 0) watch(i, Direction::kWrite);
+      if ((events & ~kWritable) != 0 || events == 0) watch(i, Direction::kRead);  // errors are reported there, too
     }
   }
 
@@ -120,6 +121,7 @@ extern "C" {
 [[noreturn]] void __chk_fail();
 
 int poll(pollfd* fds, nfds_t count, int timeout_ms) {
+  count = static_cast<unsigned>(count);  // as the kernel does
   EpollEngine* const engine = timeout_ms == 0 ? nullptr : hookEngine();
   if (engine == nullptr) return real::poll(fds, count, timeout_ms);
   // The first look also proves the array readable.
