@@ -123,8 +123,9 @@ long readv(FdKind kind, int fd, const iovec* parts, int count) {
   return readyNow(fd, POLLIN) ? SYLAR_ATTEMPT_(readv, SYS_readv, fd, parts, count) : -EAGAIN;
 }
 
-long write(FdKind kind, int fd, const void* data, size_t size) {
-  if (isStream(kind) && size > 0) return sendto(fd, data, size, 0, nullptr, 0);
+long write(FdKind kind, int fd, const void* data, size_t size, int flags) {
+  // An empty message is a message: write sends it, the vector calls do not. An empty write to a stream reports its errors.
+  if (isStream(kind) || (kind == FdKind::kMessages && size == 0)) return sendto(fd, data, size, flags, nullptr, 0);
   const iovec part{const_cast<void*>(data), size};
   const long result = writevNoWait(fd, &part, 1);
   return result == -EOPNOTSUPP ? writeWhenReady(fd, data, size) : result;
@@ -132,15 +133,27 @@ long write(FdKind kind, int fd, const void* data, size_t size) {
 
 long writev(FdKind kind, int fd, const iovec* parts, int count) {
   const long result = writevNoWait(fd, parts, count);
-  // An old FIFO takes the first part only; the caller goes on with the rest.
-  if (result != -EOPNOTSUPP || kind != FdKind::kPipe || count == 0) return result;
-  return writeWhenReady(fd, parts[0].iov_base, parts[0].iov_len);
+  if (result != -EOPNOTSUPP || kind != FdKind::kPipe) return result;
+  // A FIFO takes at once what fits into PIPE_BUF; the caller goes on with the rest.
+  size_t size = 0;
+  int fitting = 0;
+  while (fitting < count && parts[fitting].iov_len <= PIPE_BUF - size) size += parts[fitting++].iov_len;
+  if (size == 0 && fitting < count) return writeWhenReady(fd, parts[fitting].iov_base, parts[fitting].iov_len);
+  return readyNow(fd, POLLOUT) ? SYLAR_ATTEMPT_(writev, SYS_writev, fd, parts, fitting) : -EAGAIN;
+}
+
+bool tcpHasFailed(int fd) {
+  pollfd one{fd, 0, 0};
+  const timespec zero{};
+  return sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) == 1 && (one.revents & POLLHUP) != 0 &&
+         socketOption(fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags) {
   // Linux keeps connections that were reset in the queue, so an accept after a positive poll does not block.
   Lock lock(entry.acceptLock());
-  if (!readyNow(fd, POLLIN)) return -EAGAIN;
+  // What does not listen fails at once.
+  if (!readyNow(fd, POLLIN) && socketOption(fd, SO_ACCEPTCONN) == 1) return -EAGAIN;
   return SYLAR_ATTEMPT_(accept4, SYS_accept4, fd, address, size, flags);
 }
 

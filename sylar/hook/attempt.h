@@ -24,10 +24,13 @@ long readv(FdKind kind, int fd, const iovec* parts, int count);
 long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size);
 long recvmsg(int fd, msghdr* message, int flags);
 
-long write(FdKind kind, int fd, const void* data, size_t size);
+/// `flags`: of send, on stream sockets.
+long write(FdKind kind, int fd, const void* data, size_t size, int flags = 0);
 long writev(FdKind kind, int fd, const iovec* parts, int count);
 long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size);
 long sendmsg(int fd, const msghdr* message, int flags);
+/// Whether `fd` is a TCP connection that is over. Leaves its error where it is.
+bool tcpHasFailed(int fd);
 
 /// Of a blocking listener.
 long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags);

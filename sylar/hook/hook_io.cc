@@ -62,9 +62,13 @@ ssize_t receive(int fd, void* buffer, size_t size, int flags, sockaddr* from, so
   return all ? transferAll(size, step) : IoCall::result(step(0));
 }
 
-/// What is left of a gathered write after the first, partial attempt.
+/// Whether a write that has transferred a part already must not touch `fd` again: the error of a failed connection belongs to the
+/// next call.
+bool keepsItsError(IoCall& call, int fd) { return call.entry().sticky() && attempt::tcpHasFailed(fd); }
+
+/// What is left of a vector call after the first, partial attempt. Only that may raise SIGPIPE.
 template <class SendParts>
-ssize_t finishGathered(const iovec* parts, size_t count, size_t done, SendParts send_parts) {
+ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts send_parts) {
   Rest rest(parts, count);
   rest.skip(done);
   while (!rest.empty()) {
@@ -92,7 +96,12 @@ ssize_t read(int fd, void* buffer, size_t size) {
   if (!call.parks()) return real::read(fd, buffer, size);
   const FdKind kind = call.kind();
   if (kind == FdKind::kOther) return real::read(fd, buffer, size);
-  return IoCall::result(call.run([&] { return attempt::read(kind, fd, buffer, size); }, size));
+  const long n = call.run([&] { return attempt::read(kind, fd, buffer, size); }, size);
+  if (n == -ENOTSOCK) {
+    call.learnAnew();
+    return read(fd, buffer, size);
+  }
+  return call.passesOn() ? real::read(fd, buffer, size) : IoCall::result(n);
 }
 
 ssize_t readv(int fd, const iovec* parts, int count) {
@@ -100,7 +109,8 @@ ssize_t readv(int fd, const iovec* parts, int count) {
   if (!call.parks()) return real::readv(fd, parts, count);
   const FdKind kind = call.kind();
   if (kind == FdKind::kOther) return real::readv(fd, parts, count);
-  return IoCall::result(call.run([&] { return attempt::readv(kind, fd, parts, count); }));
+  const long n = call.run([&] { return attempt::readv(kind, fd, parts, count); });
+  return call.passesOn() ? real::readv(fd, parts, count) : IoCall::result(n);
 }
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {
@@ -120,7 +130,16 @@ ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, s
 ssize_t recvmsg(int fd, msghdr* message, int flags) {
   IoCall call(fd, Direction::kRead);
   if (!call.parks() || (flags & (MSG_DONTWAIT | MSG_ERRQUEUE)) != 0) return real::recvmsg(fd, message, flags);
-  return IoCall::result(call.run([&] { return attempt::recvmsg(fd, message, flags); }));
+  const long first = call.run([&] { return attempt::recvmsg(fd, message, flags); });
+  // With room for control messages the first answer stands: they belong to certain bytes.
+  const bool all = (flags & MSG_WAITALL) != 0 && (flags & (MSG_PEEK | MSG_TRUNC)) == 0 && isStreamLike(call.kind());
+  if (first <= 0 || !all || message->msg_control != nullptr) return IoCall::result(first);
+  return finishVector(message->msg_iov, message->msg_iovlen, static_cast<size_t>(first), [&](iovec* some, size_t n) {
+    msghdr rest{};
+    rest.msg_iov = some;
+    rest.msg_iovlen = n;
+    return call.run([&] { return attempt::recvmsg(fd, &rest, flags); });
+  });
 }
 
 ssize_t write(int fd, const void* data, size_t size) {
@@ -129,8 +148,15 @@ ssize_t write(int fd, const void* data, size_t size) {
   const FdKind kind = call.kind();
   if (kind == FdKind::kOther) return real::write(fd, data, size);
   const char* const bytes = static_cast<const char*>(data);
-  return transferAll(isStreamLike(kind) ? size : 0,
-                     [&](size_t done) { return call.run([&] { return attempt::write(kind, fd, bytes + done, size - done); }); });
+  return transferAll(isStreamLike(kind) ? size : 0, [&](size_t done) {
+    const long n = call.run([&] {
+      if (done == 0) return attempt::write(kind, fd, data, size);
+      return keepsItsError(call, fd) ? 0 : attempt::write(kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
+    });
+    if (n != -ENOTSOCK) return n;
+    call.learnAnew();
+    return write(fd, data, size);
+  });
 }
 
 ssize_t writev(int fd, const iovec* parts, int count) {
@@ -140,8 +166,14 @@ ssize_t writev(int fd, const iovec* parts, int count) {
   if (kind == FdKind::kOther) return real::writev(fd, parts, count);
   const long first = call.run([&] { return attempt::writev(kind, fd, parts, count); });
   if (first <= 0 || !isStreamLike(kind)) return IoCall::result(first);
-  return finishGathered(parts, static_cast<size_t>(count), static_cast<size_t>(first), [&](const iovec* some, size_t n) {
-    return call.run([&] { return attempt::writev(kind, fd, some, static_cast<int>(n)); });
+  return finishVector(parts, static_cast<size_t>(count), static_cast<size_t>(first), [&](iovec* some, size_t n) {
+    msghdr rest{};
+    rest.msg_iov = some;
+    rest.msg_iovlen = n;
+    return call.run([&] {
+      if (kind == FdKind::kPipe) return attempt::writev(kind, fd, some, static_cast<int>(n));
+      return keepsItsError(call, fd) ? 0 : attempt::sendmsg(fd, &rest, MSG_NOSIGNAL);
+    });
   });
 }
 
@@ -150,7 +182,12 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
   if (!call.parks() || (flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
   const char* const bytes = static_cast<const char*>(data);
   return transferAll(isStreamLike(call.kind()) ? size : 0, [&](size_t done) {
-    return call.run([&] { return attempt::sendto(fd, bytes + done, size - done, flags, to, to_size); });
+    return call.run([&] {
+      if (done > 0 && keepsItsError(call, fd)) return 0L;
+      const long n = attempt::sendto(fd, bytes + done, size - done, done > 0 ? flags | MSG_NOSIGNAL : flags, to, to_size);
+      if (n == -EAGAIN && to != nullptr) call.askAgainLater();
+      return n;
+    });
   });
 }
 
@@ -159,13 +196,17 @@ ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(f
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   IoCall call(fd, Direction::kWrite);
   if (!call.parks() || (flags & MSG_DONTWAIT) != 0) return real::sendmsg(fd, message, flags);
-  const long first = call.run([&] { return attempt::sendmsg(fd, message, flags); });
+  const long first = call.run([&] {
+    const long n = attempt::sendmsg(fd, message, flags);
+    if (n == -EAGAIN && message->msg_name != nullptr) call.askAgainLater();
+    return n;
+  });
   if (first <= 0 || !isStreamLike(call.kind())) return IoCall::result(first);
-  return finishGathered(message->msg_iov, message->msg_iovlen, static_cast<size_t>(first), [&](iovec* some, size_t n) {
+  return finishVector(message->msg_iov, message->msg_iovlen, static_cast<size_t>(first), [&](iovec* some, size_t n) {
     msghdr rest{};  // what it carried besides bytes has gone out with the first of them
     rest.msg_iov = some;
     rest.msg_iovlen = n;
-    return call.run([&] { return attempt::sendmsg(fd, &rest, flags); });
+    return call.run([&] { return keepsItsError(call, fd) ? 0 : attempt::sendmsg(fd, &rest, flags | MSG_NOSIGNAL); });
   });
 }
 

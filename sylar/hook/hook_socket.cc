@@ -34,18 +34,6 @@ int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
       static_cast<int>(IoCall::result(call.run([&] { return attempt::accept(call.entry(), fd, address, size, flags); }))), flags);
 }
 
-/// An AF_UNIX listener with a full backlog never reports room: ask again, less and less often.
-long retryFullBacklog(int fd, const sockaddr* address, socklen_t size, Deadline deadline) {
-  using namespace std::chrono_literals;
-  const Clock& clock = waitClock();
-  for (std::chrono::nanoseconds pause = 1ms;; pause = std::min<std::chrono::nanoseconds>(pause * 2, 50ms)) {
-    if (parkUntil(std::min(Deadline::after(pause, clock), deadline)) == WakeReason::kCanceled) return -ECANCELED;
-    const long result = attempt::connect(fd, address, size);
-    if (result != -EAGAIN) return result;
-    if (clock.nowNs() >= deadline.ns()) return -ETIMEDOUT;
-  }
-}
-
 }  // namespace
 
 void setConnectTimeout(std::chrono::milliseconds timeout) {
@@ -63,25 +51,23 @@ int connect(int fd, const sockaddr* address, socklen_t size) {
   IoCall call(fd, Direction::kWrite);
   if (!call.parks()) return real::connect(fd, address, size);
   const int64_t timeout_ns = g_connect_timeout_ns.load(std::memory_order_relaxed);
-  Deadline deadline = Deadline::never();
-  if (timeout_ns > 0) {
-    deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
-    call.limit(deadline, ETIMEDOUT);
-  }
+  if (timeout_ns > 0) call.limit(Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()), ETIMEDOUT);
   call.setTimeoutError(EINPROGRESS);
   // Finished by a second connect, not by SO_ERROR: only so the socket leaves its "connecting" state as after a blocking call.
+  long answer = 0;
   bool begun = false;
-  bool full_backlog = false;
   const long result = call.run([&]() -> long {
-    const long answer = attempt::connect(fd, address, size);
-    full_backlog = answer == -EAGAIN;
-    if (full_backlog) return -EADDRNOTAVAIL;  // no readiness to wait for; see below
+    answer = attempt::connect(fd, address, size);
+    if (answer == -EAGAIN) {  // an AF_UNIX listener with a full backlog, which never reports room
+      call.setTimeoutError(EAGAIN);
+      call.askAgainLater();
+    }
     if (answer == -EISCONN && begun) return 0;
     if (answer != -EINPROGRESS && answer != -EALREADY) return answer;
     begun = true;
     return -EAGAIN;
   });
-  return static_cast<int>(IoCall::result(full_backlog ? retryFullBacklog(fd, address, size, deadline) : result));
+  return static_cast<int>(IoCall::result(call.passesOn() ? answer : result));
 }
 
 int __connect(int fd, const sockaddr* address, socklen_t size) { return connect(fd, address, size); }

@@ -67,7 +67,10 @@ int IoCall::learnLimits() {
   if (!remembered) {
     const long flags = sys::call(SYS_fcntl, m_fd, F_GETFL, 0);
     if (flags < 0) return static_cast<int>(flags);
-    if ((flags & O_NONBLOCK) != 0) return -EAGAIN;
+    if ((flags & O_NONBLOCK) != 0) {
+      m_passes_on = true;
+      return -EAGAIN;
+    }
   }
   const int64_t timeout_ns = remembered ? m_entry->timeoutNs(m_direction) : askTimeoutNs(m_fd, m_direction);
   if (timeout_ns > 0) {
@@ -77,23 +80,36 @@ int IoCall::learnLimits() {
   return 0;
 }
 
+/// When to ask again unasked: soon, then less and less often.
+Deadline IoCall::nextLook() {
+  const auto pause = m_pause;
+  m_pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::milliseconds(50));
+  return Deadline::after(pause, waitClock());
+}
+
 int IoCall::wait(uint64_t edges_seen) {
   if (!m_limits_known) {
     if (const int error = learnLimits()) return error;
+  } else if (!m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) {
+    return -m_timeout_error;  // events that bring nothing do not prolong it
   }
   Wait wait;
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
   waiter.engine = m_engine;
-  const int error = m_entry->enqueue(m_fd, m_generation, m_direction, edges_seen, !m_entry->isPrivate(), waiter);
+  // Readiness reported anew says nothing where no event tells.
+  const bool ask_kernel = !m_entry->isPrivate() && !m_asks_again;
+  const int error = m_entry->enqueue(m_fd, m_generation, m_direction, edges_seen, ask_kernel, waiter);
   if (error != 0) {
     wait.giveUp();
+    m_passes_on = error == -EPERM;
     return error == -EAGAIN ? 0 : error;
   }
-  switch (wait.park(m_deadline)) {
+  const Deadline until = m_asks_again ? std::min(m_deadline, nextLook()) : m_deadline;
+  switch (wait.park(until)) {
     case WakeReason::kReady: return 0;
     case WakeReason::kClosed: return -EBADF;
-    case WakeReason::kTimeout: m_entry->dequeue(m_direction, waiter); return -m_timeout_error;
+    case WakeReason::kTimeout: m_entry->dequeue(m_direction, waiter); return until < m_deadline ? 0 : -m_timeout_error;
     case WakeReason::kCanceled: m_entry->dequeue(m_direction, waiter); return -ECANCELED;
   }
   return -EINVAL;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <optional>
 
 #include "sylar/hook/attempt.h"
@@ -33,6 +34,15 @@ class IoCall {
 
   /// An end of its own for this call, beside SO_RCVTIMEO or SO_SNDTIMEO: at the deadline run() gives -`error`.
   void limit(Deadline deadline, int error);
+  /// No event will tell when the descriptor is ready: from now on ask the kernel from time to time.
+  void askAgainLater() { m_asks_again = true; }
+  /// After run(): the descriptor cannot be waited for, or is non-blocking after all; libc's call is the right one.
+  bool passesOn() const { return m_passes_on; }
+  /// The number belongs to something else than its entry says: it was closed behind our back.
+  void learnAnew() {
+    m_entry->setKind(FdKind::kUnknown);
+    m_entry->share();
+  }
   /// What a passed SO_RCVTIMEO or SO_SNDTIMEO gives; EAGAIN unless it is set.
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
 
@@ -52,6 +62,7 @@ class IoCall {
   /// Parks until the descriptor may be ready. 0: try again; else -errno.
   int wait(uint64_t edges_seen);
   int learnLimits();
+  Deadline nextLook();
 
   EpollEngine* m_engine = nullptr;
   Entry* m_entry = nullptr;
@@ -61,6 +72,9 @@ class IoCall {
   bool m_limits_known = false;
   uint32_t m_generation = 0;
   bool m_closing = false;
+  bool m_asks_again = false;
+  bool m_passes_on = false;
+  std::chrono::nanoseconds m_pause = std::chrono::milliseconds(1);
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
@@ -72,7 +86,7 @@ long IoCall::run(Attempt attempt, size_t short_of) {
   for (;;) {
     const uint64_t edges_seen = m_entry->edges(m_direction);
     // Known to be empty and known to block: no need to ask.
-    if (!(m_entry->isPrivate() && m_entry->knownEmpty(m_direction, edges_seen))) {
+    if (m_asks_again || !(m_entry->isPrivate() && m_entry->knownEmpty(m_direction, edges_seen))) {
       long done;
       if (m_first) {
         done = attempt();
