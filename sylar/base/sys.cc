@@ -59,7 +59,7 @@ void writeAll(int fd, const void* data, size_t size) {
 }
 
 int futexWait(const std::atomic<uint32_t>& word, uint32_t expected, int64_t deadline_ns) {
-  const timespec deadline = toTimespec(deadline_ns);
+  const timespec deadline = toTimespec(std::max<int64_t>(deadline_ns, 0));
   return static_cast<int>(call(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline_ns == kNever ? nullptr : &deadline,
                                nullptr, FUTEX_BITSET_MATCH_ANY));
 }

@@ -128,7 +128,7 @@ EpollEngine& IOManager::engineForHere() {
 }
 
 void IOManager::callbackEnded() {
-  if (m_callbacks.fetch_sub(1, std::memory_order_acq_rel) == 1) pendingEnded();
+  pendingEnded([this] { m_callbacks.fetch_sub(1, std::memory_order_acq_rel); });
 }
 
 bool IOManager::hasPending() { return m_callbacks.load(std::memory_order_acquire) > 0 || hasTimer(); }

@@ -58,7 +58,9 @@ class IOManager final : public Scheduler, public TimerManager, private TimerServ
   std::unique_ptr<Driver> makeDriver(WorkerSlot& slot) override;
   bool hasPending() override;
   void onTimerInsertedAtFront() override { armTimer(); }
-  void onLastTimerGone() override { pendingEnded(); }
+  void onLastTimerGone() override {
+    pendingEnded([] {});
+  }
 
  private:
   struct Callback;

@@ -40,6 +40,7 @@ Scheduler::Scheduler(SchedulerOptions options) : m_options(std::move(options)), 
 
 Scheduler::~Scheduler() {
   stop();
+  const Lock last(m_stop_mutex);  // nobody is inside pendingEnded any more
   if (t_caller_of == this) t_caller_of = nullptr;
   // Only after a failed start() is anything left.
   size_t left;
@@ -63,6 +64,7 @@ void Scheduler::start() {
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       Worker& worker = *m_workers[i];
       m_threads.push_back(std::make_unique<Thread>([&worker] { worker.run(); }, worker.name()));
+      worker.setThread(m_threads.back()->getId());  // counts from here on for place(), although it may not have begun
     }
   } catch (...) {
     m_done.store(true, std::memory_order_release);
@@ -106,7 +108,9 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
 
 bool Scheduler::offerStarted(const Fiber::ptr& fiber, int thread) {
   switch (fiber->life()) {
-    case Fiber::Life::kQueued: return true;  // it stands in a queue already
+    case Fiber::Life::kQueued:
+      if (fiber->home() == nullptr) return true;  // one start is enough
+      break;
     case Fiber::Life::kEnded:
     case Fiber::Life::kFailed: return refuse(*fiber, "it has ended");
     default: break;
@@ -236,10 +240,6 @@ bool Scheduler::decide() {
 bool Scheduler::nothingInQueues() const {
   return std::all_of(m_workers.begin(), m_workers.end(),
                      [](const auto& worker) { return worker->slot().mailbox.sleeping() && worker->fresh().count() == 0; });
-}
-
-void Scheduler::pendingEnded() {
-  if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();
 }
 
 }  // namespace sylar

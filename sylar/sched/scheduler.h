@@ -137,8 +137,14 @@ class Scheduler {
   /// True while something outside the fibers will still bring work: armed timers, descriptor callbacks. Any thread.
   virtual bool hasPending() { return false; }
 
-  /// To be called when hasPending() may have become false without a worker's doing. Any thread.
-  void pendingEnded();
+  /// To be called when hasPending() may have become false without a worker's doing; `end` makes it so. Once it has, stop() and
+  /// the destructor may go on, but not past the end of this call. Any thread.
+  template <class End>
+  void pendingEnded(End end) {
+    Lock lock(m_stop_mutex);
+    end();
+    if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();
+  }
 
  private:
   static Fiber::ptr toFiber(Fiber::ptr fiber) { return fiber; }

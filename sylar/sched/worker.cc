@@ -38,12 +38,12 @@ void Worker::run() {
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
   t_worker = this;
   ThreadFibers::current().setHost(this, &m_slot);
-  m_thread_id.store(sys::threadId(), std::memory_order_release);
+  setThread(sys::threadId());
   while (!m_scheduler.done()) turn();
   takeMail();  // messages to fibers that have ended
   SYLAR_CHECK(m_runnable.empty());
   SYLAR_CHECK(m_live == nullptr);
-  m_thread_id.store(0, std::memory_order_release);
+  setThread(0);
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
 }

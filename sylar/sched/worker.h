@@ -61,8 +61,9 @@ class Worker final : public FiberHost {
 
   // ---- From any thread. ------------------------------------------------------------------------------------------------------
   FreshQueue<>& fresh() { return m_fresh; }
-  /// Kernel id of its thread; 0 before it runs.
+  /// Kernel id of its thread; 0 before that exists and after the end.
   pid_t threadId() const { return m_thread_id.load(std::memory_order_acquire); }
+  void setThread(pid_t id) { m_thread_id.store(id, std::memory_order_release); }
   bool running() const { return threadId() != 0; }
   std::atomic<uint32_t>& placed() { return m_placed; }
 
