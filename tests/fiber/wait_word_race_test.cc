@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace sylar {
 namespace {
 
-constexpr uint64_t kEpochs = 20'000;
+constexpr uint64_t kEpochs = 50'000;
 constexpr WakeReason kReasons[] = {WakeReason::kReady, WakeReason::kTimeout, WakeReason::kCanceled, WakeReason::kClosed};
 
 struct Waiting {
@@ -27,12 +28,13 @@ struct Waiting {
 };
 
 void competeAs(WakeReason reason, Waiting& waiting) {
+  uint64_t failures = 0;
   for (uint64_t epoch = 0; epoch < kEpochs;) {
     epoch = waiting.hint.load(std::memory_order_relaxed);
     // The one before is over, and a claim for it must not touch the present one.
     if (epoch > 1 && waiting.word.claim(epoch - 1, reason)) waiting.winners[epoch - 1].fetch_add(1, std::memory_order_relaxed);
     if (epoch == 0 || !waiting.word.claim(epoch, reason)) {
-      std::this_thread::yield();
+      if (++failures % 64 == 0) std::this_thread::yield();
       continue;
     }
     waiting.winners[epoch].fetch_add(1, std::memory_order_relaxed);
@@ -45,7 +47,8 @@ void competeAs(WakeReason reason, Waiting& waiting) {
 
 // P1
 TEST(WaitWordRace, EveryEpochHasOneWinnerOrWasGivenUp) {
-  Waiting waiting;
+  const auto state = std::make_unique<Waiting>();
+  Waiting& waiting = *state;
   std::vector<std::thread> wakers;
   for (const WakeReason reason : kReasons) wakers.emplace_back([&waiting, reason] { competeAs(reason, waiting); });
 
