@@ -1,2 +1,5 @@
-sylar_test(hook / same_as_libc_transfer_test LINKS sylar::sylar sylar::hook TIMEOUT 30)
-    sylar_test(hook / same_as_libc_socket_test LINKS sylar::sylar sylar::hook TIMEOUT 30)
+sylar_test(hook/same_as_libc_transfer_test LINKS sylar::sylar sylar::hook TIMEOUT 60)
+sylar_test(hook/same_as_libc_socket_test LINKS sylar::sylar sylar::hook TIMEOUT 60)
+sylar_test(hook/parking_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/fortified_parking_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/whole_write_test LINKS sylar::sylar sylar::hook)
