@@ -67,7 +67,7 @@ void Scheduler::start() {
       worker.setThread(m_threads.back()->getId());  // counts from here on for place(), although it may not have begun
     }
   } catch (...) {
-    m_done.store(true, std::memory_order_release);
+    m_done.store(true, std::memory_order_seq_cst);
     wakeAll();
     for (const auto& thread : m_threads) thread->join();
     throw;
@@ -108,9 +108,7 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
 
 bool Scheduler::offerStarted(const Fiber::ptr& fiber, int thread) {
   switch (fiber->life()) {
-    case Fiber::Life::kQueued:
-      if (fiber->home() == nullptr) return true;  // one start is enough
-      break;
+    case Fiber::Life::kQueued: return true;  // it stands in a queue already
     case Fiber::Life::kEnded:
     case Fiber::Life::kFailed: return refuse(*fiber, "it has ended");
     default: break;

@@ -119,7 +119,7 @@ class Scheduler {
   FreshQueue<>& injector() { return m_injector; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return m_workers; }
   const Clock& clock() const { return *m_options.clock; }
-  bool done() const { return m_done.load(std::memory_order_acquire); }
+  bool done() const { return m_done.load(std::memory_order_seq_cst); }
   uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_acquire); }
   bool anySleeping() const { return m_sleepers.load(std::memory_order_seq_cst) > 0; }
   /// True if fresh work waits anywhere.
