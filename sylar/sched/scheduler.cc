@@ -108,7 +108,9 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
 
 bool Scheduler::offerStarted(const Fiber::ptr& fiber, int thread) {
   switch (fiber->life()) {
-    case Fiber::Life::kQueued: return true;  // it stands in a queue already
+    case Fiber::Life::kQueued:
+      if (fiber->home() == nullptr) return true;  // one start is enough
+      break;
     case Fiber::Life::kEnded:
     case Fiber::Life::kFailed: return refuse(*fiber, "it has ended");
     default: break;
