@@ -1,0 +1,91 @@
+// FM-35, FM-23: what is left of a start that fails. This program has its own pthread_create.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+
+#include "sylar/io/iomanager.h"
+#include "sylar/sched/scheduler.h"
+#include "tests/support/fibers.h"
+
+namespace {
+std::atomic<int> g_allowed{1'000'000};
+}
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) noexcept {
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto real = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
+  if (g_allowed.fetch_sub(1) <= 0) return EAGAIN;
+  return real(thread, attributes, start, argument);
+}
+
+namespace sylar {
+namespace {
+
+/// The n-th thread from now cannot be made.
+struct FailingThread {
+  explicit FailingThread(int n) { g_allowed = n; }
+  ~FailingThread() { g_allowed = 1'000'000; }
+};
+
+class StartFailureTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, StartFailureTest, testing::Range(0, 4));
+
+// The threads that were made before are joined, whatever they are about: asleep, or just falling asleep.
+TEST_P(StartFailureTest, ASchedulerWhoseThreadCannotBeMadeLeavesNothing) {
+  const test::LeakCheck leaks(4);
+  for (int round = 0; round < 300; ++round) {
+    const auto capture = std::make_shared<int>(0);
+    {
+      Scheduler scheduler(4, false, "fail");
+      scheduler.schedule([capture] {});
+      const FailingThread failing(GetParam());
+      EXPECT_THROW(scheduler.start(), std::system_error);
+      scheduler.stop();
+    }
+    EXPECT_EQ(capture.use_count(), 1);
+  }
+}
+
+TEST_P(StartFailureTest, AnIOManagerWhoseThreadCannotBeMadeLeavesNothing) {
+  const test::LeakCheck leaks(4);
+  for (int round = 0; round < 300; ++round) {
+    const FailingThread failing(GetParam());
+    EXPECT_THROW(IOManager(4, false, "fail"), std::system_error);
+  }
+}
+
+// Every descriptor of the start in turn is the one that cannot be had: epolls, wake-up descriptors, the timer's.
+TEST(StartFailure, WithoutDescriptorsAnIOManagerCannotBeMadeAndLeavesNothing) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const test::LeakCheck leaks(2);
+  const size_t open = test::entriesOf("/proc/self/fd") - 1;  // without the one that looks
+  int failures = 0;
+  for (size_t more = 0; more < 20; ++more) {
+    rlimit low = before;
+    low.rlim_cur = open + more;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    bool made = true;
+    try {
+      IOManager iom(2, false, "fail");
+      iom.schedule([] {});
+    } catch (const std::system_error& error) {
+      made = false;
+      EXPECT_EQ(error.code().value(), EMFILE);
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (made) break;
+    ++failures;
+  }
+  EXPECT_GE(failures, 1);
+}
+
+}  // namespace
+}  // namespace sylar
