@@ -9,6 +9,7 @@ namespace sylar {
 namespace {
 
 constexpr size_t kSlabSize = 64 * 1024;
+constexpr size_t kCoresPerSlab = kSlabSize / sizeof(FiberCore);
 
 /// Cores of threads that have ended, for threads to come.
 struct Reserve {
@@ -44,16 +45,19 @@ void CorePool::give(FiberCore* core) {
 bool CorePool::refill() {
   {
     Lock lock(g_reserve.mutex);
-    if (g_reserve.free != nullptr) {
-      m_free = g_reserve.free;
-      g_reserve.free = nullptr;
-      return true;
+    // As many as a slab has, not all: or the next threads would map new ones, and the memory would grow with every thread.
+    for (size_t i = 0; i < kCoresPerSlab && g_reserve.free != nullptr; ++i) {
+      QueueNode* const core = g_reserve.free;
+      g_reserve.free = core->next;
+      core->next = m_free;
+      m_free = core;
     }
+    if (m_free != nullptr) return true;
   }
   int error = 0;
   auto* slab = static_cast<char*>(sys::mapMemory(kSlabSize, &error));
   if (slab == nullptr) return false;
-  for (size_t at = 0; at + sizeof(FiberCore) <= kSlabSize; at += sizeof(FiberCore)) give(::new (slab + at) FiberCore);
+  for (size_t i = 0; i < kCoresPerSlab; ++i) give(::new (slab + i * sizeof(FiberCore)) FiberCore);
   return true;
 }
 
