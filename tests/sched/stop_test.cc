@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/thread.h"
 #include "sylar/sched/park.h"
@@ -203,6 +205,34 @@ TEST_P(StopTest, SeveralSchedulersDoNotConcernOneAnother) {
   EXPECT_TRUE(done.wait(2));
   second.stop();
 }
+
+#if !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)  // they keep what was freed
+size_t mappedBytes() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * 4'096;
+}
+
+// Cores are never unmapped, so those of threads that have ended must serve the threads to come: all of them.
+TEST(StopMemory, StartsAndStopsTakeNoMoreMemoryEachTime) {
+  const auto cycle = [] {
+    Scheduler scheduler(4, false, "memory");
+    scheduler.start();
+    Gate arrived;
+    for (int i = 0; i < 4; ++i) {
+      scheduler.schedule([&] {
+        arrived.open();
+        EXPECT_TRUE(arrived.wait(4));
+      });
+    }
+    scheduler.stop();
+  };
+  for (int i = 0; i < 50; ++i) cycle();
+  const size_t before = mappedBytes();
+  for (int i = 0; i < 200; ++i) cycle();
+  EXPECT_LT(mappedBytes(), before + (8 << 20));
+}
+#endif
 
 // ---- Ends of fibers. ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,215 @@
+// The hunt for lost wake-ups (timers.md 7): nothing runs but the one thing that must run next, so that a wake-up that gets lost
+// stops everything. Bounded rounds; who waits longer than kPatience waits for ever.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "sylar/base/sanitizers.h"
+#include "sylar/base/sys.h"
+#include "sylar/sched/park.h"
+#include "sylar/sched/scheduler.h"
+#include "sylar/sched/worker.h"
+#include "tests/sched/gate.h"
+#include "tests/support/fibers.h"
+#include "tests/support/seed.h"
+
+namespace sylar {
+namespace {
+
+using test::LeakCheck;
+
+#ifdef SYLAR_TSAN
+constexpr int kScale = 10;
+#else
+constexpr int kScale = 1;
+#endif
+
+/// One thread tells another; cheaper than a Gate. The waiter spins for a while, so that rounds differ in their phase.
+class Signal {
+ public:
+  void set() {
+    m_word.store(1, std::memory_order_release);
+    sys::futexWake(m_word, 1);
+  }
+  [[nodiscard]] bool wait() {
+    const int64_t end_ns = steadyClock().nowNs() + std::chrono::nanoseconds(test::kPatience).count();
+    while (m_word.exchange(0, std::memory_order_acquire) == 0) {
+      if (sys::futexWait(m_word, 0, end_ns) == -ETIMEDOUT) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::atomic<uint32_t> m_word{0};
+};
+
+void spin(uint64_t loops) {
+  for (uint64_t i = 0; i < loops; ++i) StdMemory::relax();
+}
+
+class WakeupRace : public test::OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, WakeupRace, test::kWorkerCounts);
+
+/// Schedules one task at a time from outside, at random phases of the workers' way to sleep.
+void oneAtATime(SchedulerOptions options, int rounds) {
+  std::mt19937_64 random(test::seed());
+  options.use_caller = false;
+  Scheduler scheduler(options);
+  scheduler.start();
+  Signal done;
+  for (int round = 0; round < rounds; ++round) {
+    scheduler.schedule([&] { done.set(); });
+    ASSERT_TRUE(done.wait()) << "lost in round " << round;
+    spin(random() % 512);
+  }
+  scheduler.stop();
+}
+
+// CD-S1, RT-7.2
+TEST_P(WakeupRace, OneTaskAtATimeFromOutsideIsNeverLost) { oneAtATime({.threads = workers(), .name = "hunt"}, 100'000 / kScale); }
+
+// The same with the seed's cap on sleeps.
+TEST(WakeupRaceCapped, OneTaskAtATimeFromOutsideIsNeverLost) {
+  const LeakCheck leaks(2);
+  oneAtATime({.threads = 2, .name = "hunt", .max_wait = std::chrono::milliseconds(3'000)}, 20'000 / kScale);
+}
+
+// RT-7.2: several sources, each of which waits for its own task before it offers the next.
+TEST_P(WakeupRace, OneTaskAtATimeOfSeveralSourcesIsNeverLost) {
+  Scheduler scheduler(workers(), false, "hunt");
+  scheduler.start();
+  std::vector<std::thread> sources;
+  const uint64_t seed = test::seed();
+  for (uint64_t s = 0; s < 3; ++s) {
+    sources.emplace_back([&scheduler, seed, s] {
+      std::mt19937_64 random(seed + s);
+      Signal done;
+      for (int round = 0; round < 10'000 / kScale; ++round) {
+        scheduler.schedule([&] { done.set(); });
+        ASSERT_TRUE(done.wait()) << "lost in round " << round;
+        spin(random() % 512);
+      }
+    });
+  }
+  for (auto& source : sources) source.join();
+  scheduler.stop();
+}
+
+// P2: pinned work through the mailbox, from a fiber of one worker to the next, round and round.
+TEST_P(WakeupRace, PinnedWorkHandedRoundIsNeverLost) {
+  Scheduler scheduler(workers(), false, "hunt");
+  scheduler.start();
+  std::vector<int> ids;
+  for (const auto& worker : scheduler.workers()) ids.push_back(worker->threadId());
+  const int rounds = 40'000 / kScale;
+  test::Gate over;
+  std::function<void(int)> next = [&](int round) {
+    if (round == rounds) return over.open();
+    scheduler.schedule([&next, round] { next(round + 1); }, ids[static_cast<size_t>(round) % ids.size()]);
+  };
+  next(0);
+  EXPECT_TRUE(over.wait());
+  scheduler.stop();
+}
+
+// RT-7.1: a fiber parks and a plain thread wakes it; each wake leads to one resume, none is lost, none is left over.
+TEST_P(WakeupRace, EveryWakeOfAParkedFiberLeadsToOneResume) {
+  Scheduler scheduler(workers(), false, "hunt");
+  scheduler.start();
+  const int rounds = 50'000 / kScale;
+  struct Handed {
+    Waker waker;  // plain: handed over by `ready`
+    Signal ready;
+  } handed;
+  int resumed = 0;
+  const auto fiber = std::make_shared<Fiber>([&] {
+    for (; resumed < rounds; ++resumed) {
+      Wait wait;
+      handed.waker = wait.waker();
+      handed.ready.set();
+      ASSERT_EQ(wait.park(), WakeReason::kReady);
+    }
+  });
+  scheduler.schedule(fiber);
+  std::mt19937_64 random(test::seed());
+  for (int round = 0; round < rounds; ++round) {
+    ASSERT_TRUE(handed.ready.wait()) << "lost in round " << round;
+    const Waker waker = handed.waker;
+    spin(random() % 256);
+    ASSERT_TRUE(waker.wake(WakeReason::kReady));
+    ASSERT_FALSE(waker.wake(WakeReason::kReady));
+  }
+  fiber->join();
+  EXPECT_EQ(resumed, rounds);
+  scheduler.stop();
+}
+
+// RT-7.1, FM-51: several wakers and a deadline compete for each wait; one wins.
+TEST_P(WakeupRace, OfManyWakersOneWins) {
+  Scheduler scheduler(workers(), false, "hunt");
+  scheduler.start();
+  const int rounds = 5'000 / kScale;
+  constexpr size_t kWakers = 3;
+  std::atomic<uint64_t> epoch{0};  // of the present wait; published after the core
+  std::atomic<FiberCore*> core{nullptr};
+  std::atomic<int> wins{0};
+  std::atomic<bool> over{false};
+  int timeouts = 0;
+  int wakes = 0;
+  const auto fiber = std::make_shared<Fiber>([&] {
+    for (int round = 0; round < rounds; ++round) {
+      Wait wait;
+      core = wait.waker().core;
+      epoch = wait.waker().epoch;
+      const auto delay = std::chrono::microseconds(round % 3 == 0 ? 0 : 20);
+      wait.park(Deadline::after(delay)) == WakeReason::kTimeout ? ++timeouts : ++wakes;
+    }
+  });
+  std::vector<std::thread> wakers;
+  for (size_t i = 0; i < kWakers; ++i) {
+    wakers.emplace_back([&] {
+      while (!over) {
+        const Waker waker{core.load(), epoch.load()};
+        if (waker.core != nullptr && waker.wake(WakeReason::kReady)) wins.fetch_add(1);
+        spin(64);
+      }
+    });
+  }
+  scheduler.schedule(fiber);
+  fiber->join();
+  over = true;
+  for (auto& waker : wakers) waker.join();
+  scheduler.stop();
+  EXPECT_EQ(wakes, wins.load());
+  EXPECT_EQ(wakes + timeouts, rounds);
+}
+
+// CD-S8: the end meets work that is just being offered, sleeping workers, and workers about to sleep.
+TEST_P(WakeupRace, AThousandEndsLoseNothing) {
+  for (int round = 0; round < 1'000 / kScale; ++round) {
+    Scheduler scheduler(workers(), false, "hunt");
+    scheduler.start();
+    std::atomic<int> runs{0};
+    for (int i = 0; i < round % 5; ++i) {
+      scheduler.schedule([&] {
+        runs.fetch_add(1);
+        scheduler.schedule([&] { runs.fetch_add(1); });
+        Fiber::YieldToReady();
+        scheduler.place([&] { runs.fetch_add(1); });
+        if (runs % 2 == 0) Fiber::YieldToHold();
+      });
+    }
+    scheduler.stop();
+    ASSERT_EQ(runs.load(), 3 * (round % 5));
+  }
+}
+
+}  // namespace
+}  // namespace sylar
