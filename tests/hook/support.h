@@ -34,13 +34,14 @@ namespace sylar::test {
 // glibc's access attributes are no part of a type; GCC says so each time.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"
-#define SYLAR_TESTED_CALLS(X)                                                                                                 \
-  X(socket)                                                                                                                   \
-  X(socketpair)                                                                                                               \
-  X(pipe)                                                                                                                     \
-  X(pipe2)                                                                                                                    \
-  X(close)                                                                                                                    \
-  X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) X(recvfrom) \
+#define SYLAR_TESTED_CALLS(X)                                                                                          \
+  X(socket)                                                                                                            \
+  X(socketpair)                                                                                                        \
+  X(pipe)                                                                                                              \
+  X(pipe2)                                                                                                             \
+  X(close)                                                                                                             \
+  X(dup)                                                                                                               \
+  X(dup2) X(dup3) X(fcntl) X(ioctl) X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) X(recvfrom) \
       X(recvmsg) X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(nanosleep) X(usleep)
 
 /// One set of implementations of the same functions.
@@ -177,6 +178,11 @@ inline std::vector<char> streamBytes(size_t size) {
   std::vector<char> bytes(size);
   for (size_t i = 0; i < size; ++i) bytes[i] = streamByte(i);
   return bytes;
+}
+
+/// Lets a fiber of the same worker run until it waits. For fibers.
+inline void untilParked(const Fiber& fiber) {
+  while (fiber.life() != Fiber::Life::kParked) Fiber::YieldToReady();
 }
 
 inline pid_t threadId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }

@@ -3,3 +3,5 @@ sylar_test(hook/same_as_libc_socket_test LINKS sylar::sylar sylar::hook TIMEOUT 
 sylar_test(hook/parking_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/fortified_parking_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/whole_write_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/close_race_test LINKS sylar::sylar sylar::hook TIMEOUT 120)
+sylar_test(hook/waiters_test LINKS sylar::sylar sylar::hook)

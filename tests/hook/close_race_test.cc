@@ -1,0 +1,309 @@
+// close against waiting fibers: each wait ends once, with EBADF, and the number's next owner is left alone.
+#include <functional>
+#include <memory>
+
+#include "tests/hook/support.h"
+
+namespace sylar::test {
+namespace {
+
+constexpr int kRounds = 10'000;
+
+/// Grabs every number that becomes free, at once, and checks that nobody else reads from or writes to it.
+class NewOwner {
+ public:
+  NewOwner() : m_thread([this] { run(); }) {}
+  ~NewOwner() { finish(); }
+  NewOwner(const NewOwner&) = delete;
+  NewOwner& operator=(const NewOwner&) = delete;
+
+  /// Rounds in which everything was whole. The first that was not ends the test.
+  int finish() {
+    m_done.store(true);
+    if (m_thread.joinable()) m_thread.join();
+    return m_rounds;
+  }
+
+ private:
+  void run() {
+    for (int i = 0; !m_done.load(std::memory_order_relaxed) && !testing::Test::HasFailure(); ++i) {
+      const Ends ends = i % 2 == 0 ? makeUnix(hookedCalls(), SOCK_STREAM) : makePipe(hookedCalls());
+      const std::vector<char> sent = streamBytes(64);
+      // In pieces: a thief would find something at any moment.
+      for (size_t at = 0; at < sent.size(); at += 16) ASSERT_EQ(::write(ends[1], sent.data() + at, 16), 16);
+      std::vector<char> got(128);
+      ASSERT_EQ(::read(ends[0], got.data(), got.size()), ssize_t(sent.size()));  // neither less nor more
+      got.resize(sent.size());
+      ASSERT_EQ(got, sent);
+      ASSERT_EQ(::close(ends[0]), 0);
+      ASSERT_EQ(::close(ends[1]), 0);
+      ++m_rounds;
+    }
+  }
+
+  std::atomic<bool> m_done{false};
+  int m_rounds = 0;
+  std::thread m_thread;
+};
+
+/// One call that waits on `fd` for ever; what it gave.
+using WaitOn = ssize_t (*)(int fd);
+ssize_t readOn(int fd) {
+  char buffer[64];
+  return ::read(fd, buffer, sizeof buffer);
+}
+ssize_t recvmsgOn(int fd) { return ::recvmsg(fd, std::make_unique<msghdr>().get(), 0); }
+ssize_t pollOn(int fd) {
+  pollfd one{fd, POLLIN, 0};
+  const int n = ::poll(&one, 1, -1);
+  errno = n == 1 && one.revents == POLLNVAL ? EBADF : EDOM;  // poll's way of saying it
+  return -1;
+}
+
+/// Counts the waits that ended as they must.
+struct Ended {
+  void check(ssize_t result) {
+    const int error = errno;
+    EXPECT_EQ(result, -1);
+    EXPECT_EQ(error, EBADF) << ::strerror(error);
+    count.fetch_add(1);
+  }
+  std::atomic<int> count{0};
+};
+
+class CloseRace : public testing::TestWithParam<int> {
+ protected:
+  WaitOn wait() const {
+    static constexpr WaitOn kWaits[] = {readOn, recvmsgOn, pollOn};
+    return kWaits[GetParam()];
+  }
+  int rounds() const { return GetParam() == 0 ? kRounds : kRounds / 10; }
+};
+
+// FM-13, FM-14, CD-I1
+TEST_P(CloseRace, FromAnotherFiberOfTheSameWorker) {
+  const LeakCheck leaks(1);
+  Ended ended;
+  NewOwner owner;
+  inFiber([&] {
+    for (int i = 0; i < rounds() && !HasFailure(); ++i) {
+      const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
+      const auto waiter = std::make_shared<Fiber>([&, fd = ends[0]] { ended.check(wait()(fd)); });
+      IOManager::GetThis()->schedule(waiter);
+      untilParked(*waiter);
+      EXPECT_EQ(::close(ends[0]), 0);
+      EXPECT_EQ(::close(ends[1]), 0);
+      waiter->join();
+    }
+  });
+  EXPECT_EQ(ended.count.load(), rounds());
+  EXPECT_GT(owner.finish(), 0);
+}
+
+/// A waiter on worker `thread`, and `parked` called there as soon as it waits.
+void waitThere(IOManager& iom, int thread, std::function<void()> wait, std::function<void()> parked) {
+  iom.schedule(
+      [wait = std::move(wait), parked = std::move(parked), thread, &iom] {
+        iom.schedule(parked, thread);  // the worker begins it when this fiber leaves the thread
+        wait();
+      },
+      thread);
+}
+
+std::vector<pid_t> threadsOf(IOManager& iom, size_t count) {
+  std::vector<pid_t> threads(count);
+  std::atomic<size_t> known{0};
+  for (size_t i = 0; i < count; ++i) {
+    iom.place([&, i] {
+      threads[i] = threadId();
+      known.fetch_add(1, std::memory_order_release);
+      while (known.load(std::memory_order_acquire) < count) std::this_thread::yield();  // so that each has its own worker
+    });
+  }
+  spinUntil(known, count);
+  return threads;
+}
+
+TEST_P(CloseRace, FromAnotherWorker) {
+  const LeakCheck leaks(2);
+  Ended ended;
+  NewOwner owner;
+  {
+    IOManager iom(2, false, "close");
+    const std::vector<pid_t> threads = threadsOf(iom, 2);
+    for (int i = 0; i < rounds() && !HasFailure(); ++i) {
+      const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
+      std::atomic<int> closed{0};
+      waitThere(
+          iom, threads[0], [&, fd = ends[0]] { ended.check(wait()(fd)); },
+          [&] {
+            iom.schedule(
+                [&] {
+                  EXPECT_EQ(::close(ends[0]), 0);
+                  EXPECT_EQ(::close(ends[1]), 0);
+                  closed.store(1, std::memory_order_release);
+                },
+                threads[1]);
+          });
+      spinUntil(closed, 1);
+      spinUntil(ended.count, i + 1);
+    }
+  }
+  EXPECT_EQ(ended.count.load(), rounds());
+  EXPECT_GT(owner.finish(), 0);
+}
+
+TEST_P(CloseRace, FromAPlainThread) {
+  const LeakCheck leaks(1);
+  Ended ended;
+  NewOwner owner;
+  {
+    IOManager iom(1, false, "close");
+    const std::vector<pid_t> threads = threadsOf(iom, 1);
+    for (int i = 0; i < rounds() && !HasFailure(); ++i) {
+      const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
+      std::atomic<int> parked{0};
+      waitThere(
+          iom, threads[0], [&, fd = ends[0]] { ended.check(wait()(fd)); }, [&] { parked.store(1, std::memory_order_release); });
+      spinUntil(parked, 1);
+      EXPECT_EQ(::close(ends[0]), 0);
+      EXPECT_EQ(::close(ends[1]), 0);
+      spinUntil(ended.count, i + 1);
+    }
+  }
+  EXPECT_EQ(ended.count.load(), rounds());
+  EXPECT_GT(owner.finish(), 0);
+}
+
+std::string nameOfWait(const testing::TestParamInfo<int>& one) {
+  static constexpr const char* kNames[] = {"read", "recvmsg", "poll"};
+  return kNames[one.param];
+}
+INSTANTIATE_TEST_SUITE_P(Of, CloseRace, testing::Values(0, 1, 2), nameOfWait);
+
+// FM-13: the same while data arrives all the time, so that the waiter is woken, closed and reused at any moment.
+TEST(CloseWhileDataArrives, NewOwnerKeepsItsBytes) {
+  NewOwner owner;
+  std::atomic<int> ended{0};
+  {
+    IOManager iom(2, false, "close");
+    for (int i = 0; i < 2000 && !testing::Test::HasFailure(); ++i) {
+      const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
+      const int writer = ::dup(ends[1]);
+      std::atomic<int> started{0};
+      iom.schedule([&, fd = ends[0]] {
+        iom.schedule([&] { started.store(1, std::memory_order_release); }, threadId());
+        char byte;
+        // One call only: after an answer the number may be another's.
+        if (const ssize_t n = ::read(fd, &byte, 1); n == 1) {
+          EXPECT_EQ(byte, 'd');
+        } else {
+          EXPECT_EQ(errno, EBADF);
+        }
+        ended.fetch_add(1);
+      });
+      spinUntil(started, 1);
+      std::thread sender([=] { ::send(writer, "d", 1, MSG_NOSIGNAL); });
+      ::close(ends[0]);
+      sender.join();
+      ::close(ends[1]);
+      ::close(writer);
+      spinUntil(ended, i + 1);
+    }
+  }
+  EXPECT_GT(owner.finish(), 0);
+}
+
+// FM-15: dup2 over a waited number is its close.
+TEST(CloseRaceByDup, Dup2OverAWaitedNumberEndsTheWait) {
+  const LeakCheck leaks(1);
+  inFiber([&] {
+    for (const bool dup3 : {false, true}) {
+      const Pair waited = unixPair();
+      const Pair other = unixPair();
+      Ended ended;
+      const auto waiter = std::make_shared<Fiber>([&] { ended.check(readOn(waited.a)); });
+      IOManager::GetThis()->schedule(waiter);
+      untilParked(*waiter);
+      EXPECT_EQ(dup3 ? ::dup3(other.a, waited.a, O_CLOEXEC) : ::dup2(other.a, waited.a), waited.a);
+      waiter->join();
+      EXPECT_EQ(ended.count.load(), 1);
+      // The number is the other's now, and parks as such.
+      char byte = 0;
+      IOManager::GetThis()->schedule([&] { EXPECT_EQ(::write(other.b, "n", 1), 1); });
+      EXPECT_EQ(::read(waited.a, &byte, 1), 1);
+      EXPECT_EQ(byte, 'n');
+    }
+  });
+}
+
+// FM-24
+TEST(CloseRaceOfConnect, CloseDuringAConnectEndsIt) {
+  const LeakCheck leaks(1);
+  inFiber([&] {
+    const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    const sa_family_t family = AF_UNIX;
+    ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&family), sizeof family), 0);
+    sockaddr_un address{};
+    socklen_t size = sizeof address;
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+    ASSERT_EQ(::listen(listener, 0), 0);
+    const auto connects = [&](int fd) { return ::connect(fd, reinterpret_cast<const sockaddr*>(&address), size); };
+    const int first = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    const int second = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    EXPECT_EQ(connects(first), 0);
+    Ended ended;
+    const auto waiter = std::make_shared<Fiber>([&] { ended.check(connects(second)); });
+    IOManager::GetThis()->schedule(waiter);
+    untilParked(*waiter);
+    EXPECT_EQ(::close(second), 0);
+    const int reused = ::socket(AF_UNIX, SOCK_STREAM, 0);  // must not be connected by the one who waited
+    EXPECT_EQ(reused, second);
+    EXPECT_EQ(::close(::accept(listener, nullptr, nullptr)), 0);
+    waiter->join();
+    EXPECT_EQ(ended.count.load(), 1);
+    EXPECT_EQ(::send(reused, "x", 1, MSG_NOSIGNAL), -1);
+    EXPECT_EQ(errno, ENOTCONN);
+    for (const int fd : {listener, first, reused}) EXPECT_EQ(::close(fd), 0);
+  });
+}
+
+TEST(CloseRaceOfAccept, CloseOfAListenerEndsAllAccepts) {
+  const LeakCheck leaks(1);
+  Ended ended;
+  inFiber([&] {
+    const int listener = boundSocket(hookedCalls(), SOCK_STREAM);
+    for (int i = 0; i < 10; ++i) {
+      const auto waiter = std::make_shared<Fiber>([&, listener] { ended.check(::accept(listener, nullptr, nullptr)); });
+      IOManager::GetThis()->schedule(waiter);
+      untilParked(*waiter);
+    }
+    EXPECT_EQ(::close(listener), 0);
+  });
+  EXPECT_EQ(ended.count.load(), 10);
+}
+
+// P3: between the real close and the end of "closing" the number may be anybody's who opened it without a hook.
+TEST(CloseThenOpenWithoutAHook, TheFileBehindTheNumberIsRead) {
+  std::atomic<bool> done{false};
+  std::thread closer([&] {
+    while (!done.load()) {
+      const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
+      ::close(ends[0]);
+      ::close(ends[1]);
+    }
+  });
+  inFiber([&] {
+    for (int i = 0; i < 20'000 && !testing::Test::HasFailure(); ++i) {
+      const int fd = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+      char byte = 1;
+      EXPECT_EQ(::read(fd, &byte, 1), 1) << ::strerrorname_np(errno) << " in round " << i;
+      EXPECT_EQ(::close(fd), 0);
+    }
+  });
+  done.store(true);
+  closer.join();
+}
+
+}  // namespace
+}  // namespace sylar::test
