@@ -94,6 +94,18 @@ FdKind learnKind(Entry& entry, int fd) {
   return kind;
 }
 
+int64_t toNs(const timeval& timeout) {
+  const int64_t seconds_ns = timeout.tv_sec > kNever / 1'000'000'000 ? kNever : timeout.tv_sec * 1'000'000'000;
+  return saturatingAdd(seconds_ns, timeout.tv_usec * 1000);
+}
+
+int64_t timeoutNs(int fd, Direction direction) {
+  timeval timeout{};
+  socklen_t size = sizeof timeout;
+  const int option = direction == Direction::kRead ? SO_RCVTIMEO : SO_SNDTIMEO;
+  return sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &timeout, &size) == 0 ? toNs(timeout) : 0;
+}
+
 long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
   return SYLAR_ATTEMPT_(recvfrom, SYS_recvfrom, fd, buffer, size, flags | MSG_DONTWAIT, from, from_size);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 
 #include "sylar/io/fd_table.h"
@@ -18,6 +19,11 @@ inline FdKind kindOf(Entry& entry, int fd) {
   const FdKind kind = entry.kind();
   return kind != FdKind::kUnknown ? kind : learnKind(entry, fd);
 }
+
+/// SO_RCVTIMEO or SO_SNDTIMEO, as the kernel has it; 0: none, or no socket.
+int64_t timeoutNs(int fd, Direction direction);
+/// A timeout in nanoseconds, held at kNever instead of overflowing.
+int64_t toNs(const timeval& timeout);
 
 long read(FdKind kind, int fd, void* buffer, size_t size);
 long readv(FdKind kind, int fd, const iovec* parts, int count);

@@ -15,15 +15,6 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = true;
 
-/// SO_RCVTIMEO or SO_SNDTIMEO of a descriptor that may have been given one behind our back; 0: none.
-int64_t askTimeoutNs(int fd, Direction direction) {
-  timeval timeout{};
-  socklen_t size = sizeof timeout;
-  const int option = direction == Direction::kRead ? SO_RCVTIMEO : SO_SNDTIMEO;
-  if (sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &timeout, &size) != 0) return 0;
-  return timeout.tv_sec * 1'000'000'000 + timeout.tv_usec * 1000;
-}
-
 }  // namespace
 
 bool hookSleeps() {
@@ -49,9 +40,7 @@ IoCall::IoCall(int fd, Direction direction) : m_fd(fd), m_direction(direction) {
   if (engine == nullptr) return;
   m_entry = FdTable::at(fd);
   if (m_entry == nullptr || (m_entry->isPrivate() && m_entry->nonblocking())) return;
-  const uint64_t life = m_entry->life();
-  m_generation = Entry::generationOf(life);
-  m_closing = Entry::isClosing(life);
+  m_generation = Entry::generationOf(m_entry->awaitOpen());
   m_engine = engine;
 }
 
@@ -72,7 +61,7 @@ int IoCall::learnLimits() {
       return -EAGAIN;
     }
   }
-  const int64_t timeout_ns = remembered ? m_entry->timeoutNs(m_direction) : askTimeoutNs(m_fd, m_direction);
+  const int64_t timeout_ns = remembered ? m_entry->timeoutNs(m_direction) : attempt::timeoutNs(m_fd, m_direction);
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
@@ -93,6 +82,8 @@ int IoCall::wait(uint64_t edges_seen) {
   } else if (!m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) {
     return -m_timeout_error;  // events that bring nothing do not prolong it
   }
+  const Deadline until = m_asks_again ? std::min(m_deadline, nextLook()) : m_deadline;
+  if (!reserveTimeout(until)) return -ENOMEM;
   Wait wait;
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
@@ -105,7 +96,6 @@ int IoCall::wait(uint64_t edges_seen) {
     m_passes_on = error == -EPERM;
     return error == -EAGAIN ? 0 : error;
   }
-  const Deadline until = m_asks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   switch (wait.park(until)) {
     case WakeReason::kReady: return 0;
     case WakeReason::kClosed: return -EBADF;

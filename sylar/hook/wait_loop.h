@@ -47,7 +47,8 @@ class IoCall {
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
 
   /// Makes attempts until one gives something else than -EAGAIN. >= 0, or -errno: the kernel's; EBADF: closed meanwhile; EAGAIN:
-  /// timed out, or non-blocking after all; ECANCELED. `short_of`: on a TCP socket, fewer bytes than this prove it empty.
+  /// timed out, or non-blocking after all; ECANCELED; ENOMEM. `short_of` > 0: a plain read of that many bytes: on a TCP socket,
+  /// fewer prove it empty, and where it is known to be empty it need not be asked.
   template <class Attempt>
   long run(Attempt attempt, size_t short_of = 0);
 
@@ -71,7 +72,6 @@ class IoCall {
   bool m_first = true;  // the user's own attempt: what he closes meanwhile is his race, as in POSIX
   bool m_limits_known = false;
   uint32_t m_generation = 0;
-  bool m_closing = false;
   bool m_asks_again = false;
   bool m_passes_on = false;
   std::chrono::nanoseconds m_pause = std::chrono::milliseconds(1);
@@ -82,11 +82,11 @@ class IoCall {
 
 template <class Attempt>
 long IoCall::run(Attempt attempt, size_t short_of) {
-  if (m_closing) return -EBADF;
   for (;;) {
     const uint64_t edges_seen = m_entry->edges(m_direction);
-    // Known to be empty and known to block: no need to ask.
-    if (m_asks_again || !(m_entry->isPrivate() && m_entry->knownEmpty(m_direction, edges_seen))) {
+    const bool would_block =
+        short_of > 0 && !m_asks_again && m_entry->isPrivate() && m_entry->knownEmpty(m_direction, edges_seen);
+    if (!would_block) {
       long done;
       if (m_first) {
         done = attempt();

@@ -43,6 +43,7 @@ struct FdWaiter {
   Waker waker;
   Engine* engine = nullptr;  ///< of the worker that waits: where the registration goes if its present engine ends
   void (*fire)(FdWaiter*) = nullptr;
+  uint32_t events = ~0U;  ///< wakes for these only; of epoll
   bool linked = false;
   FdWaiter* next = nullptr;
   FdWaiter* prev = nullptr;
@@ -208,38 +209,37 @@ class alignas(64) FdEntry {
     const bool both = (events & (EPOLLERR | EPOLLHUP)) != 0;
     if (both || (events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP)) != 0) {
       bump(Direction::kRead);
-      claimAll(Direction::kRead, WakeReason::kReady, claimed);
+      claimAll(Direction::kRead, WakeReason::kReady, claimed, events);
     }
     if (both || (events & EPOLLOUT) != 0) {
       bump(Direction::kWrite);
-      claimAll(Direction::kWrite, WakeReason::kReady, claimed);
+      claimAll(Direction::kWrite, WakeReason::kReady, claimed, events);
     }
     lock.unlock();
     claimed.deliver();
   }
 
-  /// `engine` is about to end: the registration moves to a waiter's engine, or ends.
+  /// `engine` is about to end: the registration moves to the engine of somebody who still waits, or ends.
   void leaveEngine(int fd, const Engine& engine) {
+    Claimed<Engine> claimed;
     Lock lock(m_lock);
     if (m_engine.load(std::memory_order_relaxed) != &engine) return;
     forget(fd);
     for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
-      const Waiter* const waiter = at(direction).first;
-      if (waiter == nullptr || waiter->engine == &engine) continue;
-      if (registerFor(fd, direction, false, *waiter->engine) < 0) {
-        // It cannot be waited for there. Who asks the kernel again gets that error himself.
-        Claimed<Engine> claimed;
-        claimAll(direction, WakeReason::kReady, claimed);
-        lock.unlock();
-        return;
-      }
+      const Waiter* waiter = at(direction).first;
+      while (waiter != nullptr && waiter->engine == &engine) waiter = waiter->next;
+      if (waiter == nullptr || registerFor(fd, direction, false, *waiter->engine) == 0) continue;
+      // It cannot be waited for there. Who asks the kernel again gets that error himself.
+      claimAll(direction, WakeReason::kReady, claimed);
     }
+    lock.unlock();
+    claimed.deliver();
   }
 
   // ---- Opening and closing. ------------------------------------------------------------------------------------------------
 
   /// A creator's hook: the number is a new descriptor's.
-  void open(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns) {
+  void open(int fd, FdKind kind, bool is_private, bool nonblocking) {
     Claimed<Engine> claimed;
     Lock lock(m_lock);
     // Left over from one that was closed behind our back.
@@ -248,20 +248,22 @@ class alignas(64) FdEntry {
     if (m_engine.load(std::memory_order_relaxed) != nullptr) forget(fd);
     nextGeneration();
     remember(kind, is_private, nonblocking);
-    setTimeoutNs(Direction::kRead, read_timeout_ns);
     lock.unlock();
     claimed.deliver();
   }
 
-  /// Runs `real_close` with nobody waiting for the number, nobody retrying on it, and nobody able to begin. -1 and EBADF
-  /// through `*closing_already` if somebody else is closing it.
+  /// Runs `real_close` with nobody waiting for the number, nobody retrying on it, and nobody able to begin.
   template <class RealClose>
-  int close(int fd, RealClose real_close, bool* closing_already) {
+  int close(int fd, RealClose real_close) {
     Claimed<Engine> claimed;
     Lock lock(m_lock);
     const uint64_t before = life();
-    *closing_already = isClosing(before);
-    if (*closing_already) return -1;
+    if (isClosing(before)) {
+      // Somebody else is at it; but the number may be a new descriptor's already, which only the kernel knows.
+      lock.unlock();
+      awaitOpen();
+      return real_close();
+    }
     m_life.fetch_or(kClosing, std::memory_order_acq_rel);
     claimAll(Direction::kRead, WakeReason::kClosed, claimed);
     claimAll(Direction::kWrite, WakeReason::kClosed, claimed);
@@ -276,6 +278,17 @@ class alignas(64) FdEntry {
       remember(FdKind::kUnknown, false, false);
     }
     return result;
+  }
+
+  /// The life of a number that nobody is closing; waits for the end of a close that is under way. For a call that begins now, it
+  /// comes after that close.
+  uint64_t awaitOpen() const {
+    uint64_t now = life();
+    while (isClosing(now)) {
+      Memory::yield();
+      now = life();
+    }
+    return now;
   }
 
  private:
@@ -321,10 +334,15 @@ class alignas(64) FdEntry {
     (waiter.next == nullptr ? side.last : waiter.next->prev) = waiter.prev;
   }
 
-  void claimAll(Direction direction, WakeReason reason, Claimed<Engine>& claimed) SYLAR_REQUIRES(m_lock) {
-    while (Waiter* const waiter = at(direction).first) {
-      unlink(direction, *waiter);
-      claimed.add(*waiter, reason);  // from here on a fiber that lost its wait to another waker may be gone
+  /// Those who wait for one of `events`; hang-up and error are for all.
+  void claimAll(Direction direction, WakeReason reason, Claimed<Engine>& claimed, uint32_t events = ~0U) SYLAR_REQUIRES(m_lock) {
+    for (Waiter* waiter = at(direction).first; waiter != nullptr;) {
+      Waiter* const following = waiter->next;
+      if (((waiter->events | EPOLLERR | EPOLLHUP) & events) != 0) {
+        unlink(direction, *waiter);
+        claimed.add(*waiter, reason);  // from here on a fiber that lost its wait to another waker may be gone
+      }
+      waiter = following;
     }
   }
 

@@ -28,9 +28,9 @@ class FdTable {
   static void leaveEngine(const EpollEngine& engine);
 
   /// A creator made `fd`. -1 is passed over, so that a creator's result can be handed in.
-  static void opened(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns = 0);
+  static void opened(int fd, FdKind kind, bool is_private, bool nonblocking);
 
-  /// `real_close` closes `fd` or puts something else in its place; its result. -1 and EBADF if it is being closed already.
+  /// `real_close` closes `fd` or puts something else in its place; its result.
   template <class RealClose>
   static int close(int fd, RealClose real_close);
 };
@@ -38,11 +38,7 @@ class FdTable {
 template <class RealClose>
 int FdTable::close(int fd, RealClose real_close) {
   Entry* const entry = sys::inForkedChild() ? nullptr : find(fd);
-  if (entry == nullptr) return real_close();
-  bool closing_already = false;
-  const int result = entry->close(fd, real_close, &closing_already);
-  if (closing_already) sys::errnoRef() = EBADF;
-  return result;
+  return entry == nullptr ? real_close() : entry->close(fd, real_close);
 }
 
 }  // namespace sylar
