@@ -34,12 +34,6 @@ const test::Wait kWaits[] = {
 };
 
 class Pinning : public testing::Test {
- public:
-  // The first hooked call of a process prepares something; two that come first at once may find errno changed by libstdc++.
-  static void SetUpTestSuite() {
-    test::inFiber([] { usleep(0); });
-  }
-
  private:
   test::LeakCheck m_leaks{kWorkers};
 };
