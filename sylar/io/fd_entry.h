@@ -147,9 +147,8 @@ class alignas(64) FdEntry {
   [[nodiscard]] int enqueueAnew(int fd, Direction direction, Waiter& waiter) {
     Lock lock(m_lock);
     if (isClosing(life())) return -EBADF;
-    append(direction, waiter);
     const int error = registerFor(fd, direction, true, *waiter.engine);
-    if (error < 0) unlink(direction, waiter);
+    if (error == 0) append(direction, waiter);  // the event, which comes through onEvent, waits for the lock
     return error;
   }
 
