@@ -82,7 +82,7 @@ class CloseRace : public testing::TestWithParam<int> {
 
 // FM-13, FM-14, CD-I1
 TEST_P(CloseRace, FromAnotherFiberOfTheSameWorker) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Ended ended;
   NewOwner owner;
   inFiber([&] {
@@ -125,7 +125,7 @@ std::vector<pid_t> threadsOf(IOManager& iom, size_t count) {
 }
 
 TEST_P(CloseRace, FromAnotherWorker) {
-  const LeakCheck leaks(2);
+  const LeakCheck leaks;
   Ended ended;
   NewOwner owner;
   {
@@ -154,7 +154,7 @@ TEST_P(CloseRace, FromAnotherWorker) {
 }
 
 TEST_P(CloseRace, FromAPlainThread) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Ended ended;
   NewOwner owner;
   {
@@ -216,7 +216,7 @@ TEST(CloseWhileDataArrives, NewOwnerKeepsItsBytes) {
 
 // FM-15: dup2 over a waited number is its close.
 TEST(CloseRaceByDup, Dup2OverAWaitedNumberEndsTheWait) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   inFiber([&] {
     for (const bool dup3 : {false, true}) {
       const Pair waited = unixPair();
@@ -239,7 +239,7 @@ TEST(CloseRaceByDup, Dup2OverAWaitedNumberEndsTheWait) {
 
 // FM-24
 TEST(CloseRaceOfConnect, CloseDuringAConnectEndsIt) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   inFiber([&] {
     const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sa_family_t family = AF_UNIX;
@@ -269,7 +269,7 @@ TEST(CloseRaceOfConnect, CloseDuringAConnectEndsIt) {
 }
 
 TEST(CloseRaceOfAccept, CloseOfAListenerEndsAllAccepts) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Ended ended;
   inFiber([&] {
     const int listener = boundSocket(hookedCalls(), SOCK_STREAM);

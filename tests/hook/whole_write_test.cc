@@ -10,7 +10,7 @@ constexpr size_t kSize = 8 << 20;
 
 /// `send` in one fiber and the check of what arrives in another one of the same worker.
 void arrivesWhole(const Pair& pair, const std::function<ssize_t(int fd, std::vector<char>& bytes)>& send) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   std::vector<char> bytes = streamBytes(kSize);
   inFiber([&] {
     IOManager::GetThis()->schedule([&] {
@@ -133,7 +133,7 @@ size_t receiveWithRights(int fd, size_t* descriptors) {
 
 // CD-H8
 TEST(WholeWrite, SendmsgSendsItsDescriptorExactlyOnce) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   const Pair pair = unixPair();
   const Pair passenger = pipePair();
   setBuffer(pair.b, SO_SNDBUF, 4096);
