@@ -43,6 +43,7 @@ void Worker::run() {
   takeMail();  // messages to fibers that have ended
   SYLAR_CHECK(m_runnable.empty());
   SYLAR_CHECK(m_live == nullptr);
+  m_driver->leave();
   setThread(0);
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
