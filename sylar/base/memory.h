@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "sylar/base/os_mutex.h"
+#include "sylar/base/sys.h"
 
 namespace sylar {
 
@@ -20,6 +21,8 @@ struct StdMemory {
     __builtin_ia32_pause();
 #endif
   }
+  /// The same, where that may take longer.
+  static void yield() { sys::call(SYS_sched_yield); }
 };
 
 }  // namespace sylar

@@ -16,13 +16,16 @@ namespace sylar::sys {
 namespace {
 
 constinit thread_local pid_t t_thread_id = 0;
+constinit std::atomic<const std::atomic<uint32_t>*> g_claim{nullptr};  // 1 in the process of the workers; wiped in its forks
 
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
 pid_t learnThreadId() {
+  const int saved_errno = errno;  // libc may wait for another thread in here
   // The child of a fork has one thread, with a new id.
   static const int registered = pthread_atfork(nullptr, nullptr, [] { t_thread_id = 0; });
   (void)registered;
+  errno = saved_errno;
   return t_thread_id = static_cast<pid_t>(call(SYS_gettid));
 }
 
@@ -30,16 +33,22 @@ pid_t learnThreadId() {
 
 [[gnu::noinline]] pid_t threadId() { return t_thread_id != 0 ? t_thread_id : learnThreadId(); }
 
-bool inForkedChild() {
-  // The kernel wipes this page in a child.
-  static const std::atomic<uint32_t>* const page = [] {
+void claimProcess() {
+  // Once: in a child of a claimed process the pointer is set and the word wiped, and so it stays.
+  static const bool claimed = [] {
     int error = 0;
     void* const memory = mapMemory(4096, &error);
     SYLAR_CHECK(memory != nullptr);
     SYLAR_CHECK_EQ(adviseMemory(memory, 4096, MADV_WIPEONFORK), 0);
-    return ::new (memory) std::atomic<uint32_t>(1);
+    g_claim.store(::new (memory) std::atomic<uint32_t>(1), std::memory_order_release);
+    return true;
   }();
-  return page->load(std::memory_order_relaxed) == 0;
+  (void)claimed;
+}
+
+bool inForkedChild() {
+  const std::atomic<uint32_t>* const claim = g_claim.load(std::memory_order_acquire);
+  return claim != nullptr && claim->load(std::memory_order_relaxed) == 0;
 }
 
 [[gnu::noinline]] int& errnoRef() {

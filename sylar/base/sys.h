@@ -45,7 +45,9 @@ inline long call(long number, Args... args) {
 /// Kernel id of the calling thread; cached, and right in a forked child.
 pid_t threadId();
 
-/// True in a child of the process that first asked, however it was made: descriptors and threads of the library are the parent's.
+/// Says that workers run in this process. In its forks inForkedChild() is true from then on, however they are made: threads and
+/// descriptors of the library are the parent's there. A child of a process without workers is a process like any other.
+void claimProcess();
 bool inForkedChild();
 
 /// The caller's errno, through a call that no compiler merges with another: its address depends on the thread, and code that

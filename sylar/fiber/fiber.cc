@@ -132,6 +132,12 @@ void Fiber::resume() {
     log::error("fiber {}: resume refused, it is {}{}", m_id, nameOf(was), elsewhere ? " on another thread" : "");
     return;
   }
+  if (m_self != nullptr) {
+    move(Life::kRunning, was);
+    log::error("fiber {}: resume refused, it belongs to a scheduler: schedule() it", m_id);
+    return;
+  }
+  const ptr keep = weak_from_this().lock();  // the caller's own handle may go while it runs
   ThreadFibers& thread = ThreadFibers::current();
   if (was == Life::kInit && !thread.start(*this)) {
     move(Life::kRunning, Life::kInit);
@@ -143,7 +149,12 @@ void Fiber::resume() {
   FiberCore& back = thread.enter(*m_core);
   SYLAR_CHECK_EQ(back.fiber, this);
   if (me != nullptr) me->fiber->move(Life::kResuming, Life::kRunning);
-  if (back.request == Request::kDone) ThreadFibers::current().finish(back);
+  switch (back.request) {
+    case Request::kReady: move(Life::kRunning, Life::kReady); return;
+    case Request::kHold: move(Life::kRunning, Life::kHeld); return;
+    case Request::kDone: ThreadFibers::current().finish(back); return;
+    case Request::kParked: SYLAR_CHECK(back.request != Request::kParked);  // those go to the thread's own stack
+  }
 }
 
 void Fiber::yield() {
@@ -240,6 +251,11 @@ Fiber::ptr Fiber::GetThis() {
 uint64_t Fiber::GetFiberId() {
   FiberCore* const me = runningFiber();
   return me != nullptr ? me->fiber->m_id : 0;
+}
+
+bool this_fiber::cancelled() {
+  FiberCore* const me = runningFiber();
+  return me != nullptr && me->cancelled;
 }
 
 uint64_t Fiber::TotalFibers() {

@@ -24,7 +24,6 @@
 namespace sylar {
 
 struct FiberCore;
-struct WorkerSlot;
 class ThreadFibers;
 
 class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode {
@@ -50,7 +49,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   void reset(std::function<void()> cb);
 
   /// Runs the fiber until it yields or ends. Refused with a log line, and without effect: if it runs, is parked in a blocking
-  /// call, stands in a scheduler's queue, has ended, or was started on another thread. Throws std::bad_alloc if there is no
+  /// call, belongs to a scheduler, has ended, or was started on another thread. Throws std::bad_alloc if there is no
   /// memory for its stack. An exception of its function does not come out here: see join().
   void resume();
   void swapIn() { resume(); }
@@ -99,8 +98,8 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
     kEnded,
     kFailed,
   };
-  /// Whose worker runs it; null before its start, and for one that was started on a plain thread.
-  WorkerSlot* home() const { return m_home.load(std::memory_order_acquire); }
+  /// Which worker runs it; 0 before its start, and for one that was started on a plain thread. Never reused.
+  uint64_t workerId() const { return m_worker_id.load(std::memory_order_acquire); }
   Life life() const { return m_life.load(std::memory_order_acquire); }
   /// `from` -> `to`; anything else is a bug of the library.
   void move(Life from, Life to);
@@ -129,7 +128,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   std::atomic<Life> m_life{Life::kInit};
   Spinlock m_end_lock;
   pid_t m_thread_id = 0;  // where it was started
-  std::atomic<WorkerSlot*> m_home{nullptr};
+  std::atomic<uint64_t> m_worker_id{0};
   uint64_t m_id;
   FiberCore* m_core = nullptr;  // from start to end
   ptr m_self;                   // set while a scheduler owns it
@@ -138,5 +137,13 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   size_t m_stack_size;
   EndObserver* m_observers SYLAR_GUARDED_BY(m_end_lock) = nullptr;
 };
+
+namespace this_fiber {
+
+/// True once the running fiber was asked to end: from then on none of its waits suspends, hooked calls fail with ECANCELED, and
+/// YieldToHold returns at once. A loop around them should look here. False on a thread's own stack.
+bool cancelled();
+
+}  // namespace this_fiber
 
 }  // namespace sylar

@@ -35,6 +35,7 @@ struct alignas(64) FiberCore : QueueNode {
   bool timer_linked = false;  ///< `timer` stands in the home worker's queue
   bool hook_enabled = true;   ///< set_hook_enable of this fiber
   bool cancelled = false;     ///< sticky: every park from now on ends at once
+  bool shielded = false;      ///< waits that must not end early: cancelling does not touch them
   bool live = false;          ///< stands in the home worker's list of live fibers
   WaitWord<> wait;
   WorkerSlot* home = nullptr;    ///< whose worker runs it; a fiber is pinned from its first run on

@@ -42,14 +42,6 @@ class NodeList {
     return node;
   }
 
-  /// Moves all of `other` behind our last.
-  void append(NodeList& other) {
-    if (other.empty()) return;
-    (m_head == nullptr ? m_head : m_tail->next) = other.m_head;
-    m_tail = other.m_tail;
-    other.m_head = nullptr;
-  }
-
  private:
   QueueNode* m_head = nullptr;
   QueueNode* m_tail = nullptr;

@@ -40,9 +40,10 @@ ThreadFibers::ThreadFibers() { m_own_stack.adoptThread(); }
 
 ThreadFibers::~ThreadFibers() { SYLAR_CHECK(t_running == nullptr); }
 
-void ThreadFibers::setHost(FiberHost* host, WorkerSlot* home) {
+void ThreadFibers::setHost(FiberHost* host, WorkerSlot* home, uint64_t worker_id) {
   m_host = host;
   m_home = home;
+  m_worker_id = worker_id;
 }
 
 bool ThreadFibers::start(Fiber& fiber) {
@@ -57,6 +58,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->permit = false;
   core->hook_enabled = true;
   core->cancelled = false;
+  core->shielded = false;
   core->home = m_home;
   core->fiber = &fiber;
   core->resumer = nullptr;
@@ -65,7 +67,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->context.make<&ThreadFibers::fiberMain>(stack);
   fiber.m_core = core;
   fiber.m_thread_id = sys::threadId();
-  fiber.m_home.store(m_home, std::memory_order_release);
+  fiber.m_worker_id.store(m_worker_id, std::memory_order_release);
   return true;
 }
 
@@ -73,7 +75,7 @@ void ThreadFibers::adopt(Fiber& fiber) {
   fiber.m_thread_id = sys::threadId();
   fiber.m_core->home = m_home;
   fiber.m_core->resumer = nullptr;
-  fiber.m_home.store(m_home, std::memory_order_release);
+  fiber.m_worker_id.store(m_worker_id, std::memory_order_release);
 }
 
 FiberCore& ThreadFibers::enter(FiberCore& core) {
@@ -93,7 +95,6 @@ void ThreadFibers::yield(Request request) {
   FiberCore& me = *t_running;
   me.request = request;
   if (me.timer_linked) m_host->unlinkTimer(me);
-  me.fiber->move(Fiber::Life::kRunning, request == Request::kReady ? Fiber::Life::kReady : Fiber::Life::kHeld);
   switchOut(me, me.resumer);
 }
 

@@ -35,7 +35,8 @@ class ThreadFibers {
   /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `request` says why.
   FiberCore& enter(FiberCore& core);
 
-  /// Suspends the running fiber and gives control to its resumer.
+  /// Suspends the running fiber and gives control to its resumer, who notes in its life what became of it: only then may others
+  /// take it, for only then has it left its stack.
   void yield(Request request);
   /// Suspends the running fiber and gives control to the thread's own stack, past any hand resumers.
   void park();
@@ -53,8 +54,7 @@ class ThreadFibers {
   static void failToStart(Fiber& fiber);
 
   FiberHost* host() const { return m_host; }
-  WorkerSlot* home() const { return m_home; }
-  void setHost(FiberHost* host, WorkerSlot* home);
+  void setHost(FiberHost* host, WorkerSlot* home, uint64_t worker_id);
 
  private:
   friend class Fiber;
@@ -72,6 +72,7 @@ class ThreadFibers {
   FiberCore* m_came_back = nullptr;
   FiberHost* m_host = nullptr;
   WorkerSlot* m_home = nullptr;
+  uint64_t m_worker_id = 0;
   StackPool m_stacks;
   CorePool m_cores;
   Fiber::ptr m_own_handle;

@@ -1,12 +1,14 @@
 // Creators, closers and flags: what keeps the table of descriptors true. On every thread, in and out of fibers.
-// Source: socket(2), socketpair(2), pipe(2), close(2), dup(2), fcntl(2), ioctl(2), setsockopt(2).
+// Source: socket(2), socketpair(2), pipe(2), close(2), fclose(3), dup(2), fcntl(2), ioctl(2), setsockopt(2).
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/time.h>
 
 #include <cstdarg>
+#include <cstdio>
 
 #include "sylar/base/sys.h"
+#include "sylar/hook/attempt.h"
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
@@ -41,10 +43,7 @@ int duplicateOnto(int fd, int target, RealDup real_dup) {
   return duplicated(fd, FdTable::close(target, real_dup));
 }
 
-int64_t timeoutNs(const void* value) {
-  const auto& timeout = *static_cast<const timeval*>(value);
-  return timeout.tv_sec * 1'000'000'000 + timeout.tv_usec * 1000;
-}
+int64_t timeoutNs(const void* value) { return attempt::toNs(*static_cast<const timeval*>(value)); }
 
 }  // namespace
 }  // namespace sylar
@@ -81,6 +80,10 @@ int close(int fd) {
   return FdTable::close(fd, [fd] { return real::close(fd); });
 }
 int __close(int fd) { return close(fd); }
+int fclose(FILE* file) {
+  const int fd = ::fileno(file);  // -1: a stream without a descriptor
+  return FdTable::close(fd, [file] { return real::fclose(file); });
+}
 
 int dup(int fd) noexcept { return duplicated(fd, real::dup(fd)); }
 

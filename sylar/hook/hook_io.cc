@@ -155,7 +155,8 @@ ssize_t write(int fd, const void* data, size_t size) {
     });
     if (n != -ENOTSOCK) return n;
     call.learnAnew();
-    return write(fd, data, size);
+    const ssize_t written = write(fd, data, size);
+    return written >= 0 ? written : -sys::errnoRef();
   });
 }
 

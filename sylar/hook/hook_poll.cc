@@ -38,6 +38,7 @@ class PollCall {
     for (;;) {
       sample();
       if (const int ready = real::poll(m_fds, m_count, 0)) return ready;
+      if (!reserveTimeout(deadline)) return static_cast<int>(IoCall::result(-ENOMEM));
       Wait wait;
       if (const int error = enqueueAll(wait)) {
         wait.giveUp();
@@ -49,11 +50,13 @@ class PollCall {
       const WakeReason reason = wait.park(deadline);
       dequeueAll();
       switch (reason) {
-        case WakeReason::kReady: continue;
+        case WakeReason::kReady: break;
         case WakeReason::kClosed: return closedMeanwhile();
         case WakeReason::kTimeout: return 0;
         case WakeReason::kCanceled: return static_cast<int>(IoCall::result(-ECANCELED));
       }
+      // Events that bring nothing do not prolong it.
+      if (!deadline.isNever() && waitClock().nowNs() >= deadline.ns()) return real::poll(m_fds, m_count, 0);
     }
   }
 
@@ -75,6 +78,7 @@ class PollCall {
       one.waiter = {};
       one.waiter.waker = wait.waker();
       one.waiter.engine = &m_engine;
+      one.waiter.events = wakingEvents(m_fds[one.index].events);
       const bool ask_kernel = !one.entry->isPrivate();
       const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
       if (error != 0) return error;
@@ -97,6 +101,14 @@ class PollCall {
       m_fds[one.index].revents = POLLNVAL;
     }
     return closed;
+  }
+
+  /// The engine's events that may make one of `events` true; epoll's bits are poll's.
+  static uint32_t wakingEvents(short events) {
+    uint32_t waking = static_cast<unsigned short>(events);
+    if ((events & (POLLRDNORM | POLLRDBAND)) != 0) waking |= EPOLLIN;
+    if ((events & (POLLWRNORM | POLLWRBAND)) != 0) waking |= EPOLLOUT;
+    return waking;
   }
 
   static int timeoutMs(Deadline deadline) {

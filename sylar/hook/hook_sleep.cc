@@ -11,10 +11,14 @@
 namespace sylar {
 namespace {
 
-/// Sleeps `ns` >= 0; 0, or what was left when the fiber was cancelled.
+/// Sleeps `ns` >= 0; 0, or what was left when the fiber was cancelled. Without memory for a timeout the thread sleeps.
 int64_t sleepFor(int64_t ns) {
   const Clock& clock = waitClock();
   const Deadline deadline = Deadline::after(std::chrono::nanoseconds(ns), clock);
+  if (!reserveTimeout(deadline)) {
+    const timespec duration{ns / 1'000'000'000, ns % 1'000'000'000};
+    return real::nanosleep(&duration, nullptr);
+  }
   if (parkUntil(deadline) == WakeReason::kTimeout) return 0;
   return std::max<int64_t>(deadline.ns() - clock.nowNs(), 1);
 }

@@ -15,11 +15,14 @@ constinit std::atomic<int64_t> g_connect_timeout_ns{5'000'000'000};
 /// The entry of a descriptor that accept() made, however it was called.
 int accepted(Entry* listener, int fd, int flags) {
   if (fd < 0) return fd;
-  const FdKind kind = listener != nullptr ? listener->kind() : FdKind::kUnknown;
-  const int64_t read_timeout_ns = listener != nullptr && listener->isPrivate() ? listener->timeoutNs(Direction::kRead) : 0;
   // Of a listener that we do not know everything about, the new socket inherits what we do not know.
   const bool known = listener != nullptr && listener->isPrivate();
-  FdTable::opened(fd, kind, known, (flags & SOCK_NONBLOCK) != 0, read_timeout_ns);
+  FdTable::opened(fd, listener != nullptr ? listener->kind() : FdKind::kUnknown, known, (flags & SOCK_NONBLOCK) != 0);
+  for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
+    // TCP hands its timeouts on, AF_UNIX does not: the new socket itself knows.
+    if (!known || listener->timeoutNs(direction) == 0) continue;
+    if (Entry* entry = FdTable::find(fd)) entry->setTimeoutNs(direction, attempt::timeoutNs(fd, direction));
+  }
   return fd;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 
 namespace sylar::real {
 
@@ -40,12 +41,13 @@ class Real {
   std::atomic<Function*> m_function{nullptr};
 };
 
-#define SYLAR_HOOKED_NAMES(X)                                                                                                    \
-  X(sleep)                                                                                                                       \
-  X(usleep)                                                                                                                      \
-  X(nanosleep) X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(close) X(dup) X(dup2) X(dup3) X(fcntl) \
-      X(ioctl) X(setsockopt) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(write) X(writev) X(send) X(sendto) X(sendmsg)     \
-          X(poll)
+#define SYLAR_HOOKED_NAMES(X)                                                                                                \
+  X(sleep)                                                                                                                   \
+  X(usleep)                                                                                                                  \
+  X(nanosleep)                                                                                                               \
+  X(socket)                                                                                                                  \
+  X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(close) X(fclose) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) \
+      X(setsockopt) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll)
 
 // glibc's access attributes are no part of a type; GCC says so each time.
 #pragma GCC diagnostic ignored "-Wignored-attributes"

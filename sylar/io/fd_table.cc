@@ -41,9 +41,9 @@ Entry* FdTable::at(int fd) {
   return chunk == nullptr ? nullptr : chunk + number % kChunkEntries;
 }
 
-void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking, int64_t read_timeout_ns) {
+void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking) {
   Entry* const entry = sys::inForkedChild() ? nullptr : at(fd);
-  if (entry != nullptr) entry->open(fd, kind, is_private, nonblocking, read_timeout_ns);
+  if (entry != nullptr) entry->open(fd, kind, is_private, nonblocking);
 }
 
 void FdTable::leaveEngine(const EpollEngine& engine) {

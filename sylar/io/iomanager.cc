@@ -10,6 +10,12 @@
 namespace sylar {
 namespace {
 
+UniqueFd openTimer() {
+  const int fd = sys::timerFd();
+  if (fd < 0) throw std::system_error(-fd, std::generic_category(), "sylar::IOManager: timerfd");
+  return UniqueFd(fd);
+}
+
 /// Whether `event` is one direction, and which.
 bool directionOf(IOManager::Event event, Direction* direction) {
   *direction = event == IOManager::READ ? Direction::kRead : Direction::kWrite;
@@ -47,9 +53,8 @@ struct IOManager::Callback : FdWaiter<EpollEngine> {
 IOManager::IOManager(size_t threads, bool use_caller, const std::string& name)
     : IOManager(SchedulerOptions{.threads = threads, .use_caller = use_caller, .name = name}) {}
 
-IOManager::IOManager(SchedulerOptions options)
-    : Scheduler(std::move(options)), TimerManager(clock()), m_timer_fd(sys::timerFd()) {
-  if (!m_timer_fd.valid()) throw std::system_error(-m_timer_fd.get(), std::generic_category(), "sylar::IOManager: timerfd");
+IOManager::IOManager(SchedulerOptions options) : Scheduler(std::move(options)), TimerManager(clock()) {
+  if (&clock() == &steadyClock()) m_timer_fd = openTimer();
   start();
 }
 
@@ -75,8 +80,11 @@ int IOManager::addEvent(int fd, Event event, std::function<void()> cb) {
     return -1;
   }
   auto callback = std::make_unique<Callback>(*this, std::move(cb), on_fiber ? Fiber::GetThis() : nullptr);
+  if (!injector().admit([this] { m_callbacks.fetch_add(1, std::memory_order_relaxed); })) {
+    sys::errnoRef() = ECANCELED;
+    return -1;
+  }
   callback->engine = &engineForHere();
-  m_callbacks.fetch_add(1, std::memory_order_relaxed);
   const int error = entry->enqueueAnew(fd, direction, *callback);
   if (error == 0) {
     (void)callback.release();
@@ -128,6 +136,10 @@ EpollEngine& IOManager::engineForHere() {
 }
 
 void IOManager::callbackEnded() {
+  size_t pending = m_callbacks.load(std::memory_order_relaxed);
+  while (pending > 1) {
+    if (m_callbacks.compare_exchange_weak(pending, pending - 1, std::memory_order_acq_rel)) return;
+  }
   pendingEnded([this] { m_callbacks.fetch_sub(1, std::memory_order_acq_rel); });
 }
 
@@ -150,7 +162,8 @@ void IOManager::serveTimers(bool woken) {
 
 void IOManager::armTimer() {
   Lock lock(m_arming);
-  sys::timerFdSet(m_timer_fd.get(), observeNextDue());
+  const int64_t due_ns = observeNextDue();
+  if (m_timer_fd.valid()) sys::timerFdSet(m_timer_fd.get(), due_ns);
 }
 
 }  // namespace sylar

@@ -27,7 +27,8 @@ class Wait {
   const Waker& waker() const { return m_waker; }
 
   /// Suspends the fiber until a waker wins, `deadline` passes (kTimeout) or the fiber is cancelled (kCanceled). What was
-  /// written before the wake is visible afterwards. A wait with a deadline always counts as kOutside. Suspends: yes.
+  /// written before the wake is visible afterwards. A wait with a deadline always counts as kOutside, and needs reserveTimeout()
+  /// first. Suspends: yes.
   WakeReason park(Deadline deadline = Deadline::never(), WaitFor what = WaitFor::kOutside);
 
   /// Ends the wait without suspending if nobody has woken it yet; else consumes that wake-up. True: nobody had.
@@ -41,10 +42,14 @@ class Wait {
 /// True in a fiber on a worker: there and only there a Wait may be made.
 bool mayPark();
 
+/// Makes room for a timeout of the running fiber; to be called before a Wait with a deadline is opened, so that no wait can fail
+/// half-way. False: no memory.
+[[nodiscard]] bool reserveTimeout(Deadline deadline);
+
 /// The clock of deadlines here: the scheduler's. Only where mayPark().
 const Clock& waitClock();
 
-/// Suspends the running fiber until `deadline`; kTimeout, or kCanceled. Suspends: yes.
+/// Suspends the running fiber until `deadline`; kTimeout, or kCanceled. Throws std::bad_alloc. Suspends: yes.
 WakeReason parkUntil(Deadline deadline);
 
 }  // namespace sylar

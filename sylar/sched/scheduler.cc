@@ -96,29 +96,28 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   if (thread != -1 && target == nullptr) return refuse(*fiber, "no worker has this thread id");
   const Fiber::Life life = fiber->life();
-  const bool fresh = life == Fiber::Life::kInit || (life == Fiber::Life::kHeld && fiber->home() == nullptr);
-  if (!fresh) return offerStarted(fiber, thread);
+  const bool fresh = life == Fiber::Life::kInit || (life == Fiber::Life::kHeld && fiber->workerId() == 0);
+  if (!fresh) return offerStarted(fiber, target);
   if (!fiber->tryMove(life, Fiber::Life::kQueued)) return refuse(*fiber, "somebody else is about to run it");
   ThreadFibers::keepAlive(*fiber);
-  if (target != nullptr ? submitTo(*target, *fiber) : submit(*fiber)) return true;
-  fiber->move(Fiber::Life::kQueued, life);
+  if (target != nullptr ? submitTo(*target, fiber.get()) : submit(*fiber)) return true;
   ThreadFibers::release(*fiber);
+  fiber->move(Fiber::Life::kQueued, life);
   return refuse(*fiber, "the scheduler has stopped");
 }
 
-bool Scheduler::offerStarted(const Fiber::ptr& fiber, int thread) {
-  switch (fiber->life()) {
-    case Fiber::Life::kQueued:
-      if (fiber->home() == nullptr) return true;  // one start is enough
-      break;
-    case Fiber::Life::kEnded:
-    case Fiber::Life::kFailed: return refuse(*fiber, "it has ended");
-    default: break;
+bool Scheduler::offerStarted(const Fiber::ptr& fiber, const Worker* target) {
+  const Fiber::Life life = fiber->life();
+  if (life == Fiber::Life::kEnded || life == Fiber::Life::kFailed) return refuse(*fiber, "it has ended");
+  if (fiber->workerId() == 0) {
+    return life == Fiber::Life::kQueued || refuse(*fiber, "it runs on a plain thread");  // one start is enough
   }
-  WorkerSlot* const home = fiber->home();
-  if (home == nullptr) return refuse(*fiber, "it runs on a plain thread");
-  if (thread != -1 && &workerOfThread(thread)->slot() != home) return refuse(*fiber, "it has started on another thread");
-  home->push(new PermitMessage(fiber));
+  Worker* const home = workerOf(*fiber);
+  if (home == nullptr) return refuse(*fiber, "it has started in another scheduler");
+  if (target != nullptr && target != home) return refuse(*fiber, "it has started on another thread");
+  auto message = std::make_unique<PermitMessage>(fiber);
+  if (!submitTo(*home, message.get())) return refuse(*fiber, "the scheduler has stopped");
+  (void)message.release();
   return true;
 }
 
@@ -135,9 +134,9 @@ bool Scheduler::submit(Fiber& fiber) {
   return pushed != Pushed::kRejected;
 }
 
-bool Scheduler::submitTo(Worker& worker, Fiber& fiber) {
+bool Scheduler::submitTo(Worker& worker, QueueNode* node) {
   bool notify = false;
-  if (!m_injector.admit([&] { notify = worker.slot().mailbox.push(&fiber); })) return false;
+  if (!m_injector.admit([&] { notify = worker.slot().mailbox.push(node); })) return false;
   if (notify) worker.slot().notify();
   return true;
 }
@@ -148,6 +147,12 @@ Worker* Scheduler::workerOfThread(int thread) const {
     if ((is_caller ? m_caller : m_workers[i]->threadId()) == thread) return m_workers[i].get();
   }
   return nullptr;
+}
+
+Worker* Scheduler::workerOf(const Fiber& fiber) const {
+  const uint64_t id = fiber.workerId();
+  const auto at = std::find_if(m_workers.begin(), m_workers.end(), [id](const auto& worker) { return worker->id() == id; });
+  return at == m_workers.end() ? nullptr : at->get();
 }
 
 bool Scheduler::place(std::function<void()> cb) {
@@ -169,9 +174,9 @@ bool Scheduler::place(std::function<void()> cb) {
   auto fiber = std::make_shared<Fiber>([place = std::make_shared<Place>(*best), cb = std::move(cb)] { cb(); });
   ThreadFibers::keepAlive(*fiber);
   fiber->move(Fiber::Life::kInit, Fiber::Life::kQueued);
-  if (submitTo(*best, *fiber)) return true;
-  fiber->move(Fiber::Life::kQueued, Fiber::Life::kInit);
+  if (submitTo(*best, fiber.get())) return true;
   ThreadFibers::release(*fiber);
+  fiber->move(Fiber::Life::kQueued, Fiber::Life::kInit);
   return refuse(*fiber, "the scheduler has stopped");
 }
 
@@ -198,8 +203,7 @@ int64_t Scheduler::waitCap(int64_t now_ns) const {
   return cap_ns == 0 ? kNever : saturatingAdd(now_ns, cap_ns);
 }
 
-// ---- The end. While stopping, every sleep is published under one lock, so the last sleeper sees all workers at rest.
-// -----------
+// ---- The end. While stopping, every sleep is published under one lock: the last sleeper sees all workers at rest. -------------
 
 Scheduler::Sleeper::Sleeper(Scheduler& scheduler)
     : m_scheduler(scheduler),
@@ -221,25 +225,28 @@ Scheduler::Sleeper::~Sleeper() {
 /// All workers are at rest. True: there is a next step, and everybody was woken for it.
 bool Scheduler::decide() {
   size_t waiting = 0;
+  size_t uncancelled = 0;
   size_t live = 0;
   for (const auto& worker : m_workers) {
     waiting += worker->waiting();
+    uncancelled += worker->uncancelled();
     live += worker->live();
   }
-  if (waiting > 0 || !nothingInQueues() || hasPending()) return false;
-  if (live > 0) {  // held, or waiting for one another: nobody will wake them
+  if (waiting > 0 || !nothingLeft()) return false;
+  if (uncancelled > 0) {  // held, or waiting for one another: nobody will wake them
     m_cancel_round.fetch_add(1, std::memory_order_release);
   } else {
-    if (!m_injector.closeIfEmpty([this] { return nothingInQueues(); })) return false;
-    m_done.store(true, std::memory_order_release);
+    if (live > 0) return false;  // joiners of what runs elsewhere
+    if (!m_injector.closeIfEmpty([this] { return nothingLeft(); })) return false;
+    m_done.store(true, std::memory_order_seq_cst);
   }
   wakeAll();
   return true;
 }
 
-bool Scheduler::nothingInQueues() const {
-  return std::all_of(m_workers.begin(), m_workers.end(),
-                     [](const auto& worker) { return worker->slot().mailbox.sleeping() && worker->fresh().count() == 0; });
+bool Scheduler::nothingLeft() {
+  const auto at_rest = [](const auto& worker) { return worker->slot().mailbox.sleeping() && worker->fresh().count() == 0; };
+  return m_injector.count() == 0 && std::all_of(m_workers.begin(), m_workers.end(), at_rest) && !hasPending();
 }
 
 }  // namespace sylar

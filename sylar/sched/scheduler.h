@@ -63,13 +63,15 @@ class Scheduler {
   /// The scheduler whose worker the calling thread is, or which uses it as its caller; else null.
   static Scheduler* GetThis();
 
-  /// Starts the threads; a second call does nothing. Throws std::system_error if one cannot be made: then none runs.
+  /// Starts the threads; a second call does nothing. Work may be offered before, but not meanwhile by other threads. Throws
+  /// std::system_error if one cannot be made: then none runs.
   void start();
 
   /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait
   /// for a descriptor or a deadline. Fibers that only another fiber could wake are cancelled then: their waits end, hooked calls
   /// fail with ECANCELED. A second call does nothing. With use_caller only from the thread that made the scheduler; never from
-  /// one of its own fibers (both checked). Blocks the thread.
+  /// one of its own fibers (both checked). A fiber that waits again and again after it was cancelled (this_fiber::cancelled)
+  /// keeps stop() waiting. Blocks the thread.
   void stop();
 
   /// Runs `fc`: a callable, a Fiber::ptr, or a pointer to a std::function<void()> or Fiber::ptr, whose target is moved out. On
@@ -122,6 +124,8 @@ class Scheduler {
   bool done() const { return m_done.load(std::memory_order_seq_cst); }
   uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_acquire); }
   bool anySleeping() const { return m_sleepers.load(std::memory_order_seq_cst) > 0; }
+  /// The worker that runs `fiber`, or null: it has not started, or runs elsewhere.
+  Worker* workerOf(const Fiber& fiber) const;
   /// True if fresh work waits anywhere.
   bool anyFresh() const;
   /// Wakes one sleeping worker, if there is one.
@@ -163,14 +167,14 @@ class Scheduler {
   }
 
   bool offer(Fiber::ptr fiber, int thread);
-  bool offerStarted(const Fiber::ptr& fiber, int thread);
+  bool offerStarted(const Fiber::ptr& fiber, const Worker* target);
   bool submit(Fiber& fiber);
-  bool submitTo(Worker& worker, Fiber& fiber);
+  bool submitTo(Worker& worker, QueueNode* node);
   bool refuse(const Fiber& fiber, const char* why);
   Worker* workerOfThread(int thread) const;
   void wakeAll();
   bool decide() SYLAR_REQUIRES(m_stop_mutex);
-  bool nothingInQueues() const;
+  bool nothingLeft();
 
   const SchedulerOptions m_options;
   const pid_t m_caller;  // who made it

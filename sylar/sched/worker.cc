@@ -1,6 +1,7 @@
 #include "sylar/sched/worker.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "sylar/base/check.h"
@@ -11,6 +12,7 @@ namespace sylar {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local Worker* t_worker = nullptr;
+constinit std::atomic<uint64_t> g_next_id{1};
 
 }  // namespace
 
@@ -20,7 +22,7 @@ namespace {
 }
 
 Worker::Worker(Scheduler& scheduler, std::string name)
-    : m_scheduler(scheduler), m_slot(WorkerSlot::acquire()), m_name(std::move(name)) {
+    : m_scheduler(scheduler), m_slot(WorkerSlot::acquire()), m_name(std::move(name)), m_id(g_next_id.fetch_add(1)) {
   try {
     m_driver = scheduler.makeDriver(m_slot);
   } catch (...) {
@@ -37,15 +39,17 @@ Worker::~Worker() {
 void Worker::run() {
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
   t_worker = this;
-  ThreadFibers::current().setHost(this, &m_slot);
+  sys::claimProcess();
+  ThreadFibers::current().setHost(this, &m_slot, m_id);
   setThread(sys::threadId());
   while (!m_scheduler.done()) turn();
   takeMail();  // messages to fibers that have ended
   SYLAR_CHECK(m_runnable.empty());
   SYLAR_CHECK(m_live == nullptr);
+  m_driver.reset();  // now, not with the scheduler: others may wait for what is registered there
   m_driver->leave();
   setThread(0);
-  ThreadFibers::current().setHost(nullptr, nullptr);
+  ThreadFibers::current().setHost(nullptr, nullptr, 0);
   t_worker = nullptr;
 }
 
@@ -56,9 +60,10 @@ void Worker::turn() {
   expireTimeouts(now_ns);
   m_driver->serve(now_ns);
   runBatch();
-  if (!m_runnable.empty() || m_fresh.count() > 0) {
-    m_driver->poll(0, 0);
-  } else if (!steal()) {
+  const bool more = !m_runnable.empty() || m_fresh.count() > 0;
+  if (more || steal()) {
+    m_driver->poll(0, 0);  // whatever there is to do: descriptors get their turn
+  } else {
     sleep();
   }
 }
@@ -95,7 +100,8 @@ QueueNode* Worker::pick(int round) {
     if (QueueNode* node = m_fresh.take(&left)) return node;
   }
   if (QueueNode* node = m_runnable.pop()) return node;
-  return m_fresh.take(&left);
+  if (QueueNode* node = m_fresh.take(&left)) return node;
+  return takeInjected();
 }
 
 /// Who takes from the injector and leaves some behind wakes one more worker: so a burst wakes as many as it needs.
@@ -182,12 +188,12 @@ bool Worker::prepareFresh(Fiber& fiber) {
 void Worker::settle(FiberCore& core) {
   switch (core.request) {
     case Request::kReady:
-      core.fiber->move(Fiber::Life::kReady, Fiber::Life::kQueued);
+      core.fiber->move(Fiber::Life::kRunning, Fiber::Life::kQueued);
       m_runnable.push(&core);
       return;
     case Request::kHold:
+      core.fiber->move(Fiber::Life::kRunning, core.cancelled ? Fiber::Life::kQueued : Fiber::Life::kHeld);
       if (!core.cancelled) return;
-      core.fiber->move(Fiber::Life::kHeld, Fiber::Life::kQueued);
       m_runnable.push(&core);
       return;
     case Request::kParked: return;
@@ -200,7 +206,7 @@ void Worker::settle(FiberCore& core) {
 
 void Worker::permit(Fiber& fiber) {
   FiberCore* const core = ThreadFibers::coreOf(fiber);
-  if (core == nullptr || core->home != &m_slot) return;  // it has ended meanwhile
+  if (core == nullptr || fiber.workerId() != m_id) return;  // it has ended meanwhile, or its worker has
   const Fiber::Life life = fiber.life();
   if (life != Fiber::Life::kHeld && life != Fiber::Life::kReady) {
     core->permit = true;
@@ -215,12 +221,12 @@ void Worker::permit(Fiber& fiber) {
   m_runnable.push(core);
 }
 
-WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
   // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
-  if (core.cancelled && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
+  if (core.cancelled && !core.shielded && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
   const bool counts = what == WaitFor::kOutside || !deadline.isNever();
   const bool by_hand = !core.live;
-  const Fiber::ptr keep = by_hand ? core.fiber->shared_from_this() : nullptr;
+  const Fiber::ptr keep = by_hand ? core.fiber->weak_from_this().lock() : nullptr;
   if (by_hand) linkLive(core);
   if (!deadline.isNever()) arm(core, deadline.ns());
   m_waiting += counts;
@@ -231,6 +237,7 @@ WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, 
   return core.wait.reason();
 }
 
+/// Shielded: a joiner may have lent the fiber its own stack, and goes on only when that is over.
 void Worker::awaitEnd(Fiber& fiber) {
   struct Joiner : Fiber::EndObserver {
     Waker waker;
@@ -242,7 +249,12 @@ void Worker::awaitEnd(Fiber& fiber) {
     wait.giveUp();
     return;
   }
-  if (wait.park(Deadline::never(), WaitFor::kFibers) != WakeReason::kReady) fiber.unobserveEnd(joiner);
+  // What runs elsewhere ends without this scheduler's doing; what is ours is cancelled if nothing else goes on.
+  const bool elsewhere = fiber.workerId() != 0 && m_scheduler.workerOf(fiber) == nullptr;
+  FiberCore& me = *wait.waker().core;
+  const bool outer = std::exchange(me.shielded, true);
+  wait.park(Deadline::never(), elsewhere ? WaitFor::kOutside : WaitFor::kFibers);
+  me.shielded = outer;
 }
 
 void Worker::linkLive(FiberCore& core) {
@@ -252,6 +264,7 @@ void Worker::linkLive(FiberCore& core) {
   if (m_live != nullptr) m_live->live_prev = &core;
   m_live = &core;
   ++m_live_count;
+  m_cancelled_count += core.cancelled;
 }
 
 void Worker::unlinkLive(FiberCore& core) {
@@ -259,16 +272,17 @@ void Worker::unlinkLive(FiberCore& core) {
   (core.live_prev == nullptr ? m_live : core.live_prev->live_next) = core.live_next;
   if (core.live_next != nullptr) core.live_next->live_prev = core.live_prev;
   --m_live_count;
+  m_cancelled_count -= core.cancelled;
 }
 
 /// Asks every fiber to end: those that wait are brought back, all later waits end at once.
 void Worker::cancelAll() {
   m_cancel_round = m_scheduler.cancelRound();
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
-    core->cancelled = true;
+    if (!std::exchange(core->cancelled, true)) ++m_cancelled_count;
     const Fiber::Life life = core->fiber->life();
     if (life == Fiber::Life::kParked) {
-      if (core->wait.claim(core->wait.epoch(), WakeReason::kCanceled)) m_runnable.push(core);
+      if (!core->shielded && core->wait.claim(core->wait.epoch(), WakeReason::kCanceled)) m_runnable.push(core);
     } else if (life == Fiber::Life::kHeld) {
       core->fiber->move(life, Fiber::Life::kQueued);
       m_runnable.push(core);
@@ -277,6 +291,17 @@ void Worker::cancelAll() {
 }
 
 // ---- Timeouts. A node stays linked at the deadline that it was registered with; a later one is only noted (lazy push). --------
+
+bool Worker::reserveTimeout(FiberCore& core, Deadline deadline) {
+  if (deadline.isNever() || core.timer_linked) return true;
+  try {
+    m_timeouts.insert(core.timer, deadline.ns());  // disarmed, until the fiber parks
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  core.timer_linked = true;
+  return true;
+}
 
 void Worker::arm(FiberCore& core, int64_t deadline_ns) {
   core.deadline_ns = deadline_ns;
@@ -337,6 +362,8 @@ void Waker::deliver(FiberCore& core) {
 
 bool mayPark() { return t_worker != nullptr && runningFiber() != nullptr; }
 
+bool reserveTimeout(Deadline deadline) { return Worker::current()->reserveTimeout(*runningFiber(), deadline); }
+
 const Clock& waitClock() { return Worker::current()->scheduler().clock(); }
 
 Wait::Wait() {
@@ -360,6 +387,7 @@ bool Wait::giveUp() {
 }
 
 WakeReason parkUntil(Deadline deadline) {
+  if (!reserveTimeout(deadline)) throw std::bad_alloc();
   Wait wait;
   return wait.park(deadline);
 }

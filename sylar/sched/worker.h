@@ -45,16 +45,22 @@ class Worker final : public FiberHost {
   void run();
 
   Scheduler& scheduler() const { return m_scheduler; }
+  /// Not after run() has returned.
   Driver& driver() const { return *m_driver; }
   WorkerSlot& slot() const { return m_slot; }
   const std::string& name() const { return m_name; }
+
+  /// Unique in the process.
+  uint64_t id() const { return m_id; }
 
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
   /// Queues work that has not started. False: refused.
   bool pushFresh(QueueNode* node);
   /// schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
   void permit(Fiber& fiber);
-  WakeReason park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
+  /// Makes room for a timeout of the running fiber, so that no wait can fail half-way. False: no memory.
+  [[nodiscard]] bool reserveTimeout(FiberCore& core, Deadline deadline);
+  WakeReason park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept;
 
   void awaitEnd(Fiber& fiber) override;
   void unlinkTimer(FiberCore& core) override;
@@ -69,6 +75,7 @@ class Worker final : public FiberHost {
 
   // ---- For the stop detection, under its lock, while the worker is known to sleep. ------------------------------------------
   size_t waiting() const { return m_waiting; }
+  size_t uncancelled() const { return m_live_count - m_cancelled_count; }
   size_t live() const { return m_live_count; }
 
  private:
@@ -98,13 +105,15 @@ class Worker final : public FiberHost {
   Scheduler& m_scheduler;
   WorkerSlot& m_slot;
   const std::string m_name;
+  const uint64_t m_id;
   std::unique_ptr<Driver> m_driver;
   NodeList m_runnable;          // woken fibers and pinned fresh ones
   OrderedSetQueue m_timeouts;   // one node per fiber at most
   FiberCore* m_live = nullptr;  // fibers to bring to their end; of hand-resumed ones, those that are parked
   size_t m_live_count = 0;
-  size_t m_waiting = 0;         // parked fibers whose wake-up comes from outside
-  uint64_t m_cancel_round = 0;  // of the scheduler's, the last that was carried out
+  size_t m_cancelled_count = 0;  // of the live ones
+  size_t m_waiting = 0;          // parked fibers whose wake-up comes from outside
+  uint64_t m_cancel_round = 0;   // of the scheduler's, the last that was carried out
   size_t m_next_victim = 0;
   bool m_fresh_next = false;
   bool m_shared = false;         // a sleeper was woken in this turn for what stays behind

@@ -12,6 +12,7 @@ namespace {
 struct Unused {
   OsMutex mutex;
   WorkerSlot* first SYLAR_GUARDED_BY(mutex) = nullptr;
+  size_t made SYLAR_GUARDED_BY(mutex) = 0;
 };
 constinit Unused g_unused;
 
@@ -29,7 +30,14 @@ WorkerSlot& WorkerSlot::acquire() {
   if (fd < 0) throw std::system_error(-fd, std::generic_category(), "sylar: eventfd of a worker");
   auto* slot = new WorkerSlot;
   slot->wake_fd = fd;
+  Lock lock(g_unused.mutex);
+  ++g_unused.made;
   return *slot;
+}
+
+size_t WorkerSlot::made() {
+  Lock lock(g_unused.mutex);
+  return g_unused.made;
 }
 
 void WorkerSlot::release(WorkerSlot& slot) {

@@ -4,6 +4,8 @@
 // push, when the worker may be gone. A late notification is a spurious wake-up of the slot's next owner, nothing worse.
 #pragma once
 
+#include <cstddef>
+
 #include "sylar/sched/mailbox.h"
 
 namespace sylar {
@@ -16,6 +18,8 @@ struct alignas(64) WorkerSlot {
   /// An unused slot, or a new one. Throws std::system_error if there is no descriptor for it.
   static WorkerSlot& acquire();
   static void release(WorkerSlot& slot);
+  /// How many there are, used or not: as many descriptors the process keeps.
+  static size_t made();
 
   /// Ends the present or next poll of the owner. Any thread.
   void notify();

@@ -35,7 +35,7 @@ const test::Wait kWaits[] = {
 
 class Pinning : public testing::Test {
  private:
-  test::LeakCheck m_leaks{kWorkers};
+  test::LeakCheck m_leaks;
 };
 
 /// Runs `body(i)` in `fibers` fibers on 4 workers; at least one starts on each.

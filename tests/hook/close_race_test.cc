@@ -110,20 +110,6 @@ void waitThere(IOManager& iom, int thread, std::function<void()> wait, std::func
       thread);
 }
 
-std::vector<pid_t> threadsOf(IOManager& iom, size_t count) {
-  std::vector<pid_t> threads(count);
-  std::atomic<size_t> known{0};
-  for (size_t i = 0; i < count; ++i) {
-    iom.place([&, i] {
-      threads[i] = threadId();
-      known.fetch_add(1, std::memory_order_release);
-      while (known.load(std::memory_order_acquire) < count) std::this_thread::yield();  // so that each has its own worker
-    });
-  }
-  spinUntil(known, count);
-  return threads;
-}
-
 TEST_P(CloseRace, FromAnotherWorker) {
   const LeakCheck leaks;
   Ended ended;

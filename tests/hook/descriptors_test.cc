@@ -1,4 +1,5 @@
 // Copies of descriptors, descriptors that nobody told the library about, and descriptors that wander between workers.
+#include <cstdio>
 #include <functional>
 
 #include "tests/hook/support.h"
@@ -156,6 +157,30 @@ TEST(AdoptedDescriptor, MakesNoTroubleForTheNextOneBehindItsNumber) {
   });
 }
 
+// fclose is a close: the waiter is told, and nothing of the old descriptor is left under its number.
+TEST(AdoptedDescriptor, ParksBehindANumberThatFcloseClosed) {
+  const LeakCheck leaks;
+  inFiber([] {
+    const Ends old = makeUnix(hookedCalls(), SOCK_STREAM);
+    readParks(old[0], old[1]);
+    FILE* const file = ::fdopen(old[0], "r");
+    const auto waiter = std::make_shared<Fiber>([&] {
+      char byte;
+      EXPECT_EQ(::read(old[0], &byte, 1), -1);
+      EXPECT_EQ(errno, EBADF);
+    });
+    IOManager::GetThis()->schedule(waiter);
+    untilParked(*waiter);
+    EXPECT_EQ(std::fclose(file), 0);
+    waiter->join();
+    EXPECT_EQ(::close(old[1]), 0);
+    const Pair next(makeUnix(libcCalls(), SOCK_STREAM));
+    EXPECT_EQ(next.a, old[0]);
+    readParks(next.a, next.b);
+    writeParks(next.a, next.b);
+  });
+}
+
 TEST(AdoptedDescriptor, ReceivedInAMessageParks) {
   const LeakCheck leaks;
   inFiber([] {
@@ -199,27 +224,13 @@ void inTurn(IOManager& first, int first_thread, IOManager& second, int second_th
   }
 }
 
-std::vector<pid_t> threadsOfTwo(IOManager& iom) {
-  std::atomic<pid_t> threads[2] = {};
-  std::atomic<int> arrived{0};
-  for (auto& thread : threads) {
-    iom.place([&] {
-      thread.store(threadId());
-      arrived.fetch_add(1);
-      while (arrived.load() < 2) std::this_thread::yield();
-    });
-  }
-  while (threads[0].load() == 0 || threads[1].load() == 0) std::this_thread::yield();
-  return {threads[0].load(), threads[1].load()};
-}
-
 // The registration follows the one who waits.
 TEST(WanderingDescriptor, ParksOnTwoWorkersInTurn) {
   const LeakCheck leaks;
   for (const bool adopted : {false, true}) {
     const Pair pair(makeUnix(adopted ? libcCalls() : hookedCalls(), SOCK_STREAM));
     IOManager iom(2, false, "two");
-    const std::vector<pid_t> threads = threadsOfTwo(iom);
+    const std::vector<pid_t> threads = threadsOf(iom, 2);
     inTurn(iom, threads[0], iom, threads[1], 100, [&](int) {
       readParks(pair.a, pair.b);
       writeParks(pair.a, pair.b);

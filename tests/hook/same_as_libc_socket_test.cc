@@ -363,6 +363,46 @@ void acceptTimesOutAndHandsTheTimeoutDown(Run& run) {
   run.got("read", run.call.read(fd, &byte, 1));
 }
 
+// CD-H3: what TCP hands down, AF_UNIX does not.
+void acceptHandsDownByFamily(Run& run) {
+  const auto timesOut = [&](int listener, int client, const sockaddr* to, socklen_t size) {
+    setTimeout(run.call, listener, SO_RCVTIMEO, 5'000);
+    setTimeout(run.call, listener, SO_SNDTIMEO, 5'000);
+    run.got("connect", run.call.connect(client, to, size));
+    const int fd = run.keep(run.call.accept(listener, nullptr, nullptr));
+    run.later([=](const Calls& libc) {
+      libc.usleep(40'000);
+      libc.write(client, "x", 1);
+    });
+    char byte;
+    run.got("read", run.call.read(fd, &byte, 1));
+    run.join();
+    timeval left{};
+    for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+      socklen_t length = sizeof left;
+      run.got("getsockopt", ::getsockopt(fd, SOL_SOCKET, option, &left, &length));
+      run.note("of the accepted", left.tv_sec == 0 && left.tv_usec == 0 ? "none" : "some");
+    }
+  };
+  const int tcp = run.keep(boundSocket(run.make, SOCK_STREAM));
+  const sockaddr_in address = addressOf(tcp);
+  timesOut(tcp, tcpSocket(run), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const UnixListener local(run, SOCK_STREAM, 4);
+  timesOut(local.fd, run.keep(run.make.socket(AF_UNIX, SOCK_STREAM, 0)), local.to(), local.size);
+}
+
+void sendTimeoutIsHandedDown(Run& run) {
+  const int listener = run.keep(boundSocket(run.make, SOCK_STREAM));
+  setTimeout(run.call, listener, SO_SNDTIMEO, 20'000);
+  const int client = tcpSocket(run);
+  run.got("connect", connectTo(run.call, client, addressOf(listener)));
+  const int fd = run.keep(run.call.accept(listener, nullptr, nullptr));
+  const std::vector<char> bytes(1 << 20);
+  ssize_t n = 1;
+  for (int i = 0; i < 100 && n > 0; ++i) n = run.call.write(fd, bytes.data(), bytes.size());
+  run.got("write, in the end", n);
+}
+
 void acceptLater(Run& run) {
   for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {
     const UnixListener listener(run, type, 4);
@@ -787,6 +827,8 @@ std::vector<Case> socketCases() {
       {"AcceptTellsThePeer", acceptTellsThePeer},
       {"AcceptWithFlags", acceptWithFlags},
       {"AcceptTimesOutAndHandsTheTimeoutDown", acceptTimesOutAndHandsTheTimeoutDown},
+      {"AcceptHandsTimeoutsDownByFamily", acceptHandsDownByFamily},
+      {"AcceptHandsTheSendTimeoutDown", sendTimeoutIsHandedDown},
       {"AcceptLater", acceptLater},
       {"AcceptOnAListenerThatIsShutDown", acceptOnAListenerThatIsShutDown},
       {"AcceptOfAConnectionThatWasReset", acceptOfAConnectionThatWasReset},

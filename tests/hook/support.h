@@ -34,15 +34,16 @@ namespace sylar::test {
 // glibc's access attributes are no part of a type; GCC says so each time.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"
-#define SYLAR_TESTED_CALLS(X)                                                                                          \
-  X(socket)                                                                                                            \
-  X(socketpair)                                                                                                        \
-  X(pipe)                                                                                                              \
-  X(pipe2)                                                                                                             \
-  X(close)                                                                                                             \
-  X(dup)                                                                                                               \
-  X(dup2) X(dup3) X(fcntl) X(ioctl) X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) X(recvfrom) \
-      X(recvmsg) X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(nanosleep) X(usleep)
+#define SYLAR_TESTED_CALLS(X)                                                                                             \
+  X(socket)                                                                                                               \
+  X(socketpair)                                                                                                           \
+  X(pipe)                                                                                                                 \
+  X(pipe2)                                                                                                                \
+  X(close)                                                                                                                \
+  X(dup)                                                                                                                  \
+  X(dup2)                                                                                                                 \
+  X(dup3) X(fcntl) X(ioctl) X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) \
+      X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(nanosleep) X(usleep)
 
 /// One set of implementations of the same functions.
 struct Calls {
@@ -191,6 +192,23 @@ inline pid_t threadId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 template <class T>
 void spinUntil(const std::atomic<T>& word, T value) {
   while (word.load(std::memory_order_acquire) != value) std::this_thread::yield();
+}
+
+/// The kernel ids of an IOManager's `count` workers. For plain threads.
+inline std::vector<pid_t> threadsOf(IOManager& iom, size_t count) {
+  std::vector<pid_t> threads(count);
+  std::atomic<size_t> begun{0};
+  std::atomic<size_t> ended{0};
+  for (pid_t& thread : threads) {
+    iom.place([&] {
+      thread = threadId();
+      begun.fetch_add(1, std::memory_order_release);
+      while (begun.load(std::memory_order_acquire) < count) std::this_thread::yield();  // so that each has its own worker
+      ended.fetch_add(1, std::memory_order_release);
+    });
+  }
+  spinUntil(ended, count);
+  return threads;
 }
 
 }  // namespace sylar::test

@@ -62,7 +62,7 @@ TEST_P(PermitTest, AScheduleBeforeTheHoldIsKept) {
 
 // The schedule comes while the fiber stands in the queue after a YieldToReady; it is not lost either.
 TEST(Permit, AScheduleWhileTheFiberIsReadyIsKept) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Scheduler scheduler(1, false, "permit");
   scheduler.start();
   Gate done;
@@ -83,7 +83,7 @@ TEST(Permit, AScheduleWhileTheFiberIsReadyIsKept) {
 }
 
 TEST(Permit, ManySchedulesLeaveOnePermit) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Scheduler scheduler(1, false, "permit");
   scheduler.start();
   std::atomic<int> passed{0};
@@ -106,7 +106,7 @@ TEST(Permit, ManySchedulesLeaveOnePermit) {
 
 // CD-F8: a permit never ends a wait.
 TEST(Permit, ItDoesNotEndAWait) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   ManualClock clock;
   Scheduler scheduler(SchedulerOptions{.threads = 1, .use_caller = false, .name = "permit", .clock = &clock});
   scheduler.start();

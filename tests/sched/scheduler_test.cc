@@ -424,7 +424,7 @@ std::vector<int> numbersUpTo(int count) {
 }
 
 TEST(SchedulerOrder, WorkFromOutsideRunsInItsOrderOnOneWorker) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Scheduler scheduler(1, false, "order");
   scheduler.start();
   Gate go_on;
@@ -437,7 +437,7 @@ TEST(SchedulerOrder, WorkFromOutsideRunsInItsOrderOnOneWorker) {
 }
 
 TEST(SchedulerOrder, WorkFromAFiberRunsInItsOrderOnOneWorker) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Scheduler scheduler(1, false, "order");
   scheduler.start();
   Record<int> order;
@@ -449,7 +449,7 @@ TEST(SchedulerOrder, WorkFromAFiberRunsInItsOrderOnOneWorker) {
 }
 
 TEST(SchedulerOrder, PinnedWorkRunsInItsOrder) {
-  const LeakCheck leaks(2);
+  const LeakCheck leaks;
   Scheduler scheduler(2, false, "order");
   scheduler.start();
   Gate arrived;
@@ -469,7 +469,7 @@ TEST(SchedulerOrder, PinnedWorkRunsInItsOrder) {
 }
 
 TEST(SchedulerOrder, FibersThatYieldTakeTurns) {
-  const LeakCheck leaks(1);
+  const LeakCheck leaks;
   Scheduler scheduler(1, false, "turns");
   scheduler.start();
   Record<int> order;

@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, StartFailureTest, testing::Range(0, 4));
 
 // The threads that were made before are joined, whatever they are about: asleep, or just falling asleep.
 TEST_P(StartFailureTest, ASchedulerWhoseThreadCannotBeMadeLeavesNothing) {
-  const test::LeakCheck leaks(4);
+  const test::LeakCheck leaks;
   for (int round = 0; round < 300; ++round) {
     const auto capture = std::make_shared<int>(0);
     {
@@ -54,7 +54,7 @@ TEST_P(StartFailureTest, ASchedulerWhoseThreadCannotBeMadeLeavesNothing) {
 }
 
 TEST_P(StartFailureTest, AnIOManagerWhoseThreadCannotBeMadeLeavesNothing) {
-  const test::LeakCheck leaks(4);
+  const test::LeakCheck leaks;
   for (int round = 0; round < 300; ++round) {
     const FailingThread failing(GetParam());
     EXPECT_THROW(IOManager(4, false, "fail"), std::system_error);
@@ -65,7 +65,7 @@ TEST_P(StartFailureTest, AnIOManagerWhoseThreadCannotBeMadeLeavesNothing) {
 TEST(StartFailure, WithoutDescriptorsAnIOManagerCannotBeMadeAndLeavesNothing) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const test::LeakCheck leaks(2);
+  const test::LeakCheck leaks;
   const size_t open = test::entriesOf("/proc/self/fd") - 1;  // without the one that looks
   int failures = 0;
   for (size_t more = 0; more < 20; ++more) {

@@ -186,7 +186,7 @@ TEST_P(StopTest, CancelledFibersMayStillSchedule) {
 }
 
 TEST_P(StopTest, SeveralSchedulersDoNotConcernOneAnother) {
-  const LeakCheck leaks(2 * workers());
+  const LeakCheck leaks;
   Scheduler first(workers(), false, "first");
   Scheduler second(workers(), false, "second");
   first.start();

@@ -59,7 +59,7 @@ class TimeoutTest : public testing::Test {
   }
 
  private:
-  test::LeakCheck m_leaks{1};
+  test::LeakCheck m_leaks;
   ManualClock m_clock;
   Scheduler m_scheduler{SchedulerOptions{.threads = 1, .use_caller = false, .name = "timeouts", .clock = &m_clock}};
 };
@@ -68,6 +68,7 @@ class TimeoutTest : public testing::Test {
 class Handed {
  public:
   WakeReason park(Deadline deadline) {
+    EXPECT_TRUE(reserveTimeout(deadline));
     Wait wait;
     {
       const std::lock_guard lock(m_mutex);

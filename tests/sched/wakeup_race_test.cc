@@ -77,7 +77,7 @@ TEST_P(WakeupRace, OneTaskAtATimeFromOutsideIsNeverLost) { oneAtATime({.threads 
 
 // The same with the seed's cap on sleeps.
 TEST(WakeupRaceCapped, OneTaskAtATimeFromOutsideIsNeverLost) {
-  const LeakCheck leaks(2);
+  const LeakCheck leaks;
   oneAtATime({.threads = 2, .name = "hunt", .max_wait = std::chrono::milliseconds(3'000)}, 20'000 / kScale);
 }
 
@@ -165,11 +165,12 @@ TEST_P(WakeupRace, OfManyWakersOneWins) {
   int wakes = 0;
   const auto fiber = std::make_shared<Fiber>([&] {
     for (int round = 0; round < rounds; ++round) {
+      const Deadline deadline = Deadline::after(std::chrono::microseconds(round % 3 == 0 ? 0 : 20));
+      ASSERT_TRUE(reserveTimeout(deadline));
       Wait wait;
       core = wait.waker().core;
       epoch = wait.waker().epoch;
-      const auto delay = std::chrono::microseconds(round % 3 == 0 ? 0 : 20);
-      wait.park(Deadline::after(delay)) == WakeReason::kTimeout ? ++timeouts : ++wakes;
+      wait.park(deadline) == WakeReason::kTimeout ? ++timeouts : ++wakes;
     }
   });
   std::vector<std::thread> wakers;
