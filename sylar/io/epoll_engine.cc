@@ -23,8 +23,6 @@ EpollEngine::EpollEngine(WorkerSlot& slot, TimerService& timers)
 
 EpollEngine::~EpollEngine() { FdTable::leaveEngine(*this); }
 
-void EpollEngine::leave() { FdTable::leaveEngine(*this); }
-
 EpollEngine* EpollEngine::current() {
   Worker* const worker = Worker::current();
   if (worker == nullptr || !worker->driver().waitsForDescriptors()) return nullptr;

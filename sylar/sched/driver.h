@@ -24,9 +24,6 @@ class Driver {
   /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks.
   virtual void poll(int64_t now_ns, int64_t deadline_ns) = 0;
 
-  /// The worker's last word: it polls no more, although the driver may live on.
-  virtual void leave() {}
-
  private:
   const bool m_waits_for_descriptors;
 };

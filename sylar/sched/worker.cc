@@ -47,7 +47,6 @@ void Worker::run() {
   SYLAR_CHECK(m_runnable.empty());
   SYLAR_CHECK(m_live == nullptr);
   m_driver.reset();  // now, not with the scheduler: others may wait for what is registered there
-  m_driver->leave();
   setThread(0);
   ThreadFibers::current().setHost(nullptr, nullptr, 0);
   t_worker = nullptr;
