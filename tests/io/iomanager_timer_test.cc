@@ -1,0 +1,337 @@
+// Timers of an IOManager: who runs their callbacks, when it looks at them, and what they mean for stop(). How early or late they
+// are on the real clock is not asked here; the contract of the timers themselves is in tests/timer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "sylar/base/clock.h"
+#include "sylar/base/sys.h"
+#include "sylar/io/iomanager.h"
+#include "sylar/sched/park.h"
+#include "sylar/sched/worker.h"
+#include "tests/sched/gate.h"
+#include "tests/support/fibers.h"
+
+namespace sylar {
+namespace {
+
+using test::eventually;
+using test::Gate;
+using test::LeakCheck;
+
+constexpr uint64_t kHourMs = 3'600'000;
+
+class IOTimerTest : public test::OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, IOTimerTest, test::kWorkerCounts);
+
+TEST_P(IOTimerTest, AOneShotRunsOnceInAFiberOfItsManager) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<int> runs{0};
+  iom.addTimer(1, [&] {
+    EXPECT_NE(Fiber::GetFiberId(), 0u);
+    EXPECT_EQ(IOManager::GetThis(), &iom);
+    runs.fetch_add(1);
+  });
+  EXPECT_TRUE(iom.hasTimer());
+  iom.stop();
+  EXPECT_EQ(runs.load(), 1);
+  EXPECT_FALSE(iom.hasTimer());
+}
+
+// C-1: never inside the call, not even without a delay.
+TEST_P(IOTimerTest, AddTimerNeverRunsTheCallbackItself) {
+  IOManager iom(workers(), false, "timers");
+  Gate done;
+  iom.schedule([&] {
+    std::atomic<bool> added{false};
+    const auto me = Fiber::GetThis();
+    iom.addTimer(0, [&, me] {
+      EXPECT_NE(Fiber::GetFiberId(), me->getId());
+      EXPECT_TRUE(added || workers() > 1);
+      iom.schedule(me);
+    });
+    added = true;
+    Fiber::YieldToHold();
+    done.open();
+  });
+  EXPECT_TRUE(done.wait());
+}
+
+// Trap 11, C-15
+TEST_P(IOTimerTest, ARecurringTimerRunsUntilItsOwnCallbackCancelsIt) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<int> runs{0};
+  Timer::ptr timer;
+  Gate set;
+  timer = iom.addTimer(
+      1,
+      [&] {
+        EXPECT_TRUE(set.wait());
+        if (runs.fetch_add(1) + 1 < 5) return;
+        EXPECT_TRUE(timer->cancel());
+      },
+      true);
+  set.open();
+  iom.stop();
+  EXPECT_EQ(runs.load(), 5);
+}
+
+// Trap 12
+TEST_P(IOTimerTest, ARecurringTimerMayBeResetFromItsOwnCallback) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<int> runs{0};
+  Timer::ptr timer;
+  Gate set;
+  timer = iom.addTimer(
+      kHourMs,
+      [&] {
+        EXPECT_TRUE(set.wait());
+        const int run = runs.fetch_add(1) + 1;
+        EXPECT_TRUE(run < 4 ? timer->reset(static_cast<uint64_t>(run), true) : timer->cancel());
+      },
+      true);
+  set.open();
+  EXPECT_TRUE(timer->reset(1, true));
+  iom.stop();
+  EXPECT_EQ(runs.load(), 4);
+}
+
+// The callback is a fiber: it may wait, and the timers behind it do not.
+TEST_P(IOTimerTest, ACallbackMayWaitWithoutKeepingOthers) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<int> others{0};
+  Gate woken;
+  iom.addTimer(1, [&] {
+    while (others < 10) parkUntil(Deadline::after(std::chrono::milliseconds(1)));
+    woken.open();
+  });
+  for (int i = 0; i < 10; ++i) iom.addTimer(2, [&] { others.fetch_add(1); });
+  EXPECT_TRUE(woken.wait());
+}
+
+// C-38 to C-41: the sleepers' deadline is an hour away, or there is none, when a nearer timer comes.
+TEST_P(IOTimerTest, AnEarlierTimerIsNotKeptByALaterOne) {
+  IOManager iom(workers(), false, "timers");
+  const Timer::ptr far = iom.addTimer(kHourMs, [] { FAIL(); });
+  const Timer::ptr near = iom.addTimer(kHourMs / 2, [] { FAIL(); });
+  Gate fired;
+  iom.addTimer(1, [&] { fired.open(); });
+  ASSERT_TRUE(fired.wait(1));
+  EXPECT_TRUE(near->cancel());
+  iom.addTimer(1, [&] { fired.open(); });
+  ASSERT_TRUE(fired.wait(2));
+  EXPECT_TRUE(far->cancel());
+}
+
+// CD-T4
+TEST_P(IOTimerTest, ResetToAnEarlierDeadlineWakesTheSleeper) {
+  IOManager iom(workers(), false, "timers");
+  Gate fired;
+  const Timer::ptr timer = iom.addTimer(kHourMs, [&] { fired.open(); });
+  EXPECT_TRUE(timer->reset(1, true));
+  EXPECT_TRUE(fired.wait());
+}
+
+// C-37
+TEST(IOTimerOrder, TimersOfOneDeadlineRunInTheOrderOfTheirArming) {
+  const LeakCheck leaks;
+  IOManager iom(1, false, "timers");
+  Gate go_on;
+  Gate busy;
+  iom.schedule([&] {
+    busy.open();
+    EXPECT_TRUE(go_on.wait());
+  });
+  ASSERT_TRUE(busy.wait());
+  std::vector<int> order;  // plain: one worker
+  for (int i = 0; i < 100; ++i) {
+    iom.addTimer(static_cast<uint64_t>(i) / 10, [&order, i] { order.push_back(i); });
+  }
+  go_on.open();
+  iom.stop();
+  ASSERT_EQ(order.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+// C-47, TD-11: nobody ever sleeps, and the timers run.
+TEST_P(IOTimerTest, TimersRunWhileAllWorkersAreBusyTurning) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<bool> over{false};
+  Gate spinning;
+  for (size_t i = 0; i < workers(); ++i) {
+    iom.place([&] {
+      spinning.open();
+      while (!over) Fiber::YieldToReady();
+    });
+  }
+  ASSERT_TRUE(spinning.wait(workers()));
+  Gate fired;
+  for (size_t i = 1; i <= 5; ++i) {
+    iom.addTimer(1, [&] { fired.open(); });
+    EXPECT_TRUE(fired.wait(i));
+  }
+  over = true;
+}
+
+// C-49: one computes; the public timers are served by the others.
+TEST_P(IOTimerTest, TimersRunWhileOneWorkerComputes) {
+  if (workers() == 1) return;
+  IOManager iom(workers(), false, "timers");
+  Gate computing;
+  Gate fired;
+  iom.schedule([&] {
+    computing.open();
+    EXPECT_TRUE(fired.wait(3));
+  });
+  ASSERT_TRUE(computing.wait());
+  for (size_t i = 1; i <= 3; ++i) {
+    iom.addTimer(1, [&] { fired.open(); });
+    EXPECT_TRUE(fired.wait(i));
+  }
+}
+
+// C-46: more than one pass takes.
+TEST_P(IOTimerTest, ThousandsThatAreDueTogetherAllRunOnce) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<int> runs{0};
+  constexpr int kTimers = 10'000;
+  for (int i = 0; i < kTimers; ++i) iom.addTimer(1, [&] { runs.fetch_add(1); });
+  iom.stop();
+  EXPECT_EQ(runs.load(), kTimers);
+}
+
+TEST_P(IOTimerTest, TimersMayBeAddedFromCallbacks) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<int> runs{0};
+  std::function<void(int)> chain = [&](int left) {
+    runs.fetch_add(1);
+    if (left > 0) iom.addTimer(static_cast<uint64_t>(left % 2), [&chain, left] { chain(left - 1); });
+  };
+  iom.addTimer(0, [&] { chain(20); });
+  iom.stop();
+  EXPECT_EQ(runs.load(), 21);
+}
+
+// C-8
+TEST_P(IOTimerTest, ACallbackThatThrowsHarmsNobody) {
+  IOManager iom(workers(), false, "timers");
+  std::atomic<int> runs{0};
+  for (int i = 0; i < 5; ++i) {
+    iom.addTimer(1, [] { throw std::runtime_error("on purpose"); });
+    iom.addTimer(1, [&] { runs.fetch_add(1); });
+  }
+  iom.stop();
+  EXPECT_EQ(runs.load(), 5);
+}
+
+// ---- Timers and the end. -----------------------------------------------------------------------------------------------------
+
+TEST_P(IOTimerTest, StopWaitsForAnArmedTimerAndEndsWithItsCancel) {
+  IOManager iom(workers(), false, "timers");
+  const Timer::ptr first = iom.addTimer(kHourMs, [] { FAIL(); });
+  const Timer::ptr second = iom.addTimer(
+      kHourMs, [] { FAIL(); }, true);
+  std::atomic<bool> stopped{false};
+  std::thread stopper([&] {
+    iom.stop();
+    stopped = true;
+  });
+  Gate turned;
+  for (size_t i = 1; i <= 3; ++i) {
+    iom.schedule([&] { turned.open(); });
+    ASSERT_TRUE(turned.wait(i));
+  }
+  EXPECT_FALSE(stopped);
+  EXPECT_TRUE(first->cancel());
+  iom.schedule([&] { turned.open(); });
+  ASSERT_TRUE(turned.wait(4));
+  EXPECT_FALSE(stopped);
+  EXPECT_TRUE(second->cancel());
+  stopper.join();
+}
+
+TEST_P(IOTimerTest, StopRunsWhatIsArmedAndWhatThatArms) {
+  std::atomic<int> runs{0};
+  {
+    IOManager iom(workers(), false, "timers");
+    iom.addTimer(2, [&] {
+      runs.fetch_add(1);
+      iom.addTimer(2, [&] { runs.fetch_add(1); });
+    });
+  }
+  EXPECT_EQ(runs.load(), 2);
+}
+
+// TD-7, C-28: what can never run again does not keep the manager from stopping.
+TEST_P(IOTimerTest, ARecurringTimerWhoseConditionDiedLetsStopEnd) {
+  IOManager iom(workers(), false, "timers");
+  auto condition = std::make_shared<int>(0);
+  Gate ran;
+  iom.addConditionTimer(
+      1, [&] { ran.open(); }, condition, true);
+  ASSERT_TRUE(ran.wait(2));
+  condition.reset();
+  iom.stop();
+  EXPECT_FALSE(iom.hasTimer());
+}
+
+// C-24, CD-T7
+TEST_P(IOTimerTest, TimersOutliveTheirManager) {
+  Timer::ptr fired;
+  Timer::ptr cancelled;
+  {
+    IOManager iom(workers(), false, "timers");
+    fired = iom.addTimer(1, [] {});
+    cancelled = iom.addTimer(kHourMs, [] { FAIL(); });
+    EXPECT_TRUE(cancelled->cancel());
+  }
+  for (const auto& timer : {fired, cancelled}) {
+    EXPECT_FALSE(timer->cancel());
+    EXPECT_FALSE(timer->refresh());
+    EXPECT_FALSE(timer->reset(1, true));
+  }
+}
+
+// Trap 6: the caller's manager serves timers inside stop() only.
+TEST(IOTimerCaller, TheOnlyWorkerServesTimersInsideStop) {
+  const LeakCheck leaks;
+  IOManager iom(1, true, "caller");
+  int runs = 0;  // plain: this thread's
+  const int me = sys::threadId();
+  iom.addTimer(0, [&] {
+    ++runs;
+    EXPECT_EQ(sys::threadId(), me);
+  });
+  EXPECT_EQ(runs, 0);
+  iom.stop();
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(IOTimerCaller, TheOtherWorkersServeTimersAllTheTime) {
+  const LeakCheck leaks;
+  IOManager iom(2, true, "caller");
+  Gate fired;
+  iom.addTimer(1, [&] { fired.open(); });
+  EXPECT_TRUE(fired.wait());
+}
+
+// With the seed's cap on sleeps.
+TEST(IOTimerCapped, TimersRun) {
+  const LeakCheck leaks;
+  IOManager iom(SchedulerOptions{.threads = 2, .use_caller = false, .name = "cap", .max_wait = std::chrono::milliseconds(3'000)});
+  Gate fired;
+  for (size_t i = 1; i <= 10; ++i) {
+    iom.addTimer(1, [&] { fired.open(); });
+    EXPECT_TRUE(fired.wait(i));
+  }
+}
+
+}  // namespace
+}  // namespace sylar

@@ -1,0 +1,5 @@
+sylar_test(io/fd_entry_test LINKS sylar::io)
+sylar_test(io/fd_table_test LINKS sylar::io)
+sylar_test(io/iomanager_event_test LINKS sylar::io)
+sylar_test(io/iomanager_timer_test LINKS sylar::io)
+sylar_test(io/iomanager_race_test LINKS sylar::io TIMEOUT 180)
