@@ -35,7 +35,8 @@ long write(FdKind kind, int fd, const void* data, size_t size, int flags = 0);
 long writev(FdKind kind, int fd, const iovec* parts, int count);
 long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size);
 long sendmsg(int fd, const msghdr* message, int flags);
-/// Whether `fd` is a TCP connection that is over. Leaves its error where it is.
+/// Whether `fd` is a TCP connection that is over: its error belongs to the next call, not to the rest of a long write. Leaves it
+/// where it is.
 bool tcpHasFailed(int fd);
 
 /// Of a blocking listener.

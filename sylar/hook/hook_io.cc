@@ -62,10 +62,6 @@ ssize_t receive(int fd, void* buffer, size_t size, int flags, sockaddr* from, so
   return all ? transferAll(size, step) : IoCall::result(step(0));
 }
 
-/// Whether a write that has transferred a part already must not touch `fd` again: the error of a failed connection belongs to the
-/// next call.
-bool keepsItsError(IoCall& call, int fd) { return call.entry().sticky() && attempt::tcpHasFailed(fd); }
-
 /// What is left of a vector call after the first, partial attempt. Only that may raise SIGPIPE.
 template <class SendParts>
 ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts send_parts) {
@@ -151,7 +147,7 @@ ssize_t write(int fd, const void* data, size_t size) {
   return transferAll(isStreamLike(kind) ? size : 0, [&](size_t done) {
     const long n = call.run([&] {
       if (done == 0) return attempt::write(kind, fd, data, size);
-      return keepsItsError(call, fd) ? 0 : attempt::write(kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
+      return attempt::tcpHasFailed(fd) ? 0 : attempt::write(kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
     });
     if (n != -ENOTSOCK) return n;
     call.learnAnew();
@@ -173,7 +169,7 @@ ssize_t writev(int fd, const iovec* parts, int count) {
     rest.msg_iovlen = n;
     return call.run([&] {
       if (kind == FdKind::kPipe) return attempt::writev(kind, fd, some, static_cast<int>(n));
-      return keepsItsError(call, fd) ? 0 : attempt::sendmsg(fd, &rest, MSG_NOSIGNAL);
+      return attempt::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, MSG_NOSIGNAL);
     });
   });
 }
@@ -184,7 +180,7 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
   const char* const bytes = static_cast<const char*>(data);
   return transferAll(isStreamLike(call.kind()) ? size : 0, [&](size_t done) {
     return call.run([&] {
-      if (done > 0 && keepsItsError(call, fd)) return 0L;
+      if (done > 0 && attempt::tcpHasFailed(fd)) return 0L;
       const long n = attempt::sendto(fd, bytes + done, size - done, done > 0 ? flags | MSG_NOSIGNAL : flags, to, to_size);
       if (n == -EAGAIN && to != nullptr) call.askAgainLater();
       return n;
@@ -207,7 +203,7 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
     msghdr rest{};  // what it carried besides bytes has gone out with the first of them
     rest.msg_iov = some;
     rest.msg_iovlen = n;
-    return call.run([&] { return keepsItsError(call, fd) ? 0 : attempt::sendmsg(fd, &rest, flags | MSG_NOSIGNAL); });
+    return call.run([&] { return attempt::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, flags | MSG_NOSIGNAL); });
   });
 }
 
