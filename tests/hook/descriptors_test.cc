@@ -231,7 +231,7 @@ TEST(WanderingDescriptor, ParksOnTwoWorkersInTurn) {
     const Pair pair(makeUnix(adopted ? libcCalls() : hookedCalls(), SOCK_STREAM));
     IOManager iom(2, false, "two");
     const std::vector<pid_t> threads = threadsOf(iom, 2);
-    inTurn(iom, threads[0], iom, threads[1], 100, [&](int) {
+    inTurn(iom, threads[0], iom, threads[1], 30, [&](int) {
       readParks(pair.a, pair.b);
       writeParks(pair.a, pair.b);
     });
@@ -243,7 +243,7 @@ TEST(WanderingDescriptor, ParksOnTwoManagersInTurn) {
     const Pair pair(makeUnix(adopted ? libcCalls() : hookedCalls(), SOCK_STREAM));
     IOManager first(1, false, "first");
     IOManager second(1, false, "second");
-    inTurn(first, -1, second, -1, 100, [&](int) {
+    inTurn(first, -1, second, -1, 30, [&](int) {
       readParks(pair.a, pair.b);
       writeParks(pair.a, pair.b);
     });

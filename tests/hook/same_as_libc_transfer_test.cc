@@ -465,7 +465,12 @@ void aPeerThatEndsDuringALongWrite(Run& run, const Kind& kind, Ends) {
     const Ends ends = run.keep(kind.make(run.make));
     const int peer = libcCalls().dup(ends[0]);
     run.close(ends[0]);
-    run.later([=](const Calls& libc) { libc.close(peer); });
+    run.later([=](const Calls& libc) {
+      pollfd begun{peer, POLLIN, 0};
+      libc.poll(&begun, 1, -1);
+      libc.usleep(2000);
+      libc.close(peer);
+    });
     const ssize_t n = by.send(run.call, ends[1], bytes.data(), bytes.size(), 0);
     run.note(by.name, n > 0 && n < 4 << 20 ? "a part" : std::to_string(n));
     run.noteSignals();
