@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/real.h"
@@ -21,11 +22,18 @@ FdKind kindOfSocket(int domain, int type, int protocol) {
   return internet && (protocol == 0 || protocol == IPPROTO_TCP) ? FdKind::kTcp : FdKind::kStream;
 }
 
-void openedPair(int result, const int* fds, FdKind kind, bool nonblocking) {
+void openedPair(int result, const int* fds, FdKind kind, bool is_private, bool nonblocking) {
   if (result != 0) return;
-  FdTable::opened(fds[0], kind, true, nonblocking);
-  FdTable::opened(fds[1], kind, true, nonblocking);
+  FdTable::opened(fds[0], kind, is_private, nonblocking);
+  FdTable::opened(fds[1], kind, is_private, nonblocking);
 }
+
+// Sanitizers' runtimes make pipes by our name and close them by bare system calls: there no pipe is fully known.
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+constexpr bool kPipesArePrivate = false;
+#else
+constexpr bool kPipesArePrivate = true;
+#endif
 
 /// `copy` is a second number for the open file of `fd`: from here on neither can remember what is set through the other.
 int duplicated(int fd, int copy) {
@@ -60,19 +68,19 @@ int socket(int domain, int type, int protocol) noexcept {
 
 int socketpair(int domain, int type, int protocol, int fds[2]) noexcept {
   const int result = real::socketpair(domain, type, protocol, fds);
-  openedPair(result, fds, kindOfSocket(domain, type, protocol), (type & SOCK_NONBLOCK) != 0);
+  openedPair(result, fds, kindOfSocket(domain, type, protocol), true, (type & SOCK_NONBLOCK) != 0);
   return result;
 }
 
 int pipe(int fds[2]) noexcept {
   const int result = real::pipe(fds);
-  openedPair(result, fds, FdKind::kPipe, false);
+  openedPair(result, fds, FdKind::kPipe, kPipesArePrivate, false);
   return result;
 }
 
 int pipe2(int fds[2], int flags) noexcept {
   const int result = real::pipe2(fds, flags);
-  openedPair(result, fds, FdKind::kPipe, (flags & O_NONBLOCK) != 0);
+  openedPair(result, fds, FdKind::kPipe, kPipesArePrivate, (flags & O_NONBLOCK) != 0);
   return result;
 }
 

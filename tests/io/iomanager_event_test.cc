@@ -68,6 +68,7 @@ TEST_P(EventTest, WhatIsReadyAlreadyFiresAtOnce) {
     ASSERT_EQ(iom.addEvent(pipe[1], WRITE, [&] { fired.open(); }), 0);
     ASSERT_TRUE(fired.wait(++i));
   }
+  iom.stop();  // while what the fibers use is alive
 }
 
 TEST_P(EventTest, AFiberWithoutACallbackGoesOnOnItsThread) {
@@ -91,6 +92,7 @@ TEST_P(EventTest, AFiberWithoutACallbackGoesOnOnItsThread) {
     sockets.put(1);
   }
   EXPECT_TRUE(done.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // CD-I2
@@ -184,6 +186,7 @@ TEST_P(EventTest, WritingFiresWhenThereIsRoomAgain) {
   EXPECT_EQ(fired.count(), 0u);
   sockets.empty(1);
   EXPECT_TRUE(fired.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // FM-11: whoever waits, for whatever, learns that the peer is gone.
@@ -196,6 +199,7 @@ TEST_P(EventTest, HangUpFiresBothDirections) {
   ASSERT_EQ(iom.addEvent(sockets[0], WRITE, [&] { fired.open(); }), 0);
   sockets.close(1);
   EXPECT_TRUE(fired.wait(2));
+  iom.stop();  // while what the fibers use is alive
 }
 
 TEST_P(EventTest, AWriterLearnsThatThePipesReaderIsGone) {
@@ -206,6 +210,7 @@ TEST_P(EventTest, AWriterLearnsThatThePipesReaderIsGone) {
   ASSERT_EQ(iom.addEvent(pipe[1], WRITE, [&] { fired.open(); }), 0);
   pipe.close(0);
   EXPECT_TRUE(fired.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // Two managers wait for one descriptor; each runs its own.
@@ -280,6 +285,7 @@ TEST_P(EventTest, DelEventFromAPlainThreadEndsAStopThatWaits) {
   EXPECT_FALSE(stopped);
   EXPECT_TRUE(iom.delEvent(pipe[0], READ));
   stopper.join();
+  iom.stop();  // while what the fibers use is alive
 }
 
 TEST_P(EventTest, DelEventConcernsItsOwnManagerOnly) {
@@ -337,6 +343,7 @@ TEST_P(EventTest, CancelEventFiresWhatWaits) {
   EXPECT_TRUE(iom.cancelAll(sockets[0]));
   EXPECT_TRUE(read.wait(2));
   EXPECT_TRUE(write.wait(2));
+  iom.stop();  // while what the fibers use is alive
 }
 
 TEST_P(EventTest, CancelAllWakesAFiber) {
@@ -353,6 +360,7 @@ TEST_P(EventTest, CancelAllWakesAFiber) {
   ASSERT_TRUE(waiting.wait());
   EXPECT_TRUE(iom.cancelAll(pipe[0]));
   EXPECT_TRUE(done.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // ---- What is refused. --------------------------------------------------------------------------------------------------------
@@ -421,6 +429,7 @@ TEST_P(EventTest, TheMemberPointerCastWorksWithAnIOManager) {
   const auto fiber = std::make_shared<Fiber>([&] { done.open(); });
   std::bind((void(Scheduler::*)(Fiber::ptr, int)) & IOManager::schedule, &iom, fiber, -1)();
   EXPECT_TRUE(done.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 TEST(EventValues, EventsHaveEpollsValues) {  // trap 9
@@ -449,6 +458,7 @@ TEST_P(EventTest, StopWaitsForWhatWillFire) {
   pipe.put(1);
   stopper.join();
   EXPECT_TRUE(stopped);
+  iom.stop();  // while what the fibers use is alive
 }
 
 TEST_P(EventTest, TheCallersManagerServesEventsInsideStop) {
@@ -515,6 +525,7 @@ TEST_P(EventTest, WhoWaitsTakesTheRegistrationOfADestroyedManagerOver) {
   sockets.empty(1);
   EXPECT_TRUE(write.wait());
   second.cancelAll(sockets[0]);
+  second.stop();  // while what the fibers use is alive
 }
 
 }  // namespace

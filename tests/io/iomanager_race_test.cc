@@ -183,6 +183,7 @@ TEST_P(IOManagerRaceTest, OneTaskAtATimeFromOutsideIsNeverLost) {
     iom.schedule([&] { done.open(); });
     ASSERT_TRUE(done.wait(round)) << "lost in round " << round;
   }
+  iom.stop();  // while what the fibers use is alive
 }
 
 // One byte at a time, there and back, between a plain thread and a fiber that waits for it.
@@ -203,6 +204,7 @@ TEST_P(IOManagerRaceTest, OneByteAtATimeIsNeverLost) {
     sockets.put(1);
     ASSERT_TRUE(echoed.wait(static_cast<size_t>(i) + 1)) << "lost in round " << i;
   }
+  iom.stop();  // while what the fibers use is alive
 }
 
 // Events are added, fired, taken back and cancelled on all threads at once: each runs once or was taken back.

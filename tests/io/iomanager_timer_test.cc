@@ -62,6 +62,7 @@ TEST_P(IOTimerTest, AddTimerNeverRunsTheCallbackItself) {
     done.open();
   });
   EXPECT_TRUE(done.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // Trap 11, C-15
@@ -114,6 +115,7 @@ TEST_P(IOTimerTest, ACallbackMayWaitWithoutKeepingOthers) {
   });
   for (int i = 0; i < 10; ++i) iom.addTimer(2, [&] { others.fetch_add(1); });
   EXPECT_TRUE(woken.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // C-38 to C-41: the sleepers' deadline is an hour away, or there is none, when a nearer timer comes.
@@ -128,6 +130,7 @@ TEST_P(IOTimerTest, AnEarlierTimerIsNotKeptByALaterOne) {
   iom.addTimer(1, [&] { fired.open(); });
   ASSERT_TRUE(fired.wait(2));
   EXPECT_TRUE(far->cancel());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // CD-T4
@@ -137,6 +140,7 @@ TEST_P(IOTimerTest, ResetToAnEarlierDeadlineWakesTheSleeper) {
   const Timer::ptr timer = iom.addTimer(kHourMs, [&] { fired.open(); });
   EXPECT_TRUE(timer->reset(1, true));
   EXPECT_TRUE(fired.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // C-37
@@ -162,9 +166,10 @@ TEST(IOTimerOrder, TimersOfOneDeadlineRunInTheOrderOfTheirArming) {
 
 // C-47, TD-11: nobody ever sleeps, and the timers run.
 TEST_P(IOTimerTest, TimersRunWhileAllWorkersAreBusyTurning) {
-  IOManager iom(workers(), false, "timers");
-  std::atomic<bool> over{false};
+  std::atomic<bool> over{false};  // these outlive the fibers
   Gate spinning;
+  Gate fired;
+  IOManager iom(workers(), false, "timers");
   for (size_t i = 0; i < workers(); ++i) {
     iom.place([&] {
       spinning.open();
@@ -172,7 +177,6 @@ TEST_P(IOTimerTest, TimersRunWhileAllWorkersAreBusyTurning) {
     });
   }
   ASSERT_TRUE(spinning.wait(workers()));
-  Gate fired;
   for (size_t i = 1; i <= 5; ++i) {
     iom.addTimer(1, [&] { fired.open(); });
     EXPECT_TRUE(fired.wait(i));
@@ -183,9 +187,9 @@ TEST_P(IOTimerTest, TimersRunWhileAllWorkersAreBusyTurning) {
 // C-49: one computes; the public timers are served by the others.
 TEST_P(IOTimerTest, TimersRunWhileOneWorkerComputes) {
   if (workers() == 1) return;
-  IOManager iom(workers(), false, "timers");
   Gate computing;
   Gate fired;
+  IOManager iom(workers(), false, "timers");
   iom.schedule([&] {
     computing.open();
     EXPECT_TRUE(fired.wait(3));
@@ -255,6 +259,7 @@ TEST_P(IOTimerTest, StopWaitsForAnArmedTimerAndEndsWithItsCancel) {
   EXPECT_FALSE(stopped);
   EXPECT_TRUE(second->cancel());
   stopper.join();
+  iom.stop();  // while what the fibers use is alive
 }
 
 TEST_P(IOTimerTest, StopRunsWhatIsArmedAndWhatThatArms) {
@@ -320,6 +325,7 @@ TEST(IOTimerCaller, TheOtherWorkersServeTimersAllTheTime) {
   Gate fired;
   iom.addTimer(1, [&] { fired.open(); });
   EXPECT_TRUE(fired.wait());
+  iom.stop();  // while what the fibers use is alive
 }
 
 // With the seed's cap on sleeps.
@@ -331,6 +337,7 @@ TEST(IOTimerCapped, TimersRun) {
     iom.addTimer(1, [&] { fired.open(); });
     EXPECT_TRUE(fired.wait(i));
   }
+  iom.stop();  // while what the fibers use is alive
 }
 
 }  // namespace
