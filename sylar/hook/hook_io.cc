@@ -147,7 +147,8 @@ ssize_t write(int fd, const void* data, size_t size) {
   return transferAll(isStreamLike(kind) ? size : 0, [&](size_t done) {
     const long n = call.run([&] {
       if (done == 0) return attempt::write(kind, fd, data, size);
-      return attempt::tcpHasFailed(fd) ? 0 : attempt::write(kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
+      if (kind != FdKind::kPipe && attempt::tcpHasFailed(fd)) return 0L;
+      return attempt::write(kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
     });
     if (n != -ENOTSOCK) return n;
     call.learnAnew();
