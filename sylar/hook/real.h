@@ -41,13 +41,15 @@ class Real {
   std::atomic<Function*> m_function{nullptr};
 };
 
-#define SYLAR_HOOKED_NAMES(X)                                                                                                \
-  X(sleep)                                                                                                                   \
-  X(usleep)                                                                                                                  \
-  X(nanosleep)                                                                                                               \
-  X(socket)                                                                                                                  \
-  X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(close) X(fclose) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) \
-      X(setsockopt) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll)
+// clang-format off
+#define SYLAR_HOOKED_NAMES(X)                                                \
+  X(sleep) X(usleep) X(nanosleep)                                            \
+  X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect)   \
+  X(close) X(fclose) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) X(setsockopt)  \
+  X(read) X(readv) X(recv) X(recvfrom) X(recvmsg)                            \
+  X(write) X(writev) X(send) X(sendto) X(sendmsg)                            \
+  X(poll)
+// clang-format on
 
 // glibc's access attributes are no part of a type; GCC says so each time.
 #pragma GCC diagnostic ignored "-Wignored-attributes"

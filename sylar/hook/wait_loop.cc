@@ -88,6 +88,7 @@ int IoCall::wait(uint64_t edges_seen) {
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
   waiter.engine = m_engine;
+  waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake everybody
   // Readiness reported anew says nothing where no event tells.
   const bool ask_kernel = !m_entry->isPrivate() && !m_asks_again;
   const int error = m_entry->enqueue(m_fd, m_generation, m_direction, edges_seen, ask_kernel, waiter);
