@@ -26,7 +26,7 @@ constexpr size_t kLargestColour = 2048 - 128;
 #define EXPECT_FAULT(statement) EXPECT_EXIT(statement, testing::KilledBySignal(SIGSEGV), "")
 #endif
 
-size_t mappingsOfThisProcess() {
+[[maybe_unused]] size_t mappingsOfThisProcess() {
   std::ifstream maps("/proc/self/maps");
   size_t count = 0;
   for (std::string line; std::getline(maps, line);) ++count;

@@ -6,6 +6,7 @@ sylar_test(fiber/fiber_core_test LINKS sylar::sched)
 sylar_test(fiber/fiber_test LINKS sylar::fiber)
 sylar_test(fiber/fiber_lifetime_test LINKS sylar::fiber)
 sylar_test(fiber/fiber_join_test LINKS sylar::io TIMEOUT 120)
+sylar_test(fiber/fiber_owner_test LINKS sylar::io TIMEOUT 120)
 sylar_test(fiber/fiber_scheduled_test LINKS sylar::io TIMEOUT 120)
 sylar_test(fiber/fiber_exceptions_test LINKS sylar::io sylar::hook TIMEOUT 120)
 

@@ -528,5 +528,17 @@ TEST_P(EventTest, WhoWaitsTakesTheRegistrationOfADestroyedManagerOver) {
   second.stop();  // while what the fibers use is alive
 }
 
+// Cause: it was accepted, and fired into an IOManager that was gone.
+TEST(AddEvent, IsRefusedAfterStop) {
+  IOManager iom(1, false, "ended");
+  iom.stop();
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  EXPECT_EQ(iom.addEvent(ends[0], IOManager::READ, [] {}), -1);
+  EXPECT_EQ(errno, ECANCELED);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 }  // namespace
 }  // namespace sylar

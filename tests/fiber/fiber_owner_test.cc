@@ -1,0 +1,101 @@
+// Whose a fiber is: by hand, a scheduler's, another scheduler's, nobody's any more.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "tests/sched/gate.h"
+#include "tests/support/fibers.h"
+
+namespace sylar::test {
+namespace {
+
+Fiber::ptr make(std::function<void()> cb) { return std::make_shared<Fiber>(std::move(cb)); }
+
+// Cause: its end by hand left it in the scheduler's list of live fibers.
+TEST(FiberOwner, ASchedulersFiberIsNotResumedByHand) {
+  const LeakCheck leaks;
+  bool ended = false;
+  inFiber([&ended] {
+    const Fiber::ptr held = make([&ended] {
+      Fiber::YieldToHold();
+      ended = true;
+    });
+    Scheduler::GetThis()->schedule(held);
+    while (held->life() != Fiber::Life::kHeld) Fiber::YieldToReady();
+    held->resume();
+    EXPECT_EQ(held->getState(), Fiber::HOLD);
+    EXPECT_FALSE(ended);
+    Scheduler::GetThis()->schedule(held);
+    held->join();
+  });
+  EXPECT_TRUE(ended);
+}
+
+// Cause: "held" was published before the fiber had left its stack, and a worker entered it there.
+TEST(FiberOwner, MayBeScheduledTheMomentItIsSeenToHold) {
+  const LeakCheck leaks;
+  Scheduler scheduler(1, false, "owner");
+  scheduler.start();
+  for (int round = 0; round < 300; ++round) {
+    const Fiber::ptr fiber = make([] { Fiber::YieldToHold(); });
+    std::thread other([&] {
+      while (fiber->getState() != Fiber::HOLD) std::this_thread::yield();
+      scheduler.schedule(fiber);
+    });
+    fiber->resume();
+    other.join();
+    fiber->join();
+    EXPECT_EQ(fiber->getState(), Fiber::TERM);
+  }
+  scheduler.stop();
+}
+
+// Cause: a join across schedulers did not count as waiting for the outside, was cancelled, and returned.
+TEST(FiberOwner, AJoinAcrossSchedulersLastsUntilTheEnd) {
+  const LeakCheck leaks;
+  Gate go;
+  Fiber::State seen = Fiber::INIT;
+  Scheduler first(1, false, "first");
+  Scheduler second(1, false, "second");
+  first.start();
+  second.start();
+  Gate running;
+  const Fiber::ptr fiber = make([&] {
+    running.open();
+    EXPECT_TRUE(go.wait());
+  });
+  second.schedule(fiber);
+  ASSERT_TRUE(running.wait());
+  Gate joining;
+  first.schedule([&] {
+    joining.open();
+    fiber->join();
+    seen = fiber->getState();
+  });
+  ASSERT_TRUE(joining.wait());
+  std::thread stopper([&first] { first.stop(); });
+  go.open();
+  stopper.join();
+  EXPECT_EQ(seen, Fiber::TERM);
+  second.stop();
+}
+
+// Cause: the message lay in a slot that the next scheduler's worker took over, and ran on its thread.
+TEST(FiberOwner, WhatIsOfferedAfterTheEndIsNobodysElse) {
+  Fiber::ptr held = make([] { Fiber::YieldToHold(); });
+  Scheduler first(1, false, "first");
+  first.start();
+  first.schedule([&held] { held->resume(); });  // by hand: the scheduler does not own it
+  first.stop();
+  EXPECT_FALSE(first.trySchedule(held));
+  Scheduler second(1, false, "second");
+  second.start();
+  EXPECT_FALSE(second.trySchedule(held));
+  second.stop();
+  EXPECT_EQ(held->getState(), Fiber::HOLD);
+}
+
+}  // namespace
+}  // namespace sylar::test
