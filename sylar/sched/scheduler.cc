@@ -39,7 +39,11 @@ Scheduler::Scheduler(SchedulerOptions options) : m_options(std::move(options)), 
 }
 
 Scheduler::~Scheduler() {
-  stop();
+  try {
+    stop();
+  } catch (const std::exception& e) {
+    log::error("scheduler {}: what it was given is destroyed unrun: {}", getName(), e.what());
+  }
   const Lock last(m_stop_mutex);  // nobody is inside pendingEnded any more
   if (t_caller_of == this) t_caller_of = nullptr;
   // Only after a failed start() is anything left.
@@ -79,6 +83,10 @@ void Scheduler::stop() {
   SYLAR_CHECK(inside == nullptr || &inside->scheduler() != this);
   if (done()) return;
   SYLAR_CHECK(!m_options.use_caller || m_caller == sys::threadId());
+  if (!m_started && m_injector.closeIfEmpty([] { return true; })) {  // never used, or half made: there is nothing to run
+    m_done.store(true, std::memory_order_seq_cst);
+    return;
+  }
   start();
   m_stopping.store(true, std::memory_order_seq_cst);
   wakeAll();
