@@ -67,6 +67,10 @@ bool inForkedChild() {
   return claim != nullptr && claim->load(std::memory_order_relaxed) == 0;
 }
 
+void haltThread() {
+  for (;;) call(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+}
+
 [[gnu::noinline]] int& errnoRef() {
   __asm__ volatile("");
   return errno;

@@ -50,6 +50,9 @@ pid_t threadId();
 void claimProcess();
 bool inForkedChild();
 
+/// The calling thread never goes on.
+[[noreturn]] void haltThread();
+
 /// The caller's errno, through a call that no compiler merges with another: its address depends on the thread, and code that
 /// was moved to another thread in between must look anew.
 int& errnoRef();

@@ -9,6 +9,7 @@
 
 #ifdef SYLAR_ASAN
 #include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
 #endif
 #ifdef SYLAR_TSAN
 extern "C" {  // GCC 12's header does not declare them, its runtime has them
@@ -112,6 +113,12 @@ void Context::release() {
 #ifdef SYLAR_TSAN
   __tsan_destroy_fiber(m_tsan_fiber);
   m_tsan_fiber = nullptr;
+#endif
+}
+
+void Context::keepForEver([[maybe_unused]] const Stack& stack) {
+#ifdef SYLAR_ASAN
+  __lsan_register_root_region(stack.base, stack.size);
 #endif
 }
 

@@ -35,6 +35,9 @@ class Context {
   /// To be called, on another stack, for a context that was made and has been left for ever or will never be entered again.
   void release();
 
+  /// Instead of release(), for a context that stays suspended on `stack` for ever: what that holds is no leak.
+  static void keepForEver(const Stack& stack);
+
  private:
   struct Transfer {  // laid out as boost::context::detail::transfer_t
     void* context;

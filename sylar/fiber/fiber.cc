@@ -53,17 +53,40 @@ const char* nameOf(Fiber::Life life) {
     case Fiber::Life::kParked: return "parked";
     case Fiber::Life::kEnded: return "ended";
     case Fiber::Life::kFailed: return "ended by an exception";
+    case Fiber::Life::kAbandoned: return "given up";
   }
   return "?";
 }
 
-void reportException(uint64_t id, const std::exception_ptr& exception) {
+struct Handler {
+  OsMutex mutex;
+  std::shared_ptr<const Fiber::ExceptionHandler> handler SYLAR_GUARDED_BY(mutex);
+};
+Handler& exceptionHandler() {
+  static Handler& handler = *new Handler;  // fibers may end after main
+  return handler;
+}
+
+void logException(uint64_t id, const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
   } catch (const std::exception& e) {
     log::error("fiber {} ended by an exception: {}", id, e.what());
   } catch (...) {
     log::error("fiber {} ended by an exception that is no std::exception", id);
+  }
+}
+
+void reportException(uint64_t id, const std::string& name, const std::exception_ptr& exception) {
+  std::shared_ptr<const Fiber::ExceptionHandler> handler;
+  {
+    Lock lock(exceptionHandler().mutex);
+    handler = exceptionHandler().handler;
+  }
+  if (handler != nullptr) {
+    (*handler)(id, name, exception);
+  } else {
+    logException(id, exception);
   }
 }
 
@@ -82,7 +105,7 @@ Fiber::Fiber(OwnStack) : QueueNode(Kind::kFiber), m_life(Life::kRunning), m_id(0
 
 Fiber::~Fiber() {
   if (m_core != nullptr) ThreadFibers::current().discard(*this);
-  if (m_exception != nullptr) reportException(m_id, m_exception);
+  if (m_exception != nullptr) reportException(m_id, m_name, m_exception);
   countLive(-1);
 }
 
@@ -102,7 +125,8 @@ Fiber::State Fiber::getState() const {
     case Life::kRunning:
     case Life::kResuming: return EXEC;
     case Life::kHeld:
-    case Life::kParked: return HOLD;
+    case Life::kParked:
+    case Life::kAbandoned: return HOLD;
     case Life::kEnded: return TERM;
     case Life::kFailed: return EXCEPT;
   }
@@ -115,14 +139,15 @@ void Fiber::reset(std::function<void()> cb) {
   if (now != Life::kInit && now != Life::kEnded && now != Life::kFailed) {
     throw std::logic_error(fmt::format("sylar::Fiber::reset: fiber {} is {}", m_id, nameOf(now)));
   }
-  if (const std::exception_ptr missed = std::exchange(m_exception, nullptr)) reportException(m_id, missed);
+  if (const std::exception_ptr missed = std::exchange(m_exception, nullptr)) reportException(m_id, getName(), missed);
   m_cb = std::move(cb);
+  m_asked.store(0, std::memory_order_relaxed);
   move(now, Life::kInit);
 }
 
 bool Fiber::mayResume(Life now) const {
   if (now == Life::kInit) return true;
-  return (now == Life::kHeld || now == Life::kReady) && m_thread_id == sys::threadId();
+  return (now == Life::kHeld || now == Life::kReady) && m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
 }
 
 void Fiber::resume() {
@@ -153,7 +178,8 @@ void Fiber::resume() {
     case Request::kReady: move(Life::kRunning, Life::kReady); return;
     case Request::kHold: move(Life::kRunning, Life::kHeld); return;
     case Request::kDone: ThreadFibers::current().finish(back); return;
-    case Request::kParked: SYLAR_CHECK(back.request != Request::kParked);  // those go to the thread's own stack
+    case Request::kMove:
+    case Request::kParked: SYLAR_CHECK(back.request == Request::kDone);  // those go to the thread's own stack
   }
 }
 
@@ -172,8 +198,18 @@ void Fiber::YieldToReady() {
 
 void Fiber::YieldToHold() {
   FiberCore* const me = runningFiber();
-  if (me == nullptr || std::exchange(me->permit, false)) return;
-  ThreadFibers::current().yield(Request::kHold);
+  if (me == nullptr) return;
+  if (!me->permit) {
+    ThreadFibers::current().yield(Request::kHold);
+    return;
+  }
+  me->permit = false;
+  if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::current().yield(Request::kMove);
+}
+
+bool Fiber::wantsAway() const {
+  Lock lock(m_lock);
+  return m_destination != nullptr;
 }
 
 void Fiber::run() {
@@ -187,10 +223,10 @@ void Fiber::run() {
   m_cb = nullptr;  // what it captured ends here, on the fiber's stack: it may block
 }
 
-void Fiber::end() {
-  // Under the lock to the end: an observer that gives up meanwhile (a cancelled joiner) must not leave while it is being told.
-  Lock lock(m_end_lock);
-  move(Life::kRunning, m_exception == nullptr ? Life::kEnded : Life::kFailed);
+void Fiber::end(Life how) {
+  // Under the lock to the end: an observer that gives up meanwhile must not leave while it is being told.
+  Lock lock(m_lock);
+  move(how == Life::kAbandoned ? life() : Life::kRunning, how);
   while (m_observers != nullptr) {
     EndObserver* const told = std::exchange(m_observers, m_observers->next);
     told->ended(told);
@@ -198,16 +234,15 @@ void Fiber::end() {
 }
 
 bool Fiber::observeEnd(EndObserver& observer) {
-  Lock lock(m_end_lock);
-  const Life now = life();
-  if (now == Life::kEnded || now == Life::kFailed) return false;
+  Lock lock(m_lock);
+  if (isOver(life())) return false;
   observer.next = m_observers;
   m_observers = &observer;
   return true;
 }
 
 void Fiber::unobserveEnd(EndObserver& observer) {
-  Lock lock(m_end_lock);
+  Lock lock(m_lock);
   for (EndObserver** at = &m_observers; *at != nullptr; at = &(*at)->next) {
     if (*at == &observer) {
       *at = observer.next;
@@ -237,10 +272,53 @@ void Fiber::join() {
   }
   std::exception_ptr exception;
   {
-    Lock lock(m_end_lock);
+    Lock lock(m_lock);
     exception = std::exchange(m_exception, nullptr);
   }
   if (exception != nullptr) std::rethrow_exception(exception);
+  if (life() == Life::kAbandoned) throw std::runtime_error(fmt::format("sylar: fiber {} was given up by its scheduler", m_id));
+}
+
+void Fiber::cancel() {
+  if (!isOver(life())) ThreadFibers::ask(*this, kCancel);
+}
+
+void Fiber::setName(std::string name) {
+  Lock lock(m_lock);
+  m_name.swap(name);
+  lock.unlock();  // the old one ends outside
+}
+
+std::string Fiber::getName() const {
+  Lock lock(m_lock);
+  return m_name;
+}
+
+size_t Fiber::copyName(char* out, size_t size) const noexcept {
+  size_t length = 0;
+  if (m_lock.tryLock()) {
+    length = m_name.copy(out, size - 1);
+    m_lock.unlock();
+  }
+  out[length] = 0;
+  return length;
+}
+
+std::string Fiber::describe() const {
+  const Life now = life();
+  if (now != Life::kParked && now != Life::kAbandoned) return nameOf(now);
+  const uint64_t waits_for = m_waits_for.load(std::memory_order_relaxed);
+  const auto fd = static_cast<int>(static_cast<uint32_t>(waits_for));
+  switch (static_cast<WaitsFor>(waits_for >> 32)) {
+    case WaitsFor::kEvent: return "waits";
+    case WaitsFor::kTime: return "sleeps";
+    case WaitsFor::kRead: return fmt::format("reads descriptor {}", fd);
+    case WaitsFor::kWrite: return fmt::format("writes to descriptor {}", fd);
+    case WaitsFor::kPoll: return "polls";
+    case WaitsFor::kFiber: return "joins a fiber";
+    case WaitsFor::kHelper: return "waits for a helper thread";
+  }
+  return "?";
 }
 
 Fiber::ptr Fiber::GetThis() {
@@ -255,13 +333,29 @@ uint64_t Fiber::GetFiberId() {
 
 bool this_fiber::cancelled() {
   FiberCore* const me = runningFiber();
-  return me != nullptr && me->cancelled;
+  return me != nullptr && (me->cancelled || me->fiber->askedToEnd());
+}
+
+this_fiber::CancelShield::CancelShield() : m_core(runningFiber()), m_outer(m_core != nullptr && m_core->shielded) {
+  if (m_core != nullptr) m_core->shielded = true;
+}
+
+this_fiber::CancelShield::~CancelShield() {
+  if (m_core != nullptr) m_core->shielded = m_outer;
 }
 
 uint64_t Fiber::TotalFibers() {
   int64_t total = 0;
   for (const Shard& shard : g_shards) total += shard.live.load(std::memory_order_relaxed);
   return static_cast<uint64_t>(std::max<int64_t>(total, 0));
+}
+
+void Fiber::SetExceptionHandler(ExceptionHandler handler) {
+  std::shared_ptr<const ExceptionHandler> shared;
+  if (handler != nullptr) shared = std::make_shared<const ExceptionHandler>(std::move(handler));
+  Lock lock(exceptionHandler().mutex);
+  exceptionHandler().handler.swap(shared);
+  lock.unlock();  // the old one ends outside
 }
 
 void Fiber::SetDefaultStackSize(size_t bytes) {

@@ -8,7 +8,8 @@
 //
 // sylar's spellings are all here: swapIn/call = resume, swapOut/back = yield, YieldToReady, YieldToHold.
 //
-// Thread safety: getId, getState, join and shared_ptr copies from any thread; all else on the fiber's own thread.
+// Thread safety: getId, getState, getName, setName, join, cancel and shared_ptr copies from any thread; all else on the
+// fiber's own thread.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/fiber/queue_node.h"
@@ -24,6 +26,8 @@
 namespace sylar {
 
 struct FiberCore;
+class FiberDestination;
+class FiberHome;
 class ThreadFibers;
 
 class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode {
@@ -67,9 +71,22 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   /// a permit, and this call returns at once. On a thread's own stack: nothing happens.
   static void YieldToHold();
 
-  /// Waits until the fiber has ended, then throws what its function threw (once: the first join takes it). On a worker the
-  /// calling fiber is suspended, elsewhere the thread blocks. Joining oneself is a programmer error.
+  /// Waits until the fiber has ended, then throws what its function threw (once: the first join takes it), std::bad_alloc if
+  /// there was no memory for its stack, std::runtime_error if its scheduler gave it up. On a worker the calling fiber is
+  /// suspended, elsewhere the thread blocks; cancelling the caller does not end the wait. Joining oneself is a programmer error.
   void join();
+
+  /// Asks the fiber to end, now and for good: from now on none of its waits suspends for long. A hooked call that would wait
+  /// fails with ECANCELED, YieldToHold returns; see this_fiber::cancelled(). A fiber that has not started begins cancelled. What
+  /// it has resumed by hand is cancelled with it. One that goes on waiting regardless, 1 000 times, is given up: it never runs
+  /// again and is reported. Waits of join() and of a CancelShield's scope are left alone. Suspends: no.
+  void cancel();
+
+  /// A name for reports. Any length; empty at first.
+  void setName(std::string name);
+  std::string getName() const;
+  /// As much of the name as fits, with a 0 behind it; returns its length. For signal handlers: "" while somebody sets it.
+  size_t copyName(char* out, size_t size) const noexcept;
 
   /// 64 bit, never used again in this process; 0 is a thread's own stack.
   uint64_t getId() const { return m_id; }
@@ -84,6 +101,11 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   /// Stack size of fibers that name none; clamped to [16 KiB, 1 GiB]. For fibers made from now on.
   static void SetDefaultStackSize(size_t bytes);
 
+  /// Who is told of an exception that left a fiber and that nobody took by join(). Null: a log line, as at first. Called where
+  /// the fiber's last handle goes, usually on a worker; must not throw.
+  using ExceptionHandler = std::function<void(uint64_t id, const std::string& name, const std::exception_ptr& exception)>;
+  static void SetExceptionHandler(ExceptionHandler handler);
+
   // ---- For sched: how a scheduler moves fibers. -----------------------------------------------------------------------------
 
   /// What a fiber is doing. Changed in one place, which checks where it comes from.
@@ -96,11 +118,11 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
     kHeld,      ///< yielded, waits to be scheduled or resumed
     kParked,    ///< waits for its wait word to be claimed
     kEnded,
-    kFailed,
+    kFailed,     ///< ended by an exception
+    kAbandoned,  ///< suspended for ever
   };
-  /// Which worker runs it; 0 before its start, and for one that was started on a plain thread. Never reused.
-  uint64_t workerId() const { return m_worker_id.load(std::memory_order_acquire); }
   Life life() const { return m_life.load(std::memory_order_acquire); }
+  static bool isOver(Life life) { return life >= Life::kEnded; }
   /// `from` -> `to`; anything else is a bug of the library.
   void move(Life from, Life to);
   /// The same, for a transition that several threads may compete for: false if somebody else was faster.
@@ -116,26 +138,45 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   /// Afterwards it is not told, nor being told.
   void unobserveEnd(EndObserver& observer);
 
+  /// What other threads may ask of it.
+  enum Asked : uint8_t { kPermit = 1, kCancel = 2 };
+  /// Cancelled, and its thread has not looked yet. On plain threads nobody looks but this_fiber::cancelled().
+  bool askedToEnd() const { return (m_asked.load(std::memory_order_relaxed) & kCancel) != 0; }
+
+  /// What it waits for when it is parked, for reports.
+  enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper };
+  void noteWait(WaitsFor what, int fd) {
+    m_waits_for.store(static_cast<uint64_t>(what) << 32 | static_cast<uint32_t>(fd), std::memory_order_relaxed);
+  }
+  /// What it is doing, in words: "reads descriptor 7".
+  std::string describe() const;
+
  private:
   friend class ThreadFibers;
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  void run();  // on its own stack
-  void end();  // on its thread, when stack and core are gone
+  void run();          // on its own stack
+  void end(Life how);  // on its thread, when nothing will run on its stack any more
   bool mayResume(Life life) const;
+  bool wantsAway() const;
 
   std::atomic<Life> m_life{Life::kInit};
-  Spinlock m_end_lock;
-  pid_t m_thread_id = 0;  // where it was started
-  std::atomic<uint64_t> m_worker_id{0};
+  std::atomic<uint8_t> m_asked{0};
+  mutable Spinlock m_lock;
+  std::atomic<pid_t> m_thread_id{0};        // where it was started
+  std::atomic<FiberHome*> m_home{nullptr};  // of the worker that runs it
+  std::atomic<uint64_t> m_home_owner{0};
+  std::atomic<uint64_t> m_waits_for{0};
   uint64_t m_id;
   FiberCore* m_core = nullptr;  // from start to end
   ptr m_self;                   // set while a scheduler owns it
   std::function<void()> m_cb;
   std::exception_ptr m_exception;
   size_t m_stack_size;
-  EndObserver* m_observers SYLAR_GUARDED_BY(m_end_lock) = nullptr;
+  EndObserver* m_observers SYLAR_GUARDED_BY(m_lock) = nullptr;
+  std::string m_name SYLAR_GUARDED_BY(m_lock);
+  std::shared_ptr<FiberDestination> m_destination SYLAR_GUARDED_BY(m_lock);
 };
 
 namespace this_fiber {
@@ -143,6 +184,20 @@ namespace this_fiber {
 /// True once the running fiber was asked to end: from then on none of its waits suspends, hooked calls fail with ECANCELED, and
 /// YieldToHold returns at once. A loop around them should look here. False on a thread's own stack.
 bool cancelled();
+
+/// While it exists, cancelling does not touch the waits of the fiber that made it: for clean-up that must be able to wait. All
+/// shields end at the deadline of Scheduler::stop(deadline). May be nested; belongs to one scope of one fiber.
+class CancelShield {
+ public:
+  CancelShield();
+  ~CancelShield();
+  CancelShield(const CancelShield&) = delete;
+  CancelShield& operator=(const CancelShield&) = delete;
+
+ private:
+  FiberCore* const m_core;
+  const bool m_outer;
+};
 
 }  // namespace this_fiber
 

@@ -16,13 +16,14 @@
 namespace sylar {
 
 class Fiber;
-struct WorkerSlot;  // sched's; null for a fiber that was started on a plain thread
+class FiberHome;
 
 /// Why a fiber gave its thread back.
 enum class Request : uint8_t {
   kReady,   ///< run me again, behind the others
   kHold,    ///< keep me until somebody schedules or resumes me
   kParked,  ///< the one who wins my wait word brings me back
+  kMove,    ///< take me to where my Fiber says
   kDone,    ///< my function has ended
 };
 
@@ -30,15 +31,20 @@ enum class Request : uint8_t {
 struct alignas(64) FiberCore : QueueNode {
   FiberCore() : QueueNode(Kind::kCore) {}
 
+  /// Waits that a fiber may begin after it was cancelled, before it is given up.
+  static constexpr uint16_t kPatience = 1000;
+
   Request request = Request::kReady;
-  bool permit = false;        ///< a schedule() that no YieldToHold has consumed yet
-  bool timer_linked = false;  ///< `timer` stands in the home worker's queue
-  bool hook_enabled = true;   ///< set_hook_enable of this fiber
-  bool cancelled = false;     ///< sticky: every park from now on ends at once
-  bool shielded = false;      ///< waits that must not end early: cancelling does not touch them
-  bool live = false;          ///< stands in the home worker's list of live fibers
+  bool permit : 1 = false;        ///< a schedule() that no YieldToHold has consumed yet
+  bool timer_linked : 1 = false;  ///< `timer` stands in the home worker's queue
+  bool hook_enabled : 1 = true;   ///< set_hook_enable of this fiber
+  bool cancelled : 1 = false;     ///< sticky: every park from now on ends at once
+  bool shielded : 1 = false;      ///< waits that must not end early: cancelling does not touch them
+  bool live : 1 = false;          ///< stands in the home worker's list of live fibers
+  bool counted : 1 = false;       ///< parked, and its wake-up comes from outside
+  uint16_t patience = kPatience;  ///< cancelled: how many waits are left
   WaitWord<> wait;
-  WorkerSlot* home = nullptr;    ///< whose worker runs it; a fiber is pinned from its first run on
+  FiberHome* home = nullptr;     ///< who runs it, null: a plain thread; a fiber is pinned from its first run on
   Fiber* fiber = nullptr;        ///< the user's handle; alive as long as the fiber
   FiberCore* resumer = nullptr;  ///< who gets control at a yield; null: the thread's own stack
   Context context;

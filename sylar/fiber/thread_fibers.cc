@@ -1,6 +1,7 @@
 #include "sylar/fiber/thread_fibers.h"
 
 #include <new>
+#include <utility>
 
 #include "sylar/base/check.h"
 #include "sylar/base/log.h"
@@ -40,10 +41,9 @@ ThreadFibers::ThreadFibers() { m_own_stack.adoptThread(); }
 
 ThreadFibers::~ThreadFibers() { SYLAR_CHECK(t_running == nullptr); }
 
-void ThreadFibers::setHost(FiberHost* host, WorkerSlot* home, uint64_t worker_id) {
+void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
   m_host = host;
   m_home = home;
-  m_worker_id = worker_id;
 }
 
 bool ThreadFibers::start(Fiber& fiber) {
@@ -59,23 +59,53 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->hook_enabled = true;
   core->cancelled = false;
   core->shielded = false;
-  core->home = m_home;
+  core->patience = FiberCore::kPatience;
   core->fiber = &fiber;
-  core->resumer = nullptr;
   core->stack = stack;
   core->deadline_ns = kNever;
   core->context.make<&ThreadFibers::fiberMain>(stack);
   fiber.m_core = core;
-  fiber.m_thread_id = sys::threadId();
-  fiber.m_worker_id.store(m_worker_id, std::memory_order_release);
+  settleIn(fiber);
   return true;
 }
 
-void ThreadFibers::adopt(Fiber& fiber) {
-  fiber.m_thread_id = sys::threadId();
-  fiber.m_core->home = m_home;
-  fiber.m_core->resumer = nullptr;
-  fiber.m_worker_id.store(m_worker_id, std::memory_order_release);
+void ThreadFibers::adopt(Fiber& fiber) { settleIn(fiber); }
+
+/// Published first, looked second; who asks does it the other way round, so one of the two sees the other.
+void ThreadFibers::settleIn(Fiber& fiber) {
+  FiberCore& core = *fiber.m_core;
+  core.home = m_home;
+  core.resumer = nullptr;
+  fiber.m_thread_id.store(sys::threadId(), std::memory_order_release);
+  fiber.m_home_owner.store(m_home == nullptr ? 0 : m_home->owner.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  fiber.m_home.store(m_home, std::memory_order_seq_cst);
+  if (fiber.m_asked.load(std::memory_order_seq_cst) == 0) return;
+  const uint8_t asked = takeAsked(fiber);
+  if ((asked & Fiber::kPermit) != 0) core.permit = true;
+  if ((asked & Fiber::kCancel) != 0) core.cancelled = true;
+}
+
+FiberHome* ThreadFibers::homeOf(const Fiber& fiber) {
+  FiberHome* const home = fiber.m_home.load(std::memory_order_seq_cst);
+  const bool stands =
+      home != nullptr && home->owner.load(std::memory_order_acquire) == fiber.m_home_owner.load(std::memory_order_relaxed);
+  return stands ? home : nullptr;
+}
+
+void ThreadFibers::ask(Fiber& fiber, Fiber::Asked what) {
+  fiber.m_asked.fetch_or(what, std::memory_order_seq_cst);
+  if (FiberHome* const home = homeOf(fiber)) home->attend(fiber.shared_from_this());
+}
+
+void ThreadFibers::setDestination(Fiber& fiber, std::shared_ptr<FiberDestination> destination) {
+  Lock lock(fiber.m_lock);
+  fiber.m_destination.swap(destination);
+  lock.unlock();  // the one before ends outside
+}
+
+std::shared_ptr<FiberDestination> ThreadFibers::takeDestination(Fiber& fiber) {
+  Lock lock(fiber.m_lock);
+  return std::move(fiber.m_destination);
 }
 
 FiberCore& ThreadFibers::enter(FiberCore& core) {
@@ -129,15 +159,30 @@ void ThreadFibers::finish(FiberCore& core) {
   const Fiber::ptr last = std::move(fiber.m_self);
   fiber.m_core = nullptr;
   recycle(core);
-  fiber.end();
+  fiber.end(fiber.m_exception == nullptr ? Fiber::Life::kEnded : Fiber::Life::kFailed);
 }
 
-void ThreadFibers::failToStart(Fiber& fiber) {
+void ThreadFibers::failToStart(Fiber& fiber, std::exception_ptr why) {
+  if (fiber.m_core != nullptr) {
+    abandon(*fiber.m_core);
+    return;
+  }
   const Fiber::ptr last = std::move(fiber.m_self);
   fiber.m_cb = nullptr;
-  fiber.m_exception = std::make_exception_ptr(std::bad_alloc());
+  fiber.m_exception = std::move(why);
   fiber.move(Fiber::Life::kQueued, Fiber::Life::kRunning);
-  fiber.end();
+  fiber.end(Fiber::Life::kFailed);
+}
+
+void ThreadFibers::abandon(FiberCore& core) {
+  Fiber& fiber = *core.fiber;
+  keepAlive(fiber);
+  core.context.keepForEver(core.stack);
+  static constinit std::atomic<QueueNode*> g_abandoned{nullptr};  // so that they are known to be kept on purpose
+  fiber.next = g_abandoned.load(std::memory_order_relaxed);
+  while (!g_abandoned.compare_exchange_weak(fiber.next, &fiber, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  fiber.end(Fiber::Life::kAbandoned);
 }
 
 void ThreadFibers::discard(Fiber& fiber) {

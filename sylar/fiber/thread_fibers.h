@@ -13,6 +13,27 @@ namespace sylar {
 /// not use the old thread's answer.
 FiberCore* runningFiber();
 
+/// Where a scheduler's fibers live, for other threads: sched's worker slot. Never destroyed, so a stale pointer may be asked.
+class FiberHome {
+ public:
+  /// Has its thread look at what `fiber` was asked; drops the question if nobody runs there any more. Any thread.
+  virtual void attend(Fiber::ptr fiber) = 0;
+
+  /// Which worker owns it, never the same twice; 0: none.
+  std::atomic<uint64_t> owner{0};
+
+ protected:
+  ~FiberHome() = default;
+};
+
+/// Where a fiber wants to go on. Kept by the fiber until it is at rest.
+class FiberDestination {
+ public:
+  virtual ~FiberDestination() = default;
+  /// Queues `fiber` there. False: there is no such place any more.
+  virtual bool accept(Fiber& fiber) = 0;
+};
+
 /// Who runs a thread's fibers, as far as this room must know: sched's worker. Null on plain threads.
 class FiberHost {
  public:
@@ -48,13 +69,29 @@ class ThreadFibers {
   static void keepAlive(Fiber& fiber) { fiber.m_self = fiber.shared_from_this(); }
   static void release(Fiber& fiber) { fiber.m_self = nullptr; }
   static FiberCore* coreOf(Fiber& fiber) { return fiber.m_core; }
-  /// A fiber that was started by hand is scheduled now: it belongs to this thread, and yields to the thread's own stack.
+  /// A suspended fiber that comes from another thread, or was started by hand, is this thread's from here on.
   void adopt(Fiber& fiber);
-  /// Ends a scheduled fiber that got no stack: its exception is std::bad_alloc.
-  static void failToStart(Fiber& fiber);
+  /// It is nobody's for now; what it is asked meanwhile waits for whoever adopts it.
+  static void leaveHome(Fiber& fiber) { fiber.m_home.store(nullptr, std::memory_order_seq_cst); }
+  /// Null: on a plain thread, on the way, or its worker has ended.
+  static FiberHome* homeOf(const Fiber& fiber);
+  static bool hasStarted(const Fiber& fiber) { return fiber.m_thread_id.load(std::memory_order_acquire) != 0; }
+  /// Ends a scheduled fiber that nobody runs; `why` is thrown by its join(). One that has started is given up.
+  static void failToStart(Fiber& fiber, std::exception_ptr why);
+  /// Gives a suspended fiber up: it never runs again, its stack and core are never used again. Tells who waits for its end.
+  static void abandon(FiberCore& core);
+
+  /// Asks `fiber`, which has started, for something; its thread attends to it soon. Any thread.
+  static void ask(Fiber& fiber, Fiber::Asked what);
+  static uint8_t takeAsked(Fiber& fiber) { return fiber.m_asked.exchange(0, std::memory_order_seq_cst); }
+  static void setDestination(Fiber& fiber, std::shared_ptr<FiberDestination> destination);
+  static std::shared_ptr<FiberDestination> takeDestination(Fiber& fiber);
+
+  /// Stands for the thread's own stack.
+  Fiber::ptr ownStackHandle();
 
   FiberHost* host() const { return m_host; }
-  void setHost(FiberHost* host, WorkerSlot* home, uint64_t worker_id);
+  void setHost(FiberHost* host, FiberHome* home);
 
  private:
   friend class Fiber;
@@ -63,16 +100,14 @@ class ThreadFibers {
   struct AtThreadExit;
 
   static void fiberMain();
+  void settleIn(Fiber& fiber);
   void switchOut(FiberCore& me, FiberCore* to);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
-  Fiber::ptr ownStackHandle();
-
   Context m_own_stack;
   FiberCore* m_came_back = nullptr;
   FiberHost* m_host = nullptr;
-  WorkerSlot* m_home = nullptr;
-  uint64_t m_worker_id = 0;
+  FiberHome* m_home = nullptr;
   StackPool m_stacks;
   CorePool m_cores;
   Fiber::ptr m_own_handle;

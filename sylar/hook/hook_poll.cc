@@ -39,7 +39,7 @@ class PollCall {
       sample();
       if (const int ready = real::poll(m_fds, m_count, 0)) return ready;
       if (!reserveTimeout(deadline)) return static_cast<int>(IoCall::result(-ENOMEM));
-      Wait wait;
+      Wait wait(Fiber::WaitsFor::kPoll);
       if (const int error = enqueueAll(wait)) {
         wait.giveUp();
         dequeueAll();

@@ -20,7 +20,8 @@ namespace {
 bool hookSleeps() {
   FiberCore* const me = runningFiber();
   if (me == nullptr || !me->hook_enabled) return false;  // the usual case of code outside fibers
-  return Worker::current() != nullptr && !sys::inForkedChild();
+  const Worker* const worker = Worker::current();
+  return worker != nullptr && !worker->detached() && !sys::inForkedChild();
 }
 
 EpollEngine* hookEngine() { return hookSleeps() ? EpollEngine::current() : nullptr; }
@@ -84,7 +85,7 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   const Deadline until = m_asks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   if (!reserveTimeout(until)) return -ENOMEM;
-  Wait wait;
+  Wait wait(m_direction == Direction::kRead ? Fiber::WaitsFor::kRead : Fiber::WaitsFor::kWrite, m_fd);
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
   waiter.engine = m_engine;

@@ -21,7 +21,9 @@ EpollEngine::EpollEngine(WorkerSlot& slot, TimerService& timers)
   if (timers.timerFd() >= 0) watch(timers.timerFd(), EPOLLIN | EPOLLEXCLUSIVE);
 }
 
-EpollEngine::~EpollEngine() { FdTable::leaveEngine(*this); }
+EpollEngine::~EpollEngine() { retire(); }
+
+void EpollEngine::retire() { FdTable::leaveEngine(*this); }
 
 EpollEngine* EpollEngine::current() {
   Worker* const worker = Worker::current();

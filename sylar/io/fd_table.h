@@ -8,6 +8,8 @@
 // Thread safety: all calls from any thread.
 #pragma once
 
+#include <atomic>
+
 #include "sylar/base/sys.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_entry.h"
@@ -24,6 +26,10 @@ class FdTable {
   /// The entry of `fd` if its part of the table is in use, else null.
   static Entry* find(int fd);
 
+  /// Calls `visit` with every number in the parts in use, and its entry.
+  template <class Visit>
+  static void forEach(Visit visit);
+
   /// Before `engine` ends: no registration of it is left.
   static void leaveEngine(const EpollEngine& engine);
 
@@ -33,7 +39,21 @@ class FdTable {
   /// `real_close` closes `fd` or puts something else in its place; its result.
   template <class RealClose>
   static int close(int fd, RealClose real_close);
+
+ private:
+  static constexpr size_t kChunkEntries = 4096;
+  static constexpr size_t kChunks = 4096;  // 16.7 million numbers; the kernel's own limit is lower by default
+  static std::atomic<Entry*> s_chunks[kChunks];
 };
+
+template <class Visit>
+void FdTable::forEach(Visit visit) {
+  for (size_t c = 0; c < kChunks; ++c) {
+    Entry* const chunk = s_chunks[c].load(std::memory_order_acquire);
+    if (chunk == nullptr) continue;
+    for (size_t i = 0; i < kChunkEntries; ++i) visit(static_cast<int>(c * kChunkEntries + i), chunk[i]);
+  }
+}
 
 template <class RealClose>
 int FdTable::close(int fd, RealClose real_close) {

@@ -58,10 +58,7 @@ IOManager::IOManager(SchedulerOptions options) : Scheduler(std::move(options)), 
   start();
 }
 
-IOManager::~IOManager() {
-  stop();
-  close();
-}
+IOManager::~IOManager() { stop(); }
 
 IOManager* IOManager::GetThis() { return dynamic_cast<IOManager*>(Scheduler::GetThis()); }
 
@@ -143,7 +140,18 @@ void IOManager::callbackEnded() {
   pendingEnded([this] { m_callbacks.fetch_sub(1, std::memory_order_acq_rel); });
 }
 
-bool IOManager::hasPending() { return m_callbacks.load(std::memory_order_acquire) > 0 || hasTimer(); }
+bool IOManager::stopping() { return Scheduler::stopping() && m_callbacks.load(std::memory_order_acquire) == 0 && !hasTimer(); }
+
+void IOManager::dropPending() {
+  close();
+  if (m_callbacks.load(std::memory_order_acquire) == 0) return;
+  FdTable::forEach([this](int fd, const Entry&) {
+    delEvent(fd, READ);
+    delEvent(fd, WRITE);
+  });
+  // What an engine has claimed is on its way to schedule(). While fibers run, others may come: those are for the second call.
+  while (done() && m_callbacks.load(std::memory_order_acquire) > 0) StdMemory::yield();
+}
 
 // ---- Public timers (protocol P4). --------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class IOManager final : public Scheduler, public TimerManager, private TimerServ
   /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors or threads run out.
   explicit IOManager(size_t threads = 1, bool use_caller = true, const std::string& name = "");
   explicit IOManager(SchedulerOptions options);
-  /// stop().
+  /// stop(). From then on timers are dead and addEvent fails.
   ~IOManager() override;
 
   /// Runs `cb` once, in a fiber of this IOManager, when `fd` is ready for `event` (READ or WRITE), has an error, or was hung up.
@@ -56,7 +56,8 @@ class IOManager final : public Scheduler, public TimerManager, private TimerServ
 
  protected:
   std::unique_ptr<Driver> makeDriver(WorkerSlot& slot) override;
-  bool hasPending() override;
+  bool stopping() override;
+  void dropPending() override;
   void onTimerInsertedAtFront() override { armTimer(); }
   void onLastTimerGone() override {
     pendingEnded([] {});

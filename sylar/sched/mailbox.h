@@ -59,6 +59,9 @@ class Mailbox {
            m_head.compare_exchange_strong(sleeping, kEmpty, std::memory_order_seq_cst, std::memory_order_relaxed);
   }
 
+  /// True if nothing is in. Any thread.
+  bool empty() const { return m_head.load(std::memory_order_seq_cst) <= kSleeping; }
+
   /// True while the owner is declared asleep. Any thread.
   bool sleeping() const { return m_head.load(std::memory_order_seq_cst) == kSleeping; }
 

@@ -9,6 +9,7 @@
 
 #include "sylar/base/check.h"
 #include "sylar/base/clock.h"
+#include "sylar/fiber/fiber.h"
 #include "sylar/sched/waker.h"
 
 namespace sylar {
@@ -19,7 +20,8 @@ enum class WaitFor : uint8_t { kOutside, kFibers };
 /// Belongs to the running fiber, on a worker. One at a time.
 class Wait {
  public:
-  Wait();
+  /// `what`, and for a descriptor its number: for reports.
+  explicit Wait(Fiber::WaitsFor what = Fiber::WaitsFor::kEvent, int fd = -1);
   ~Wait() { SYLAR_CHECK(m_ended); }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;

@@ -1,6 +1,8 @@
+// Offering work, placing it, moving it; stopping is in scheduler_stop.cc.
 #include "sylar/sched/scheduler.h"
 
 #include <algorithm>
+#include <ostream>
 #include <stdexcept>
 
 #include "sylar/base/check.h"
@@ -16,24 +18,39 @@ constexpr size_t kMaxThreads = 1024;
 /// The scheduler that uses this thread as its caller.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Scheduler* t_caller_of = nullptr;
 
-class PermitMessage final : public Message {
- public:
-  explicit PermitMessage(Fiber::ptr fiber) : m_fiber(std::move(fiber)) {}
-  void run(Worker& worker) override { worker.permit(*m_fiber); }
+}  // namespace
 
- private:
-  const Fiber::ptr m_fiber;
+/// By which fibers come in that decided to move while the scheduler existed, and arrive when it may be gone.
+struct Scheduler::Door {
+  explicit Door(Scheduler* scheduler) : behind(scheduler) {}
+  OsMutex mutex;
+  Scheduler* behind SYLAR_GUARDED_BY(mutex);
 };
 
-}  // namespace
+class Scheduler::Route final : public FiberDestination {
+ public:
+  Route(std::shared_ptr<Door> door, int thread) : m_door(std::move(door)), m_thread(thread) {}
+  bool accept(Fiber& fiber) override {
+    Lock lock(m_door->mutex);
+    return m_door->behind != nullptr && m_door->behind->admitMoved(fiber, m_thread);
+  }
+
+ private:
+  const std::shared_ptr<Door> m_door;
+  const int m_thread;
+};
 
 Scheduler::Scheduler(size_t threads, bool use_caller, const std::string& name)
     : Scheduler(SchedulerOptions{.threads = threads, .use_caller = use_caller, .name = name}) {}
 
-Scheduler::Scheduler(SchedulerOptions options) : m_options(std::move(options)), m_caller(sys::threadId()) {
+Scheduler::Scheduler(SchedulerOptions options)
+    : m_options(std::move(options)), m_caller(sys::threadId()), m_door(std::make_shared<Door>(this)) {
   if (m_options.threads == 0 || m_options.threads > kMaxThreads) {
     throw std::invalid_argument(
         fmt::format("sylar::Scheduler {}: threads is {}, it must be in [1, {}]", m_options.name, m_options.threads, kMaxThreads));
+  }
+  for (size_t i = 0; i < m_options.threads; ++i) {
+    m_workers.push_back(std::make_unique<Worker>(*this, m_options.name + "_" + std::to_string(i)));
   }
   if (m_options.use_caller && t_caller_of == nullptr) t_caller_of = this;
 }
@@ -44,17 +61,24 @@ Scheduler::~Scheduler() {
   } catch (const std::exception& e) {
     log::error("scheduler {}: what it was given is destroyed unrun: {}", getName(), e.what());
   }
-  const Lock last(m_stop_mutex);  // nobody is inside pendingEnded any more
+  {
+    const Lock shut(m_door->mutex);
+    m_door->behind = nullptr;
+  }
+  { const Lock last(m_stop_mutex); }  // nobody is inside pendingEnded any more
   if (t_caller_of == this) t_caller_of = nullptr;
-  // Only after a failed start() is anything left.
-  size_t left;
-  while (QueueNode* node = m_injector.take(&left)) ThreadFibers::release(*static_cast<Fiber*>(node));
+  for (auto& worker : m_workers) {
+    if (worker->detached()) (void)worker.release();  // its thread keeps it for ever
+  }
 }
 
 Scheduler* Scheduler::GetThis() {
   Worker* const worker = Worker::current();
-  return worker != nullptr ? &worker->scheduler() : t_caller_of;
+  if (worker == nullptr) return t_caller_of;
+  return worker->detached() ? nullptr : &worker->scheduler();
 }
+
+Fiber* Scheduler::GetMainFiber() { return ThreadFibers::current().ownStackHandle().get(); }
 
 std::unique_ptr<Driver> Scheduler::makeDriver(WorkerSlot& slot) { return makeSleepDriver(slot); }
 
@@ -62,36 +86,19 @@ void Scheduler::start() {
   if (m_started) return;
   m_started = true;
   try {
-    for (size_t i = 0; i < m_options.threads; ++i) {
-      m_workers.push_back(std::make_unique<Worker>(*this, m_options.name + "_" + std::to_string(i)));
-    }
+    for (const auto& worker : m_workers) worker->setDriver(makeDriver(worker->slot()));
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       Worker& worker = *m_workers[i];
       m_threads.push_back(std::make_unique<Thread>([&worker] { worker.run(); }, worker.name()));
       worker.setThread(m_threads.back()->getId());  // counts from here on for place(), although it may not have begun
     }
   } catch (...) {
-    m_done.store(true, std::memory_order_seq_cst);
+    m_done.store(1, std::memory_order_seq_cst);
     wakeAll();
     for (const auto& thread : m_threads) thread->join();
+    refuseAll();
     throw;
   }
-}
-
-void Scheduler::stop() {
-  Worker* const inside = Worker::current();
-  SYLAR_CHECK(inside == nullptr || &inside->scheduler() != this);
-  if (done()) return;
-  SYLAR_CHECK(!m_options.use_caller || m_caller == sys::threadId());
-  if (!m_started && m_injector.closeIfEmpty([] { return true; })) {  // never used, or half made: there is nothing to run
-    m_done.store(true, std::memory_order_seq_cst);
-    return;
-  }
-  start();
-  m_stopping.store(true, std::memory_order_seq_cst);
-  wakeAll();
-  if (m_options.use_caller) m_workers.front()->run();
-  for (const auto& thread : m_threads) thread->join();
 }
 
 // ---- Offering work. ----------------------------------------------------------------------------------------------------------
@@ -104,8 +111,9 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   if (thread != -1 && target == nullptr) return refuse(*fiber, "no worker has this thread id");
   const Fiber::Life life = fiber->life();
-  const bool fresh = life == Fiber::Life::kInit || (life == Fiber::Life::kHeld && fiber->workerId() == 0);
-  if (!fresh) return offerStarted(fiber, target);
+  const bool at_rest_by_hand =
+      (life == Fiber::Life::kHeld || life == Fiber::Life::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
+  if (life != Fiber::Life::kInit && !at_rest_by_hand) return offerStarted(fiber, target, thread);
   if (!fiber->tryMove(life, Fiber::Life::kQueued)) return refuse(*fiber, "somebody else is about to run it");
   ThreadFibers::keepAlive(*fiber);
   if (target != nullptr ? submitTo(*target, fiber.get()) : submit(*fiber)) return true;
@@ -114,31 +122,29 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
   return refuse(*fiber, "the scheduler has stopped");
 }
 
-bool Scheduler::offerStarted(const Fiber::ptr& fiber, const Worker* target) {
+bool Scheduler::offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread) {
   const Fiber::Life life = fiber->life();
-  if (life == Fiber::Life::kEnded || life == Fiber::Life::kFailed) return refuse(*fiber, "it has ended");
-  if (fiber->workerId() == 0) {
-    return life == Fiber::Life::kQueued || refuse(*fiber, "it runs on a plain thread");  // one start is enough
+  if (Fiber::isOver(life)) return refuse(*fiber, "it has ended");
+  if (!ThreadFibers::hasStarted(*fiber)) return true;  // it is queued already; one start is enough
+  FiberHome* const home = ThreadFibers::homeOf(*fiber);
+  if (home == nullptr && life != Fiber::Life::kQueued) return refuse(*fiber, "it runs on a plain thread");
+  if (target != nullptr && home != &target->slot()) {
+    ThreadFibers::setDestination(*fiber, std::make_shared<Route>(m_door, thread));
   }
-  Worker* const home = workerOf(*fiber);
-  if (home == nullptr) return refuse(*fiber, "it has started in another scheduler");
-  if (target != nullptr && target != home) return refuse(*fiber, "it has started on another thread");
-  auto message = std::make_unique<PermitMessage>(fiber);
-  if (!submitTo(*home, message.get())) return refuse(*fiber, "the scheduler has stopped");
-  (void)message.release();
+  ThreadFibers::ask(*fiber, Fiber::kPermit);
   return true;
 }
 
-bool Scheduler::refuse(const Fiber& fiber, const char* why) {
+bool Scheduler::refuse(const Fiber& fiber, const char* why) const {
   log::error("scheduler {}: fiber {} is refused: {}", getName(), fiber.getId(), why);
   return false;
 }
 
 bool Scheduler::submit(Fiber& fiber) {
   Worker* const here = Worker::current();
-  if (here != nullptr && &here->scheduler() == this) return here->pushFresh(&fiber);
+  if (here != nullptr && !here->detached() && &here->scheduler() == this) return here->pushFresh(&fiber);
   const Pushed pushed = m_injector.push(&fiber);
-  if (pushed == Pushed::kFirst) wakeOne();
+  if (pushed == Pushed::kFirst) tickle();
   return pushed != Pushed::kRejected;
 }
 
@@ -157,35 +163,58 @@ Worker* Scheduler::workerOfThread(int thread) const {
   return nullptr;
 }
 
-Worker* Scheduler::workerOf(const Fiber& fiber) const {
-  const uint64_t id = fiber.workerId();
-  const auto at = std::find_if(m_workers.begin(), m_workers.end(), [id](const auto& worker) { return worker->id() == id; });
-  return at == m_workers.end() ? nullptr : at->get();
-}
-
 bool Scheduler::place(std::function<void()> cb) {
   Worker* best = nullptr;
   for (const auto& worker : m_workers) {
     if (!worker->running()) continue;
-    if (best == nullptr || worker->placed().load(std::memory_order_relaxed) < best->placed().load(std::memory_order_relaxed)) {
-      best = worker.get();
-    }
+    if (best == nullptr || *worker->placed() < *best->placed()) best = worker.get();
   }
   if (best == nullptr) return trySchedule(std::move(cb));  // no thread runs yet: whoever is first
-  if (cb == nullptr) return trySchedule(Fiber::ptr());
+  if (cb == nullptr) return trySchedule(nullptr);
   /// Counts for as long as the function exists, run or not.
   struct Place {
-    explicit Place(Worker& where) : worker(where) { worker.placed().fetch_add(1, std::memory_order_relaxed); }
-    ~Place() { worker.placed().fetch_sub(1, std::memory_order_relaxed); }
-    Worker& worker;
+    explicit Place(std::shared_ptr<std::atomic<uint32_t>> counter) : count(std::move(counter)) { count->fetch_add(1); }
+    ~Place() { count->fetch_sub(1); }
+    const std::shared_ptr<std::atomic<uint32_t>> count;
   };
-  auto fiber = std::make_shared<Fiber>([place = std::make_shared<Place>(*best), cb = std::move(cb)] { cb(); });
-  ThreadFibers::keepAlive(*fiber);
-  fiber->move(Fiber::Life::kInit, Fiber::Life::kQueued);
-  if (submitTo(*best, fiber.get())) return true;
-  ThreadFibers::release(*fiber);
-  fiber->move(Fiber::Life::kQueued, Fiber::Life::kInit);
-  return refuse(*fiber, "the scheduler has stopped");
+  return offer(std::make_shared<Fiber>([place = std::make_shared<Place>(best->placed()), cb = std::move(cb)] { cb(); }),
+               best->threadId());
+}
+
+// ---- Moving fibers. ----------------------------------------------------------------------------------------------------------
+
+bool Scheduler::admitMoved(Fiber& fiber, int thread) {
+  Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
+  if (target != nullptr) return submitTo(*target, &fiber);
+  if (thread != -1) return false;
+  const Pushed pushed = m_injector.push(&fiber);
+  if (pushed == Pushed::kFirst) tickle();
+  return pushed != Pushed::kRejected;
+}
+
+bool Scheduler::switchTo(int thread) {
+  const FiberCore* const me = runningFiber();
+  if (me == nullptr || !me->live || me->resumer != nullptr) {
+    log::error("scheduler {}: switchTo refused, only a fiber of a scheduler can move", getName());
+    return false;
+  }
+  const auto arrived = [this, thread] {
+    const Worker* const here = Worker::current();
+    return here->slot().scheduler == this && (thread == -1 || here->threadId() == thread);
+  };
+  if (arrived()) return true;
+  if (thread != -1 && workerOfThread(thread) == nullptr) return refuse(*me->fiber, "no worker has this thread id");
+  ThreadFibers::setDestination(*me->fiber, std::make_shared<Route>(m_door, thread));
+  ThreadFibers::current().yield(Request::kMove);
+  return arrived() || refuse(*runningFiber()->fiber, "the scheduler has stopped");
+}
+
+SchedulerSwitcher::SchedulerSwitcher(Scheduler* target) : m_from(Scheduler::GetThis()) {
+  if (target != nullptr) target->switchTo();
+}
+
+SchedulerSwitcher::~SchedulerSwitcher() {
+  if (m_from != nullptr && m_from != Scheduler::GetThis()) m_from->switchTo();
 }
 
 // ---- Sleeping and waking. ----------------------------------------------------------------------------------------------------
@@ -206,55 +235,19 @@ void Scheduler::wakeAll() {
   for (const auto& worker : m_workers) worker->slot().wake();
 }
 
-int64_t Scheduler::waitCap(int64_t now_ns) const {
-  const int64_t cap_ns = std::chrono::nanoseconds(m_options.max_wait).count();
-  return cap_ns == 0 ? kNever : saturatingAdd(now_ns, cap_ns);
-}
+// ---- Reports. ----------------------------------------------------------------------------------------------------------------
 
-// ---- The end. While stopping, every sleep is published under one lock: the last sleeper sees all workers at rest. -------------
-
-Scheduler::Sleeper::Sleeper(Scheduler& scheduler)
-    : m_scheduler(scheduler),
-      m_stopping(
-          (scheduler.m_sleepers.fetch_add(1, std::memory_order_seq_cst), scheduler.m_stopping.load(std::memory_order_seq_cst))) {
-  if (!m_stopping) return;
-  Lock lock(m_scheduler.m_stop_mutex);
-  m_decided = ++m_scheduler.m_asleep == m_scheduler.m_workers.size() && m_scheduler.decide();
-}
-
-Scheduler::Sleeper::~Sleeper() {
-  if (m_stopping) {
-    Lock lock(m_scheduler.m_stop_mutex);
-    --m_scheduler.m_asleep;
-  }
-  m_scheduler.m_sleepers.fetch_sub(1, std::memory_order_seq_cst);
-}
-
-/// All workers are at rest. True: there is a next step, and everybody was woken for it.
-bool Scheduler::decide() {
-  size_t waiting = 0;
-  size_t uncancelled = 0;
-  size_t live = 0;
+std::ostream& Scheduler::dump(std::ostream& os) const {
+  os << fmt::format("scheduler {}: {} workers, {} asleep, {} functions wait for one\n", getName(), m_workers.size(),
+                    m_sleepers.load(std::memory_order_relaxed), m_injector.count());
   for (const auto& worker : m_workers) {
-    waiting += worker->waiting();
-    uncancelled += worker->uncancelled();
-    live += worker->live();
+    std::vector<FiberInfo> fibers;
+    worker->list(fibers);
+    os << fmt::format("  worker {} (thread {}): {} fibers, {} functions wait\n", worker->name(), worker->threadId(),
+                      fibers.size(), worker->fresh().count());
+    for (const FiberInfo& fiber : fibers) os << fmt::format("    fiber {} {}: {}\n", fiber.id, fiber.name, fiber.waits_for);
   }
-  if (waiting > 0 || !nothingLeft()) return false;
-  if (uncancelled > 0) {  // held, or waiting for one another: nobody will wake them
-    m_cancel_round.fetch_add(1, std::memory_order_release);
-  } else {
-    if (live > 0) return false;  // joiners of what runs elsewhere
-    if (!m_injector.closeIfEmpty([this] { return nothingLeft(); })) return false;
-    m_done.store(true, std::memory_order_seq_cst);
-  }
-  wakeAll();
-  return true;
-}
-
-bool Scheduler::nothingLeft() {
-  const auto at_rest = [](const auto& worker) { return worker->slot().mailbox.sleeping() && worker->fresh().count() == 0; };
-  return m_injector.count() == 0 && std::all_of(m_workers.begin(), m_workers.end(), at_rest) && !hasPending();
+  return os;
 }
 
 }  // namespace sylar

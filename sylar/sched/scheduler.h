@@ -10,7 +10,9 @@
 // Order: work from one source runs in FIFO order on one worker. Placement: schedule() from a worker queues there and may be
 // stolen by an idle one until it starts; from outside it goes to whoever is free first. A started fiber stays on its thread.
 //
-// Thread safety: schedule, trySchedule, place, getName from any thread; start and stop from one.
+// Derived classes may override tickle() and stopping(); a derived class calls stop() in its own destructor.
+//
+// Thread safety: everything from any thread but start and stop (one at a time) and switchTo (the calling fiber).
 #pragma once
 
 #include <sys/types.h>
@@ -19,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -45,11 +48,24 @@ struct SchedulerOptions {
   std::chrono::milliseconds max_wait{0};  ///< longest sleep of an idle worker; 0 = no cap, which is right
 };
 
+/// A fiber, for reports.
+struct FiberInfo {
+  uint64_t id;
+  std::string name;
+  std::string waits_for;  ///< what it is doing, in words
+};
+
+/// How Scheduler::stop(deadline) went.
+struct StopResult {
+  bool clean;                        ///< every fiber has ended
+  std::vector<FiberInfo> leftovers;  ///< those that have not; they never run again, and their destructors do not run
+};
+
 class Scheduler {
  public:
   using ptr = std::shared_ptr<Scheduler>;
 
-  /// Throws std::invalid_argument for a thread count out of range.
+  /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors run out.
   explicit Scheduler(size_t threads = 1, bool use_caller = true, const std::string& name = "");
   explicit Scheduler(SchedulerOptions options);
 
@@ -63,21 +79,29 @@ class Scheduler {
   /// The scheduler whose worker the calling thread is, or which uses it as its caller; else null.
   static Scheduler* GetThis();
 
-  /// Starts the threads; a second call does nothing. Work may be offered before, but not meanwhile by other threads. Throws
-  /// std::system_error if one cannot be made: then none runs.
+  /// Starts the threads; a second call does nothing. Work may be offered before. Throws std::system_error if one cannot be
+  /// made: then none runs, and what was offered is destroyed.
   void start();
 
   /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait
   /// for a descriptor or a deadline. Fibers that only another fiber could wake are cancelled then: their waits end, hooked calls
-  /// fail with ECANCELED. A second call does nothing. With use_caller only from the thread that made the scheduler; never from
-  /// one of its own fibers (both checked). A fiber that waits again and again after it was cancelled (this_fiber::cancelled)
-  /// keeps stop() waiting. Blocks the thread.
+  /// fail with ECANCELED; one that waits for ever all the same is given up, with a log line. A second call does nothing. With
+  /// use_caller only from the thread that made the scheduler; never from one of its own fibers (both checked). Blocks the
+  /// thread.
   void stop();
 
+  /// Cancels all fibers first and waits neither for timers nor for descriptors: functions return early, hooked calls that would
+  /// wait fail with ECANCELED, destructors run. Returns when all have ended, at the latest 100 ms after `deadline` (of the
+  /// steady clock): a fiber that waits again and again regardless is given up, one that computes is left to its thread, which
+  /// never comes back into the library (not with use_caller: the calling thread finishes what it runs). A second call reports
+  /// what the first left. Otherwise as stop().
+  StopResult stop(Deadline deadline);
+
   /// Runs `fc`: a callable, a Fiber::ptr, or a pointer to a std::function<void()> or Fiber::ptr, whose target is moved out. On
-  /// worker `thread` (kernel thread id) if that is not -1. A fiber that has started and is held goes on; if it is not held, the
-  /// call is kept as a permit for its next YieldToHold. Null work, an unknown thread and work offered after the end of stop()
-  /// are refused with a log line and destroyed. Suspends: no. Source: sylar.
+  /// worker `thread` (kernel thread id) if that is not -1. A fiber that has started and is held goes on, where it has run
+  /// before or, if another `thread` is named, there; if it is not held, the call is kept as a permit for its next YieldToHold.
+  /// Null work, an unknown thread and work offered after the end of stop() are refused with a log line and destroyed.
+  /// Suspends: no. Source: sylar.
   template <class FiberOrCb>
   void schedule(FiberOrCb fc, int thread = -1) {
     trySchedule(std::move(fc), thread);
@@ -100,6 +124,18 @@ class Scheduler {
   /// For work that lives long, such as connections. False: refused, as above. Suspends: no.
   bool place(std::function<void()> cb);
 
+  /// Moves the calling fiber to this scheduler, onto worker `thread` if that is not -1; it goes on there. The one way in which a
+  /// started fiber changes its thread: what it remembers of thread_local variables and of errno's address no longer holds.
+  /// False, with a log line: it stays where it is (not a scheduled fiber, an unknown thread, the scheduler has stopped).
+  /// Suspends: yes. Source: sylar.
+  bool switchTo(int thread = -1);
+
+  /// Writes workers and live fibers, one a line, with what they wait for. Source: sylar.
+  std::ostream& dump(std::ostream& os) const;
+
+  /// The handle that stands for the calling thread's own stack. Source: sylar.
+  static Fiber* GetMainFiber();
+
   // ---- For workers. --------------------------------------------------------------------------------------------------------
 
   /// Counts its thread as asleep for its lifetime; while the scheduler stops, the last to fall asleep decides what is next.
@@ -121,16 +157,25 @@ class Scheduler {
   FreshQueue<>& injector() { return m_injector; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return m_workers; }
   const Clock& clock() const { return *m_options.clock; }
-  bool done() const { return m_done.load(std::memory_order_seq_cst); }
-  uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_acquire); }
+  bool done() const { return m_done.load(std::memory_order_seq_cst) != 0; }
   bool anySleeping() const { return m_sleepers.load(std::memory_order_seq_cst) > 0; }
-  /// The worker that runs `fiber`, or null: it has not started, or runs elsewhere.
-  Worker* workerOf(const Fiber& fiber) const;
   /// True if fresh work waits anywhere.
   bool anyFresh() const;
   /// Wakes one sleeping worker, if there is one.
   void wakeOne();
   int64_t waitCap(int64_t now_ns) const;
+  /// Queues a fiber that comes from elsewhere. False: refused.
+  bool admitMoved(Fiber& fiber, int thread);
+
+  // While it stops (scheduler_stop.cc):
+  bool isStopping() const { return m_stopping.load(std::memory_order_relaxed); }
+  uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_acquire); }
+  /// Fibers begin cancelled.
+  bool cancelsAll() const { return m_cancels_all.load(std::memory_order_relaxed); }
+  /// Shields have ended, and so has the patience with fibers that wait on.
+  bool lastCall() const { return m_last_call.load(std::memory_order_acquire); }
+  /// Does what the deadline of stop() asks for, once it has passed.
+  void watchDeadline();
 
  protected:
   friend class Worker;
@@ -138,10 +183,18 @@ class Scheduler {
   /// What a worker waits on; called in start(), once for each worker.
   virtual std::unique_ptr<Driver> makeDriver(WorkerSlot& slot);
 
-  /// True while something outside the fibers will still bring work: armed timers, descriptor callbacks. Any thread.
-  virtual bool hasPending() { return false; }
+  /// Called when work from outside meets a worker that may sleep; wakes one. To be extended, not replaced. Any thread, no lock.
+  virtual void tickle() { wakeOne(); }
+  /// Whether stop() may end as far as this object is concerned, once no fiber has anything left to do. A derived class that
+  /// expects more work returns false, and calls tickle() when that changes. Called under a lock: brief, no library calls.
+  virtual bool stopping() { return isStopping(); }
+  /// True if a worker sleeps. Source: sylar.
+  bool hasIdleThreads() const { return anySleeping(); }
 
-  /// To be called when hasPending() may have become false without a worker's doing; `end` makes it so. Once it has, stop() and
+  /// What else would bring work is not waited for any more: called by stop(deadline) at its beginning, and at the end of any
+  /// stop.
+  virtual void dropPending() {}
+  /// To be called when stopping() may have become true without a worker's doing; `end` makes it so. Once it has, stop() and
   /// the destructor may go on, but not past the end of this call. Any thread.
   template <class End>
   void pendingEnded(End end) {
@@ -151,6 +204,10 @@ class Scheduler {
   }
 
  private:
+  struct Door;
+  class Route;
+
+  static Fiber::ptr toFiber(std::nullptr_t) { return nullptr; }
   static Fiber::ptr toFiber(Fiber::ptr fiber) { return fiber; }
   static Fiber::ptr toFiber(Fiber::ptr* fiber) { return fiber == nullptr ? nullptr : std::exchange(*fiber, nullptr); }
   static Fiber::ptr toFiber(std::function<void()>* cb) { return cb == nullptr ? nullptr : toFiber(std::exchange(*cb, nullptr)); }
@@ -167,30 +224,54 @@ class Scheduler {
   }
 
   bool offer(Fiber::ptr fiber, int thread);
-  bool offerStarted(const Fiber::ptr& fiber, const Worker* target);
+  bool offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread);
   bool submit(Fiber& fiber);
   bool submitTo(Worker& worker, QueueNode* node);
-  bool refuse(const Fiber& fiber, const char* why);
+  bool refuse(const Fiber& fiber, const char* why) const;
   Worker* workerOfThread(int thread) const;
   void wakeAll();
+
+  StopResult end(Deadline deadline, bool cancels_all);
+  void awaitDone();
+  void detachStuck();
+  void refuseAll();
   bool decide() SYLAR_REQUIRES(m_stop_mutex);
   bool nothingLeft();
+  void finish() SYLAR_REQUIRES(m_stop_mutex);
 
   const SchedulerOptions m_options;
   const pid_t m_caller;  // who made it
   std::vector<std::unique_ptr<Worker>> m_workers;
-  std::vector<std::unique_ptr<Thread>> m_threads;
+  std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
+  const std::shared_ptr<Door> m_door;              // by which fibers come that move here
   bool m_started = false;
+  std::vector<FiberInfo> m_leftovers;  // the stopping thread's
 
   OsMutex m_stop_mutex;
   size_t m_asleep SYLAR_GUARDED_BY(m_stop_mutex) = 0;
+  size_t m_detached SYLAR_GUARDED_BY(m_stop_mutex) = 0;
   std::atomic<bool> m_stopping{false};
-  std::atomic<bool> m_done{false};
+  std::atomic<bool> m_cancels_all{false};
+  std::atomic<bool> m_last_call{false};
+  std::atomic<uint32_t> m_done{0};
   std::atomic<uint64_t> m_cancel_round{0};
+  std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
 
   alignas(64) FreshQueue<> m_injector;
   alignas(64) std::atomic<size_t> m_sleepers{0};
   std::atomic<size_t> m_next_woken{0};
+};
+
+/// Moves the calling fiber to `target` (null: nowhere) and, at the end of its scope, back to where it came from. Source: sylar.
+class SchedulerSwitcher {
+ public:
+  explicit SchedulerSwitcher(Scheduler* target = nullptr);
+  ~SchedulerSwitcher();
+  SchedulerSwitcher(const SchedulerSwitcher&) = delete;
+  SchedulerSwitcher& operator=(const SchedulerSwitcher&) = delete;
+
+ private:
+  Scheduler* const m_from;
 };
 
 }  // namespace sylar

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sylar/base/clock.h"
 #include "sylar/fiber/thread_fibers.h"
@@ -24,6 +25,7 @@ namespace sylar {
 
 class Scheduler;
 class Worker;
+struct FiberInfo;
 
 /// Something that another thread asks a worker to do; runs on the worker's own stack, then is deleted.
 struct Message : QueueNode {
@@ -34,6 +36,7 @@ struct Message : QueueNode {
 
 class Worker final : public FiberHost {
  public:
+  /// Throws std::system_error if there is no descriptor to wake it by.
   Worker(Scheduler& scheduler, std::string name);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -42,79 +45,108 @@ class Worker final : public FiberHost {
   /// The worker whose thread this is, or null. Never inlined, as runningFiber().
   static Worker* current();
 
+  /// What it waits on; before run().
+  void setDriver(std::unique_ptr<Driver> driver) { m_driver = std::move(driver); }
   /// The thread's whole work; returns when the scheduler is done.
   void run();
 
+  /// Not for a worker that is detached.
   Scheduler& scheduler() const { return m_scheduler; }
+  const Clock& clock() const { return m_clock; }
   /// Not after run() has returned.
   Driver& driver() const { return *m_driver; }
   WorkerSlot& slot() const { return m_slot; }
   const std::string& name() const { return m_name; }
 
-  /// Unique in the process.
-  uint64_t id() const { return m_id; }
+  // ---- Fibers (worker_fibers.cc). --------------------------------------------------------------------------------------------
 
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
   /// Queues work that has not started. False: refused.
   bool pushFresh(QueueNode* node);
-  /// schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
-  void permit(Fiber& fiber);
+  /// Does what a fiber of its own was asked by other threads.
+  void attend(const Fiber::ptr& fiber);
   /// Makes room for a timeout of the running fiber, so that no wait can fail half-way. False: no memory.
   [[nodiscard]] bool reserveTimeout(FiberCore& core, Deadline deadline);
   WakeReason park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept;
-
   void awaitEnd(Fiber& fiber) override;
   void unlinkTimer(FiberCore& core) override;
 
   // ---- From any thread. ------------------------------------------------------------------------------------------------------
+
   FreshQueue<>& fresh() { return m_fresh; }
   /// Kernel id of its thread; 0 before that exists and after the end.
   pid_t threadId() const { return m_thread_id.load(std::memory_order_acquire); }
   void setThread(pid_t id) { m_thread_id.store(id, std::memory_order_release); }
-  bool running() const { return threadId() != 0; }
-  std::atomic<uint32_t>& placed() { return m_placed; }
+  bool running() const { return threadId() != 0 && !detached(); }
+  /// How many functions are placed on it; may outlive it.
+  const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
+  /// Appends its fibers.
+  void list(std::vector<FiberInfo>& out);
+
+  /// Gives up a worker whose fiber does not come back. False: it is in its loop, or at its end. From then on its thread touches
+  /// nothing of the scheduler, and stands still when the fiber comes back.
+  [[nodiscard]] bool detach();
+  bool detached() const { return m_place.load(std::memory_order_acquire) == Place::kDetached; }
 
   // ---- For the stop detection, under its lock, while the worker is known to sleep. ------------------------------------------
+
   size_t waiting() const { return m_waiting; }
   size_t uncancelled() const { return m_live_count - m_cancelled_count; }
   size_t live() const { return m_live_count; }
+  /// Fibers that were given up, since the last call.
+  void takeLeftovers(std::vector<FiberInfo>& out);
 
  private:
   static constexpr int kBatch = 256;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
+  enum class Place : uint8_t { kLoop, kFiber, kDetached };
 
   void turn();
   void takeMail();
-  void expireTimeouts(int64_t now_ns);
   void runBatch();
   QueueNode* pick(int round);
   QueueNode* takeInjected();
   void shareFresh();
   bool steal();
   void sleep();
-  int64_t nextDeadline();
 
   void runNode(QueueNode* node);
   bool prepareFresh(Fiber& fiber);
   void settle(FiberCore& core);
-  void arm(FiberCore& core, int64_t deadline_ns);
+  void permit(Fiber& fiber);
+  void moveAway(FiberCore& core);
   void linkLive(FiberCore& core);
   void unlinkLive(FiberCore& core);
-  void cancelAll();
+
+  void followStop();
+  void cancel(FiberCore& core);
+  void markCancelled(FiberCore& core);
+  bool mayInterrupt(const FiberCore& core) const { return core.cancelled && (!core.shielded || m_last_call); }
+  void interrupt(FiberCore& core);
+  void abandon(FiberCore& core);
+  void leave(const Fiber& fiber);
+
+  void arm(FiberCore& core, int64_t deadline_ns);
+  void expireTimeouts(int64_t now_ns);
+  int64_t nextDeadline();
 
   Scheduler& m_scheduler;
   WorkerSlot& m_slot;
+  const Clock& m_clock;
   const std::string m_name;
-  const uint64_t m_id;
   std::unique_ptr<Driver> m_driver;
+
   NodeList m_runnable;          // woken fibers and pinned fresh ones
   OrderedSetQueue m_timeouts;   // one node per fiber at most
+  OsMutex m_live_lock;          // for others' looks at the list; only the owner changes it
   FiberCore* m_live = nullptr;  // fibers to bring to their end; of hand-resumed ones, those that are parked
   size_t m_live_count = 0;
   size_t m_cancelled_count = 0;  // of the live ones
   size_t m_waiting = 0;          // parked fibers whose wake-up comes from outside
   uint64_t m_cancel_round = 0;   // of the scheduler's, the last that was carried out
+  bool m_last_call = false;      // shields and patience have ended
+  std::vector<FiberInfo> m_leftovers;
   size_t m_next_victim = 0;
   bool m_fresh_next = false;
   bool m_shared = false;         // a sleeper was woken in this turn for what stays behind
@@ -122,7 +154,8 @@ class Worker final : public FiberHost {
 
   alignas(64) FreshQueue<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};
-  std::atomic<uint32_t> m_placed{0};
+  std::atomic<Place> m_place{Place::kLoop};
+  const std::shared_ptr<std::atomic<uint32_t>> m_placed = std::make_shared<std::atomic<uint32_t>>(0);
 };
 
 }  // namespace sylar

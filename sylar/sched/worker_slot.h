@@ -4,22 +4,29 @@
 // push, when the worker may be gone. A late notification is a spurious wake-up of the slot's next owner, nothing worse.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/mailbox.h"
 
 namespace sylar {
 
-struct alignas(64) WorkerSlot {
+class Scheduler;
+
+struct alignas(64) WorkerSlot final : FiberHome {
   Mailbox<> mailbox;
-  int wake_fd = -1;            ///< eventfd; written by notify(), watched by the owner's driver
-  WorkerSlot* next = nullptr;  ///< in the list of unused slots
+  int wake_fd = -1;                                  ///< eventfd; written by notify(), watched by the owner's driver
+  WorkerSlot* next = nullptr;                        ///< in the list of unused slots
+  std::atomic<const Scheduler*> scheduler{nullptr};  ///< whose worker owns it; only to be compared
 
   /// An unused slot, or a new one. Throws std::system_error if there is no descriptor for it.
   static WorkerSlot& acquire();
   static void release(WorkerSlot& slot);
   /// How many there are, used or not: as many descriptors the process keeps.
   static size_t made();
+
+  void attend(Fiber::ptr fiber) override;
 
   /// Ends the present or next poll of the owner. Any thread.
   void notify();

@@ -82,8 +82,8 @@ TEST(FiberOwner, AJoinAcrossSchedulersLastsUntilTheEnd) {
   second.stop();
 }
 
-// Cause: the message lay in a slot that the next scheduler's worker took over, and ran on its thread.
-TEST(FiberOwner, WhatIsOfferedAfterTheEndIsNobodysElse) {
+// Cause: the message lay in a slot that the next scheduler's worker took over, and ran behind its back.
+TEST(FiberOwner, AHeldFiberWhoseWorkerHasEndedMayBeScheduledAnew) {
   Fiber::ptr held = make([] { Fiber::YieldToHold(); });
   Scheduler first(1, false, "first");
   first.start();
@@ -92,9 +92,10 @@ TEST(FiberOwner, WhatIsOfferedAfterTheEndIsNobodysElse) {
   EXPECT_FALSE(first.trySchedule(held));
   Scheduler second(1, false, "second");
   second.start();
-  EXPECT_FALSE(second.trySchedule(held));
-  second.stop();
   EXPECT_EQ(held->getState(), Fiber::HOLD);
+  EXPECT_TRUE(second.trySchedule(held));
+  second.stop();
+  EXPECT_EQ(held->getState(), Fiber::TERM);
 }
 
 }  // namespace

@@ -377,9 +377,9 @@ TEST_P(SchedulerTest, ManyPlacedAreSpreadEvenlyAndTheCountFalls) {
   scheduler.start();
   threadIds(scheduler);
   EXPECT_EQ(placeAndCount(scheduler, 50 * workers()), std::vector<size_t>(workers(), 50));
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed().load(), 50u);
+  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 50u);
   scheduler.stop();
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed().load(), 0u);
+  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 0u);
 }
 
 TEST_P(SchedulerTest, PlaceFillsUpWhereTheFewestAre) {
@@ -403,7 +403,7 @@ TEST_P(SchedulerTest, PlaceFillsUpWhereTheFewestAre) {
     fiber->join();
   }
   for (size_t i = 0; i < ending.size(); ++i) scheduler.place([] { Fiber::YieldToHold(); });
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed().load(), 2u);
+  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 2u);
   scheduler.stop();
 }
 
@@ -412,7 +412,7 @@ TEST_P(SchedulerTest, APlacedFunctionThatThrowsIsCountedDown) {
   scheduler.start();
   scheduler.place([] { throw std::runtime_error("on purpose"); });
   scheduler.stop();
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed().load(), 0u);
+  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 0u);
 }
 
 // ---- Order. ------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,390 @@
+// What a worker does with its fibers: start, run, suspend, wake, cancel, move, give up.
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "sylar/base/check.h"
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/sched/scheduler.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar {
+
+void Worker::runNode(QueueNode* node) {
+  FiberCore* core;
+  if (node->kind == QueueNode::Kind::kFiber) {
+    auto& fiber = *static_cast<Fiber*>(node);
+    if (!prepareFresh(fiber)) return;
+    core = ThreadFibers::coreOf(fiber);
+  } else {
+    core = static_cast<FiberCore*>(node);
+  }
+  if (core->cancelled && core->patience == 0) {
+    abandon(*core);
+    return;
+  }
+  core->fiber->move(core->fiber->life(), Fiber::Life::kRunning);
+  m_place.store(Place::kFiber, std::memory_order_release);
+  FiberCore& back = ThreadFibers::current().enter(*core);
+  Place in_fiber = Place::kFiber;
+  if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) sys::haltThread();  // detached
+  settle(back);
+}
+
+/// Gives fresh work a core and a stack. One that comes from another thread has them already.
+bool Worker::prepareFresh(Fiber& fiber) {
+  ThreadFibers& thread = ThreadFibers::current();
+  if (ThreadFibers::coreOf(fiber) != nullptr) {
+    thread.adopt(fiber);
+  } else if (m_last_call) {
+    leave(fiber);
+    ThreadFibers::failToStart(fiber, std::make_exception_ptr(std::runtime_error("sylar: its scheduler stopped before it ran")));
+    return false;
+  } else if (!thread.start(fiber)) {
+    ThreadFibers::failToStart(fiber, std::make_exception_ptr(std::bad_alloc()));
+    return false;
+  }
+  FiberCore& core = *ThreadFibers::coreOf(fiber);
+  linkLive(core);
+  if (m_scheduler.cancelsAll()) markCancelled(core);
+  return true;
+}
+
+/// Does what the fiber asked for when it gave the thread back.
+void Worker::settle(FiberCore& core) {
+  if (core.cancelled && core.patience > 0 && (m_last_call || (core.request != Request::kReady && !core.shielded))) {
+    --core.patience;
+  }
+  switch (core.request) {
+    case Request::kReady:
+      core.fiber->move(Fiber::Life::kRunning, Fiber::Life::kQueued);
+      m_runnable.push(&core);
+      return;
+    case Request::kHold: {
+      const bool goes_on = mayInterrupt(core);
+      core.fiber->move(Fiber::Life::kRunning, goes_on ? Fiber::Life::kQueued : Fiber::Life::kHeld);
+      if (goes_on) m_runnable.push(&core);
+      return;
+    }
+    case Request::kParked: return;
+    case Request::kMove: moveAway(core); return;
+    case Request::kDone:
+      unlinkLive(core);
+      ThreadFibers::current().finish(core);
+      return;
+  }
+}
+
+WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
+  // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
+  if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
+  const bool by_hand = !core.live;
+  const Fiber::ptr keep = by_hand ? core.fiber->weak_from_this().lock() : nullptr;
+  if (by_hand) linkLive(core);
+  if (!deadline.isNever()) arm(core, deadline.ns());
+  core.counted = what == WaitFor::kOutside || !deadline.isNever();
+  m_waiting += core.counted;
+  ThreadFibers::current().park();
+  m_waiting -= core.counted;
+  core.counted = false;
+  core.deadline_ns = kNever;
+  if (by_hand) unlinkLive(core);
+  return core.wait.reason();
+}
+
+/// Shielded: a joiner may have lent the fiber its own stack, and goes on only when that is over. So after the last call, too: it
+/// waits again, and is given up.
+void Worker::awaitEnd(Fiber& fiber) {
+  struct Joiner : Fiber::EndObserver {
+    Waker waker;
+  } joiner;
+  joiner.ended = [](Fiber::EndObserver* observer) { static_cast<Joiner*>(observer)->waker.wake(WakeReason::kReady); };
+  const this_fiber::CancelShield shield;
+  for (;;) {
+    Wait wait(Fiber::WaitsFor::kFiber);
+    joiner.waker = wait.waker();
+    if (!fiber.observeEnd(joiner)) {
+      wait.giveUp();
+      return;
+    }
+    // What runs elsewhere ends without this scheduler's doing; what is ours is cancelled if nothing else goes on.
+    auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(fiber));
+    const bool elsewhere = home != nullptr && home->scheduler.load(std::memory_order_acquire) != m_slot.scheduler;
+    if (wait.park(Deadline::never(), elsewhere ? WaitFor::kOutside : WaitFor::kFibers) == WakeReason::kReady) return;
+    fiber.unobserveEnd(joiner);
+  }
+}
+
+// ---- What other threads ask of a fiber. --------------------------------------------------------------------------------------
+
+namespace {
+
+class AttendMessage final : public Message {
+ public:
+  explicit AttendMessage(Fiber::ptr fiber) : m_fiber(std::move(fiber)) {}
+  void run(Worker& worker) override { worker.attend(m_fiber); }
+
+ private:
+  const Fiber::ptr m_fiber;
+};
+
+}  // namespace
+
+void WorkerSlot::attend(Fiber::ptr fiber) { push(new AttendMessage(std::move(fiber))); }
+
+void Worker::attend(const Fiber::ptr& fiber) {
+  FiberHome* const home = ThreadFibers::homeOf(*fiber);
+  if (home != &m_slot) {
+    if (home != nullptr) home->attend(fiber);  // it has moved; under way it is nobody's, and whoever adopts it looks himself
+    return;
+  }
+  if (Fiber::isOver(fiber->life())) return;
+  const uint8_t asked = ThreadFibers::takeAsked(*fiber);
+  if ((asked & Fiber::kCancel) != 0) cancel(*ThreadFibers::coreOf(*fiber));
+  if ((asked & Fiber::kPermit) != 0) permit(*fiber);
+}
+
+/// schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
+void Worker::permit(Fiber& fiber) {
+  FiberCore* const core = ThreadFibers::coreOf(fiber);
+  const Fiber::Life life = fiber.life();
+  if (life != Fiber::Life::kHeld && life != Fiber::Life::kReady) {
+    core->permit = true;
+    return;
+  }
+  if (!core->live) {  // it was resumed by hand; from here on it is the scheduler's
+    ThreadFibers::keepAlive(fiber);
+    linkLive(*core);
+    core->resumer = nullptr;
+  }
+  moveAway(*core);
+}
+
+/// A fiber at rest goes to its destination; without one, or if that is gone, it goes on here.
+void Worker::moveAway(FiberCore& core) {
+  Fiber& fiber = *core.fiber;
+  const std::shared_ptr<FiberDestination> destination = ThreadFibers::takeDestination(fiber);
+  fiber.move(fiber.life(), Fiber::Life::kQueued);
+  if (destination != nullptr) {
+    if (core.timer_linked) unlinkTimer(core);
+    unlinkLive(core);
+    ThreadFibers::leaveHome(fiber);
+    if (destination->accept(fiber)) return;  // somebody else's from here on
+    ThreadFibers::current().adopt(fiber);
+    linkLive(core);
+  }
+  m_runnable.push(&core);
+}
+
+// ---- Cancelling and giving up. -----------------------------------------------------------------------------------------------
+
+/// With all that it has resumed by hand: the innermost of those is the one that waits.
+void Worker::cancel(FiberCore& core) {
+  markCancelled(core);
+  interrupt(core);
+  if (core.fiber->life() != Fiber::Life::kResuming) return;
+  for (FiberCore* inner = m_live; inner != nullptr; inner = inner->live_next) {
+    FiberCore* outer = inner->resumer;
+    while (outer != nullptr && outer != &core) outer = outer->resumer;
+    if (outer == nullptr) continue;
+    for (FiberCore* member = inner; member != &core; member = member->resumer) markCancelled(*member);
+    interrupt(*inner);
+  }
+}
+
+void Worker::markCancelled(FiberCore& core) {
+  if (core.cancelled) return;
+  core.cancelled = true;
+  m_cancelled_count += core.live;
+}
+
+/// Brings back a cancelled fiber that waits.
+void Worker::interrupt(FiberCore& core) {
+  if (!mayInterrupt(core)) return;
+  const Fiber::Life life = core.fiber->life();
+  if (life == Fiber::Life::kParked) {
+    if (core.wait.claim(core.wait.epoch(), WakeReason::kCanceled)) m_runnable.push(&core);
+  } else if (life == Fiber::Life::kHeld && core.live) {
+    core.fiber->move(life, Fiber::Life::kQueued);
+    m_runnable.push(&core);
+  }
+}
+
+/// The scheduler stops: does what that asks of this worker's fibers.
+void Worker::followStop() {
+  m_scheduler.watchDeadline();
+  const bool last_call = m_scheduler.lastCall() && !m_last_call;
+  if (m_cancel_round == m_scheduler.cancelRound() && !last_call) return;
+  m_cancel_round = m_scheduler.cancelRound();
+  m_last_call |= last_call;
+  for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
+    markCancelled(*core);
+    if (last_call) core->patience = std::min<uint16_t>(core->patience, 1);
+    interrupt(*core);
+  }
+}
+
+/// `core` is in no queue, and its wait is decided.
+void Worker::abandon(FiberCore& core) {
+  for (FiberCore *member = &core, *outer; member != nullptr; member = outer) {  // and those who wait for it to come back
+    outer = member->resumer;
+    if (member->timer_linked) unlinkTimer(*member);
+    m_waiting -= member->counted;
+    if (member->live) unlinkLive(*member);
+    leave(*member->fiber);
+    ThreadFibers::abandon(*member);
+  }
+}
+
+/// Reports a fiber that will not end.
+void Worker::leave(const Fiber& fiber) {
+  m_leftovers.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
+  const FiberInfo& info = m_leftovers.back();
+  log::error("scheduler {}: fiber {} {} is given up: {}", m_scheduler.getName(), info.id, info.name, info.waits_for);
+}
+
+void Worker::takeLeftovers(std::vector<FiberInfo>& out) {
+  std::move(m_leftovers.begin(), m_leftovers.end(), std::back_inserter(out));
+  m_leftovers.clear();
+}
+
+bool Worker::detach() {
+  Place in_fiber = Place::kFiber;
+  return m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel);
+}
+
+// ---- The list of live fibers. ------------------------------------------------------------------------------------------------
+
+void Worker::linkLive(FiberCore& core) {
+  Lock lock(m_live_lock);
+  core.live = true;
+  core.live_prev = nullptr;
+  core.live_next = m_live;
+  if (m_live != nullptr) m_live->live_prev = &core;
+  m_live = &core;
+  ++m_live_count;
+  m_cancelled_count += core.cancelled;
+}
+
+void Worker::unlinkLive(FiberCore& core) {
+  Lock lock(m_live_lock);
+  core.live = false;
+  (core.live_prev == nullptr ? m_live : core.live_prev->live_next) = core.live_next;
+  if (core.live_next != nullptr) core.live_next->live_prev = core.live_prev;
+  --m_live_count;
+  m_cancelled_count -= core.cancelled;
+}
+
+void Worker::list(std::vector<FiberInfo>& out) {
+  Lock lock(m_live_lock);
+  for (const FiberCore* core = m_live; core != nullptr; core = core->live_next) {
+    out.push_back({core->fiber->getId(), core->fiber->getName(), core->fiber->describe()});
+  }
+}
+
+// ---- Timeouts. A node stays linked at the deadline that it was registered with; a later one is only noted (lazy push). --------
+
+bool Worker::reserveTimeout(FiberCore& core, Deadline deadline) {
+  if (deadline.isNever() || core.timer_linked) return true;
+  try {
+    m_timeouts.insert(core.timer, deadline.ns());  // disarmed, until the fiber parks
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  core.timer_linked = true;
+  return true;
+}
+
+void Worker::arm(FiberCore& core, int64_t deadline_ns) {
+  core.deadline_ns = deadline_ns;
+  if (!core.timer_linked) {
+    m_timeouts.insert(core.timer, deadline_ns);
+    core.timer_linked = true;
+  } else if (deadline_ns < core.timer.deadline_ns) {
+    m_timeouts.update(core.timer, deadline_ns);
+  }
+}
+
+void Worker::unlinkTimer(FiberCore& core) {
+  m_timeouts.erase(core.timer);
+  core.timer_linked = false;
+}
+
+void Worker::expireTimeouts(int64_t now_ns) {
+  if (m_timeouts.nextDue() > now_ns) return;
+  TimerList due;
+  m_timeouts.expire(now_ns, kTimeoutsPerTurn, due);
+  while (TimerNode* node = due.pop()) {
+    FiberCore& core = FiberCore::ofTimer(*node);
+    core.timer_linked = false;
+    if (core.deadline_ns == kNever) continue;  // disarmed
+    if (core.deadline_ns > now_ns) {
+      arm(core, core.deadline_ns);
+    } else if (core.wait.claim(core.wait.epoch(), WakeReason::kTimeout)) {
+      m_runnable.push(&core);
+    }
+  }
+}
+
+/// The earliest true deadline: what was disarmed or pushed is put right first, so that an idle worker never wakes for it.
+int64_t Worker::nextDeadline() {
+  while (TimerNode* node = m_timeouts.front()) {
+    FiberCore& core = FiberCore::ofTimer(*node);
+    if (core.deadline_ns == node->deadline_ns) return node->deadline_ns;
+    if (core.deadline_ns == kNever) {
+      unlinkTimer(core);
+    } else {
+      m_timeouts.update(core.timer, core.deadline_ns);
+    }
+  }
+  return kNever;
+}
+
+// ---- waker.h, park.h. --------------------------------------------------------------------------------------------------------
+
+void Waker::deliver(FiberCore& core) {
+  Worker* const here = Worker::current();
+  auto& home = static_cast<WorkerSlot&>(*core.home);
+  if (here != nullptr && &here->slot() == &home) {
+    here->makeRunnable(&core);
+  } else {
+    home.push(&core);
+  }
+}
+
+bool mayPark() { return Worker::current() != nullptr && runningFiber() != nullptr; }
+
+bool reserveTimeout(Deadline deadline) { return Worker::current()->reserveTimeout(*runningFiber(), deadline); }
+
+const Clock& waitClock() { return Worker::current()->clock(); }
+
+Wait::Wait(Fiber::WaitsFor what, int fd) {
+  SYLAR_CHECK(mayPark());
+  FiberCore* const me = runningFiber();
+  me->fiber->noteWait(what, fd);
+  m_waker = {me, me->wait.prepare()};
+}
+
+WakeReason Wait::park(Deadline deadline, WaitFor what) {
+  SYLAR_CHECK(!std::exchange(m_ended, true));
+  return Worker::current()->park(*m_waker.core, m_waker, deadline, what);
+}
+
+bool Wait::giveUp() {
+  if (m_waker.core->wait.giveUp(m_waker.epoch)) {
+    m_ended = true;
+    return true;
+  }
+  park();  // a delivery is on its way
+  return false;
+}
+
+WakeReason parkUntil(Deadline deadline) {
+  if (!reserveTimeout(deadline)) throw std::bad_alloc();
+  Wait wait(Fiber::WaitsFor::kTime);
+  return wait.park(deadline);
+}
+
+}  // namespace sylar
