@@ -227,6 +227,7 @@ void Fiber::end(Life how) {
   // Under the lock to the end: an observer that gives up meanwhile must not leave while it is being told.
   Lock lock(m_lock);
   move(how == Life::kAbandoned ? life() : Life::kRunning, how);
+  if (how == Life::kAbandoned) countLive(-1);  // it will never be destroyed
   while (m_observers != nullptr) {
     EndObserver* const told = std::exchange(m_observers, m_observers->next);
     told->ended(told);

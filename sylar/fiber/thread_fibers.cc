@@ -76,8 +76,8 @@ void ThreadFibers::settleIn(Fiber& fiber) {
   FiberCore& core = *fiber.m_core;
   core.home = m_home;
   core.resumer = nullptr;
-  fiber.m_thread_id.store(sys::threadId(), std::memory_order_release);
   fiber.m_home_owner.store(m_home == nullptr ? 0 : m_home->owner.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  fiber.m_thread_id.store(sys::threadId(), std::memory_order_release);
   fiber.m_home.store(m_home, std::memory_order_seq_cst);
   if (fiber.m_asked.load(std::memory_order_seq_cst) == 0) return;
   const uint8_t asked = takeAsked(fiber);

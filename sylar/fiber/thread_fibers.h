@@ -75,6 +75,8 @@ class ThreadFibers {
   static void leaveHome(Fiber& fiber) { fiber.m_home.store(nullptr, std::memory_order_seq_cst); }
   /// Null: on a plain thread, on the way, or its worker has ended.
   static FiberHome* homeOf(const Fiber& fiber);
+  /// It was started on a plain thread, and no scheduler has had it since.
+  static bool runsByHand(const Fiber& fiber) { return fiber.m_home_owner.load(std::memory_order_relaxed) == 0; }
   static bool hasStarted(const Fiber& fiber) { return fiber.m_thread_id.load(std::memory_order_acquire) != 0; }
   /// Ends a scheduled fiber that nobody runs; `why` is thrown by its join(). One that has started is given up.
   static void failToStart(Fiber& fiber, std::exception_ptr why);

@@ -113,8 +113,8 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
   const Fiber::Life life = fiber->life();
   const bool at_rest_by_hand =
       (life == Fiber::Life::kHeld || life == Fiber::Life::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
-  if (life != Fiber::Life::kInit && !at_rest_by_hand) return offerStarted(fiber, target, thread);
-  if (!fiber->tryMove(life, Fiber::Life::kQueued)) return refuse(*fiber, "somebody else is about to run it");
+  const bool begins = (life == Fiber::Life::kInit || at_rest_by_hand) && fiber->tryMove(life, Fiber::Life::kQueued);
+  if (!begins) return offerStarted(fiber, target, thread);
   ThreadFibers::keepAlive(*fiber);
   if (target != nullptr ? submitTo(*target, fiber.get()) : submit(*fiber)) return true;
   ThreadFibers::release(*fiber);
@@ -126,8 +126,8 @@ bool Scheduler::offerStarted(const Fiber::ptr& fiber, const Worker* target, int 
   const Fiber::Life life = fiber->life();
   if (Fiber::isOver(life)) return refuse(*fiber, "it has ended");
   if (!ThreadFibers::hasStarted(*fiber)) return true;  // it is queued already; one start is enough
+  if (life != Fiber::Life::kQueued && ThreadFibers::runsByHand(*fiber)) return refuse(*fiber, "it runs on a plain thread");
   FiberHome* const home = ThreadFibers::homeOf(*fiber);
-  if (home == nullptr && life != Fiber::Life::kQueued) return refuse(*fiber, "it runs on a plain thread");
   if (target != nullptr && home != &target->slot()) {
     ThreadFibers::setDestination(*fiber, std::make_shared<Route>(m_door, thread));
   }

@@ -29,7 +29,6 @@ Worker::Worker(Scheduler& scheduler, std::string name)
 
 Worker::~Worker() {
   m_driver.reset();
-  m_slot.owner.store(0, std::memory_order_release);
   m_slot.scheduler.store(nullptr, std::memory_order_release);
   takeMail();  // questions to fibers that have ended
   const auto never_ran = std::make_exception_ptr(std::runtime_error("sylar: its scheduler ended before it ran"));
@@ -49,6 +48,7 @@ void Worker::run() {
   SYLAR_CHECK(m_live == nullptr);
   m_driver.reset();  // now, not with the scheduler: others may wait for what is registered there
   setThread(0);
+  m_slot.owner.store(0, std::memory_order_release);
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
 }

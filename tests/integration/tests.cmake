@@ -17,3 +17,4 @@ if(TARGET example_echo_server)
     SYLAR_ECHO_SERVER="$<TARGET_FILE:example_echo_server>" SYLAR_ECHO_CLIENT="$<TARGET_FILE:echo_client>"
     SYLAR_ECHO_MESSAGES="${echo_messages}")
 endif()
+sylar_test(integration/stop_deadline_test LINKS sylar::io sylar::hook TIMEOUT 120)

@@ -5,6 +5,8 @@ sylar_test(sched/fresh_queue_race_test LINKS sylar::sched)
 sylar_test(sched/scheduler_test LINKS sylar::io TIMEOUT 120)
 sylar_test(sched/permit_test LINKS sylar::io)
 sylar_test(sched/stop_test LINKS sylar::io)
+sylar_test(sched/cancel_test LINKS sylar::io)
+sylar_test(sched/move_test LINKS sylar::io TIMEOUT 120)
 sylar_test(sched/timeouts_test LINKS sylar::io)
 sylar_test(sched/wakeup_race_test LINKS sylar::io TIMEOUT 120)
 if(NOT SYLAR_SANITIZE)  # it brings its own pthread_create, and so do the sanitizers

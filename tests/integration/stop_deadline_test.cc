@@ -1,0 +1,221 @@
+// stop(deadline): everything is cancelled, nobody is waited for longer than promised.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sylar/base/sanitizers.h"
+#include "sylar/io/iomanager.h"
+#include "sylar/sched/park.h"
+#include "tests/sched/gate.h"
+#include "tests/support/fibers.h"
+
+namespace sylar {
+namespace {
+
+using namespace std::chrono_literals;
+using test::eventually;
+using test::Gate;
+
+constexpr auto kPromised = 100ms;  // architecture.md 8
+
+/// How long `call` takes.
+template <class Call>
+std::chrono::nanoseconds timed(Call call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::steady_clock::now() - begin;
+}
+
+class StopDeadlineTest : public test::OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, StopDeadlineTest, test::kWorkerCounts);
+
+TEST_P(StopDeadlineTest, WithoutWorkItIsCleanAtOnce) {
+  IOManager iom(workers(), false, "stop");
+  StopResult result{};
+  EXPECT_LT(timed([&] { result = iom.stop(Deadline::after(10s)); }), 5s);
+  EXPECT_TRUE(result.clean);
+  EXPECT_TRUE(iom.stop(Deadline::after(0s)).clean) << "a second call";
+}
+
+/// Sets a counter back when it goes.
+struct Counted {
+  explicit Counted(std::atomic<int>& value) : count(value) { ++count; }
+  ~Counted() { --count; }
+  std::atomic<int>& count;
+};
+
+// RT-3.8, CD-S7: every kind of wait ends, through the fiber's own returns.
+TEST_P(StopDeadlineTest, TenThousandParkedFibersRunTheirDestructors) {
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+  constexpr int kFibers = 2'000;
+#else
+  constexpr int kFibers = 10'000;
+#endif
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  std::atomic<int> objects{0};
+  std::atomic<int> right{0};
+  IOManager iom(workers(), false, "stop");
+  for (int i = 0; i < kFibers; ++i) {
+    iom.schedule([&, i] {
+      const Counted counted(objects);
+      switch (i % 4) {
+        case 0: {
+          char byte;
+          right += read(pair[0], &byte, 1) == -1 && errno == ECANCELED;
+          break;
+        }
+        case 1: right += sleep(1000) > 0; break;
+        case 2: {
+          Wait wait;
+          right += wait.park() == WakeReason::kCanceled;
+          break;
+        }
+        default: Fiber::YieldToHold(); right += this_fiber::cancelled();
+      }
+    });
+  }
+  iom.addTimer(
+      3'600'000, [] { FAIL(); }, true);
+  ASSERT_EQ(iom.addEvent(pair[0], IOManager::READ, [] { FAIL(); }), 0);
+  ASSERT_TRUE(eventually([&] { return objects == kFibers; }));
+  StopResult result{};
+  const auto took = timed([&] { result = iom.stop(Deadline::after(1s)); });
+  EXPECT_LT(took, 1s + kPromised);
+  EXPECT_TRUE(result.clean);
+  EXPECT_EQ(objects, 0);
+  EXPECT_EQ(right, kFibers);
+  EXPECT_EQ(close(pair[0]), 0);
+  EXPECT_EQ(close(pair[1]), 0);
+}
+
+// RG: a fiber that ignores its cancel is named. One waits on under a shield, one in a loop, one yields for ever.
+TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
+  IOManager iom(workers(), false, "stop");
+  const auto spawn = [&iom](const char* name, std::function<void()> cb) {
+    const auto fiber = std::make_shared<Fiber>(std::move(cb));
+    fiber->setName(name);
+    iom.schedule(fiber);
+    return fiber;
+  };
+  spawn("shielded", [] {
+    const this_fiber::CancelShield shield;
+    for (;;) sleep(1000);
+  });
+  spawn("yields", [] {
+    for (;;) Fiber::YieldToReady();
+  });
+  const Fiber::ptr sleeper = spawn("joined", [] {
+    const this_fiber::CancelShield shield;
+    for (;;) sleep(1000);
+  });
+  spawn("joins", [sleeper] { sleeper->join(); });
+  std::atomic<bool> polite{false};
+  spawn("polite", [&] {
+    sleep(1000);
+    polite = true;
+  });
+  StopResult result{};
+  const auto took = timed([&] { result = iom.stop(Deadline::after(50ms)); });
+  EXPECT_GE(took, 50ms) << "the shields hold until then";
+  EXPECT_LT(took, 50ms + kPromised);
+  EXPECT_FALSE(result.clean);
+  EXPECT_TRUE(polite);
+  std::vector<std::string> names;
+  for (const FiberInfo& info : result.leftovers) names.push_back(info.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names.front(), "joined");
+  EXPECT_TRUE(std::count(names.begin(), names.end(), "shielded") == 1);
+  EXPECT_TRUE(std::count(names.begin(), names.end(), "yields") == 1);
+}
+
+/// Without the leak check: thread, fiber and descriptors of a worker that is left behind stay.
+class StuckWorkerTest : public testing::TestWithParam<size_t> {};
+INSTANTIATE_TEST_SUITE_P(Workers, StuckWorkerTest, test::kWorkerCounts);
+
+// A worker that is stuck in a computation is left behind; the rest ends clean, and what it does later disturbs nobody.
+TEST_P(StuckWorkerTest, IsLeftBehind) {
+  const size_t workers = GetParam();
+  static std::atomic<bool> go_on{false};
+  static std::atomic<bool> came_back{false};
+  static std::atomic<bool> libc{false};
+  go_on = came_back = libc = false;
+  Gate stuck;
+  StopResult result{};
+  {
+    IOManager iom(workers, false, "stop");
+    const auto fiber = std::make_shared<Fiber>([&stuck] {
+      stuck.open();
+      while (!go_on) sched_yield();
+      libc = usleep(1) == 0 && Scheduler::GetThis() == nullptr;  // the hooks are libc's here from now on
+      came_back = true;
+      Fiber::YieldToReady();  // never returns
+      came_back = false;
+    });
+    fiber->setName("computes");
+    iom.schedule(fiber);
+    ASSERT_TRUE(stuck.wait());
+    for (int i = 0; i < 100; ++i) iom.schedule([] { sleep(1000); });
+    const auto took = timed([&] { result = iom.stop(Deadline::after(50ms)); });
+    EXPECT_LT(took, 50ms + kPromised);
+  }
+  EXPECT_FALSE(result.clean);
+  ASSERT_GE(result.leftovers.size(), 1u);
+  EXPECT_EQ(result.leftovers.back().name, "computes");
+  EXPECT_EQ(result.leftovers.back().waits_for, "running");
+  go_on = true;
+  ASSERT_TRUE(eventually([] { return came_back.load(); }));
+  EXPECT_TRUE(libc);
+  IOManager next(workers, false, "next");
+  std::atomic<int> runs{0};
+  for (int i = 0; i < 100; ++i) next.schedule([&runs] { usleep(100), ++runs; });
+  next.stop();
+  EXPECT_EQ(runs, 100);
+  EXPECT_TRUE(came_back) << "it stands still for ever";
+}
+
+// The calling thread as a worker keeps the promise, too.
+TEST_P(StopDeadlineTest, HoldsWithTheCallerAsAWorker) {
+  IOManager iom(workers(), true, "stop");
+  for (int i = 0; i < 100; ++i) {
+    iom.schedule([] {
+      const this_fiber::CancelShield shield;
+      sleep(1000);
+    });
+  }
+  StopResult result{};
+  const auto took = timed([&] { result = iom.stop(Deadline::after(50ms)); });
+  EXPECT_LT(took, 50ms + kPromised);
+  EXPECT_TRUE(result.clean) << "when the shields end, they return";
+}
+
+// Work that spawns work for ever ends with its scheduler; what had not begun is told so.
+TEST_P(StopDeadlineTest, AChainOfWorkEnds) {
+  IOManager iom(workers(), false, "stop");
+  std::function<void()> again = [&] { iom.schedule(again); };
+  for (int i = 0; i < 10; ++i) iom.schedule(again);
+  const auto took = timed([&] { (void)iom.stop(Deadline::after(20ms)); });
+  EXPECT_LT(took, 20ms + kPromised);
+}
+
+TEST_P(StopDeadlineTest, AfterwardsCallsAreRefused) {
+  IOManager iom(workers(), false, "stop");
+  const Timer::ptr before = iom.addTimer(1'000'000, [] {});
+  (void)iom.stop(Deadline::after(1s));
+  EXPECT_FALSE(before->cancel());
+  EXPECT_FALSE(iom.addTimer(1, [] {})->cancel());
+  EXPECT_FALSE(iom.hasTimer());
+  EXPECT_EQ(iom.addEvent(0, IOManager::READ, [] {}), -1);
+  EXPECT_EQ(errno, ECANCELED);
+  EXPECT_FALSE(iom.trySchedule([] {}));
+  EXPECT_FALSE(iom.switchTo());
+}
+
+}  // namespace
+}  // namespace sylar
