@@ -33,7 +33,11 @@ bool is_hook_enable() {
 
 void set_hook_enable(bool on) {
   FiberCore* const me = runningFiber();
-  (me != nullptr ? me->hook_enabled : t_hook_enabled) = on;
+  if (me != nullptr) {
+    me->hook_enabled = on;
+  } else {
+    t_hook_enabled = on;
+  }
 }
 
 IoCall::IoCall(int fd, Direction direction) : m_fd(fd), m_direction(direction) {
