@@ -72,7 +72,7 @@ int IOManager::addEvent(int fd, Event event, std::function<void()> cb) {
   Direction direction;
   Entry* const entry = FdTable::at(fd);
   const bool on_fiber = cb == nullptr;
-  if (entry == nullptr || !directionOf(event, &direction) || (on_fiber && runningFiber() == nullptr)) {
+  if (entry == nullptr || !directionOf(event, &direction) || (on_fiber && !mayPark())) {
     sys::errnoRef() = entry == nullptr ? EBADF : EINVAL;
     return -1;
   }

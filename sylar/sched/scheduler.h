@@ -169,11 +169,11 @@ class Scheduler {
 
   // While it stops (scheduler_stop.cc):
   bool isStopping() const { return m_stopping.load(std::memory_order_relaxed); }
-  uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_acquire); }
+  uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_seq_cst); }
   /// Fibers begin cancelled.
   bool cancelsAll() const { return m_cancels_all.load(std::memory_order_relaxed); }
   /// Shields have ended, and so has the patience with fibers that wait on.
-  bool lastCall() const { return m_last_call.load(std::memory_order_acquire); }
+  bool lastCall() const { return m_last_call.load(std::memory_order_seq_cst); }
   /// Does what the deadline of stop() asks for, once it has passed.
   void watchDeadline();
 

@@ -41,7 +41,7 @@ StopResult Scheduler::end(Deadline deadline, bool cancels_all) {
   if (cancels_all) {
     m_cancels_all.store(true, std::memory_order_relaxed);
     m_stop_deadline_ns.store(deadline.ns(), std::memory_order_relaxed);
-    m_cancel_round.fetch_add(1, std::memory_order_release);
+    m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
   }
   m_stopping.store(true, std::memory_order_seq_cst);
   if (cancels_all) dropPending();
@@ -77,7 +77,7 @@ void Scheduler::watchDeadline() {
   if (deadline_ns == kNever) return;
   const int64_t now_ns = steadyClock().nowNs();
   if (now_ns < deadline_ns) return;
-  if (!m_last_call.exchange(true, std::memory_order_acq_rel)) wakeAll();
+  if (!m_last_call.exchange(true, std::memory_order_seq_cst)) wakeAll();
   if (now_ns >= saturatingAdd(deadline_ns, kGraceNs)) detachStuck();
 }
 
@@ -144,9 +144,9 @@ bool Scheduler::decide() {
   }
   if (waiting > 0 || !nothingLeft()) return false;
   if (uncancelled > 0) {  // held, or waiting for one another: nobody will wake them
-    m_cancel_round.fetch_add(1, std::memory_order_release);
+    m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
   } else if (live > 0) {  // shielded, and waiting for one another
-    if (m_last_call.exchange(true, std::memory_order_acq_rel)) return false;
+    if (m_last_call.exchange(true, std::memory_order_seq_cst)) return false;
   } else {
     if (!m_injector.closeIfEmpty([this] { return nothingLeft(); })) return false;
     finish();

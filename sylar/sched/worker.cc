@@ -147,7 +147,7 @@ void Worker::sleep() {
   if (!m_slot.mailbox.trySleep()) return;
   // Declared asleep first, looked second: who offers work does it the other way round, so one of the two sees the other.
   Scheduler::Sleeper sleeper(m_scheduler);
-  if (m_scheduler.anyFresh() || sleeper.decidedDone() || m_scheduler.done()) {  // done: start() failed
+  if (m_scheduler.anyFresh() || sleeper.decidedDone() || behindStop() || m_scheduler.done()) {  // done: start() failed
     m_slot.mailbox.wakeUp();
     return;
   }

@@ -119,6 +119,7 @@ class Worker final : public FiberHost {
   void linkLive(FiberCore& core);
   void unlinkLive(FiberCore& core);
 
+  bool behindStop() const;
   void followStop();
   void cancel(FiberCore& core);
   void markCancelled(FiberCore& core);

@@ -212,12 +212,15 @@ void Worker::interrupt(FiberCore& core) {
   }
 }
 
+/// The scheduler asks for something that this worker has not done yet.
+bool Worker::behindStop() const { return m_cancel_round != m_scheduler.cancelRound() || m_last_call != m_scheduler.lastCall(); }
+
 /// The scheduler stops: does what that asks of this worker's fibers.
 void Worker::followStop() {
   m_scheduler.watchDeadline();
-  const bool last_call = m_scheduler.lastCall() && !m_last_call;
-  if (m_cancel_round == m_scheduler.cancelRound() && !last_call) return;
+  if (!behindStop()) return;
   m_cancel_round = m_scheduler.cancelRound();
+  const bool last_call = !m_last_call && m_scheduler.lastCall();
   m_last_call |= last_call;
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     markCancelled(*core);
