@@ -1,0 +1,64 @@
+// A server that ends in time. Ctrl-C: nobody new comes in, who waits for a request is sent home, and the answers at hand are
+// finished, for at most two seconds.
+//
+//   graceful_stop [PORT] [WORK_MS]      defaults: 8008, 200; port 0: any
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "sylar/io/iomanager.h"
+
+using namespace std::chrono_literals;
+
+void serve(int fd, useconds_t work_us) {
+  char line[512];
+  ssize_t n;
+  while ((n = read(fd, line, sizeof line)) > 0) {  // a cancel ends this wait at once ...
+    const sylar::this_fiber::CancelShield shield;  // ... but not an answer, until the deadline
+    usleep(work_us);
+    if (write(fd, line, static_cast<size_t>(n)) != n) break;
+  }
+  close(fd);
+}
+
+int listenOn(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{AF_INET, htons(port), {htonl(INADDR_LOOPBACK)}, {}};
+  socklen_t size = sizeof address;
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, SOMAXCONN) != 0) {
+    std::perror("graceful_stop: bind");
+    std::exit(1);
+  }
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  std::printf("listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
+  std::fflush(stdout);
+  return fd;
+}
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
+  sigemptyset(&end);
+  sigaddset(&end, SIGINT);
+  sigaddset(&end, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  const int listener = listenOn(static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8008));
+  const useconds_t work_us = 1000 * static_cast<useconds_t>(argc > 2 ? std::atoi(argv[2]) : 200);
+  sylar::IOManager iom(2, false, "graceful");
+  iom.schedule([&iom, listener, work_us] {
+    for (int fd; (fd = accept(listener, nullptr, nullptr)) >= 0;) iom.place([fd, work_us] { serve(fd, work_us); });
+  });
+  int signal = 0;
+  sigwait(&end, &signal);
+  close(listener);
+  const sylar::StopResult result = iom.stop(sylar::Deadline::after(2s));
+  for (const sylar::FiberInfo& left : result.leftovers) std::printf("left: fiber %lu, %s\n", left.id, left.waits_for.c_str());
+  std::puts(result.clean ? "ended" : "ended by force");
+  return result.clean ? 0 : 1;
+}
