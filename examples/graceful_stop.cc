@@ -1,7 +1,7 @@
 // A server that ends in time. Ctrl-C: nobody new comes in, who waits for a request is sent home, and the answers at hand are
-// finished, for at most two seconds.
+// finished, for at most two seconds. A request is a number: the milliseconds of work that it takes.
 //
-//   graceful_stop [PORT] [WORK_MS]      defaults: 8008, 200; port 0: any
+//   graceful_stop [PORT]      default: 8008; 0: any
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,12 +16,12 @@
 
 using namespace std::chrono_literals;
 
-void serve(int fd, useconds_t work_us) {
-  char line[512];
+void serve(int fd) {
+  char line[512] = {};
   ssize_t n;
-  while ((n = read(fd, line, sizeof line)) > 0) {  // a cancel ends this wait at once ...
-    const sylar::this_fiber::CancelShield shield;  // ... but not an answer, until the deadline
-    usleep(work_us);
+  while ((n = read(fd, line, sizeof line - 1)) > 0) {  // a cancel ends this wait at once ...
+    const sylar::this_fiber::CancelShield shield;      // ... but not an answer, until the deadline
+    usleep(1000 * static_cast<useconds_t>(std::atoi(line)));
     if (write(fd, line, static_cast<size_t>(n)) != n) break;
   }
   close(fd);
@@ -49,10 +49,9 @@ int main(int argc, char** argv) {
   sigaddset(&end, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &end, nullptr);
   const int listener = listenOn(static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8008));
-  const useconds_t work_us = 1000 * static_cast<useconds_t>(argc > 2 ? std::atoi(argv[2]) : 200);
   sylar::IOManager iom(2, false, "graceful");
-  iom.schedule([&iom, listener, work_us] {
-    for (int fd; (fd = accept(listener, nullptr, nullptr)) >= 0;) iom.place([fd, work_us] { serve(fd, work_us); });
+  iom.schedule([&iom, listener] {
+    for (int fd; (fd = accept(listener, nullptr, nullptr)) >= 0;) iom.place([fd] { serve(fd); });
   });
   int signal = 0;
   sigwait(&end, &signal);

@@ -33,6 +33,8 @@ struct alignas(64) FiberCore : QueueNode {
 
   /// Waits that a fiber may begin after it was cancelled, before it is given up.
   static constexpr uint16_t kPatience = 1000;
+  /// The same, after the deadline of a stop: enough for returns through a few failing calls.
+  static constexpr uint16_t kLastPatience = 100;
 
   Request request = Request::kReady;
   bool permit : 1 = false;        ///< a schedule() that no YieldToHold has consumed yet

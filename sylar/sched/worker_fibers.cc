@@ -224,7 +224,7 @@ void Worker::followStop() {
   m_last_call |= last_call;
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     markCancelled(*core);
-    if (last_call) core->patience = std::min<uint16_t>(core->patience, 1);
+    if (last_call) core->patience = std::min(core->patience, FiberCore::kLastPatience);
     interrupt(*core);
   }
 }
