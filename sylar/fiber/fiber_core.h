@@ -43,7 +43,7 @@ struct alignas(64) FiberCore : QueueNode {
   bool cancelled : 1 = false;     ///< sticky: every park from now on ends at once
   bool shielded : 1 = false;      ///< waits that must not end early: cancelling does not touch them
   bool live : 1 = false;          ///< stands in the home worker's list of live fibers
-  bool counted : 1 = false;       ///< parked, and its wake-up comes from outside
+  bool counted : 1 = false;       ///< its present or last park: the wake-up comes from outside
   uint16_t patience = kPatience;  ///< cancelled: how many waits are left
   WaitWord<> wait;
   FiberHome* home = nullptr;     ///< who runs it, null: a plain thread; a fiber is pinned from its first run on

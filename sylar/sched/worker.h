@@ -114,6 +114,7 @@ class Worker final : public FiberHost {
   void runNode(QueueNode* node);
   bool prepareFresh(Fiber& fiber);
   void settle(FiberCore& core);
+  WakeReason suspend(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
   void permit(Fiber& fiber);
   void moveAway(FiberCore& core);
   void linkLive(FiberCore& core);

@@ -12,6 +12,31 @@
 
 namespace sylar {
 
+/// Does what the fiber asked for when it gave the thread back.
+inline void Worker::settle(FiberCore& core) {
+  if (core.cancelled && core.patience > 0 && (m_last_call || (core.request != Request::kReady && !core.shielded))) {
+    --core.patience;
+  }
+  switch (core.request) {
+    case Request::kReady:
+      core.fiber->move(Fiber::Life::kRunning, Fiber::Life::kQueued);
+      m_runnable.push(&core);
+      return;
+    case Request::kHold: {
+      const bool goes_on = mayInterrupt(core);
+      core.fiber->move(Fiber::Life::kRunning, goes_on ? Fiber::Life::kQueued : Fiber::Life::kHeld);
+      if (goes_on) m_runnable.push(&core);
+      return;
+    }
+    case Request::kParked: return;
+    case Request::kMove: moveAway(core); return;
+    case Request::kDone:
+      unlinkLive(core);
+      ThreadFibers::current().finish(core);
+      return;
+  }
+}
+
 void Worker::runNode(QueueNode* node) {
   FiberCore* core;
   if (node->kind == QueueNode::Kind::kFiber) {
@@ -52,46 +77,26 @@ bool Worker::prepareFresh(Fiber& fiber) {
   return true;
 }
 
-/// Does what the fiber asked for when it gave the thread back.
-void Worker::settle(FiberCore& core) {
-  if (core.cancelled && core.patience > 0 && (m_last_call || (core.request != Request::kReady && !core.shielded))) {
-    --core.patience;
-  }
-  switch (core.request) {
-    case Request::kReady:
-      core.fiber->move(Fiber::Life::kRunning, Fiber::Life::kQueued);
-      m_runnable.push(&core);
-      return;
-    case Request::kHold: {
-      const bool goes_on = mayInterrupt(core);
-      core.fiber->move(Fiber::Life::kRunning, goes_on ? Fiber::Life::kQueued : Fiber::Life::kHeld);
-      if (goes_on) m_runnable.push(&core);
-      return;
-    }
-    case Request::kParked: return;
-    case Request::kMove: moveAway(core); return;
-    case Request::kDone:
-      unlinkLive(core);
-      ThreadFibers::current().finish(core);
-      return;
-  }
+inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+  // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
+  if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
+  if (!deadline.isNever()) arm(core, deadline.ns());
+  const bool counted = what == WaitFor::kOutside || !deadline.isNever();
+  core.counted = counted;
+  m_waiting += counted;
+  ThreadFibers::current().park();
+  m_waiting -= counted;
+  core.deadline_ns = kNever;
+  return core.wait.reason();
 }
 
 WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
-  // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
-  if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
-  const bool by_hand = !core.live;
-  const Fiber::ptr keep = by_hand ? core.fiber->weak_from_this().lock() : nullptr;
-  if (by_hand) linkLive(core);
-  if (!deadline.isNever()) arm(core, deadline.ns());
-  core.counted = what == WaitFor::kOutside || !deadline.isNever();
-  m_waiting += core.counted;
-  ThreadFibers::current().park();
-  m_waiting -= core.counted;
-  core.counted = false;
-  core.deadline_ns = kNever;
-  if (by_hand) unlinkLive(core);
-  return core.wait.reason();
+  if (core.live) return suspend(core, waker, deadline, what);
+  const Fiber::ptr keep = core.fiber->weak_from_this().lock();  // one that was resumed by hand
+  linkLive(core);
+  const WakeReason reason = suspend(core, waker, deadline, what);
+  unlinkLive(core);
+  return reason;
 }
 
 /// Shielded: a joiner may have lent the fiber its own stack, and goes on only when that is over. So after the last call, too: it
@@ -234,7 +239,7 @@ void Worker::abandon(FiberCore& core) {
   for (FiberCore *member = &core, *outer; member != nullptr; member = outer) {  // and those who wait for it to come back
     outer = member->resumer;
     if (member->timer_linked) unlinkTimer(*member);
-    m_waiting -= member->counted;
+    if (member == &core && member->request == Request::kParked) m_waiting -= member->counted;
     if (member->live) unlinkLive(*member);
     leave(*member->fiber);
     ThreadFibers::abandon(*member);
