@@ -68,7 +68,7 @@ TEST(HooksOff, SleepsBlockTheThreadAndCanBeSwitchedOnAgain) {
   }
 }
 
-// A plain Scheduler parks sleeps, and gives descriptors to libc.
+// CD-S3: a plain Scheduler parks sleeps, and gives descriptors to libc.
 TEST(PlainScheduler, ParksSleeps) {
   Scheduler scheduler(1, false, "plain");
   scheduler.start();

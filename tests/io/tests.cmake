@@ -1,5 +1,6 @@
 sylar_test(io/fd_entry_test LINKS sylar::io)
 sylar_test(io/fd_table_test LINKS sylar::io)
+sylar_test(io/iomanager_promises_test LINKS sylar::io)
 sylar_test(io/iomanager_event_test LINKS sylar::io)
 sylar_test(io/iomanager_timer_test LINKS sylar::io)
 sylar_test(io/iomanager_race_test LINKS sylar::io TIMEOUT 180)

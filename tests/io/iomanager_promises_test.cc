@@ -1,0 +1,126 @@
+// Promises of the compatibility page that no other test of this room is about.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "sylar/io/iomanager.h"
+#include "sylar/sched/park.h"
+#include "tests/sched/gate.h"
+#include "tests/support/fibers.h"
+
+namespace sylar {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Gate;
+
+class PromisesTest : public test::OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, PromisesTest, test::kWorkerCounts);
+
+// CD-I5: one direction is taken back while the other fires; the event that comes then is nobody's.
+TEST_P(PromisesTest, ADirectionMayBeTakenBackWhileItFires) {
+  IOManager iom(workers(), false, "mask");
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+  std::atomic<int> fired{0};
+  int armed = 0;
+  int taken_back = 0;
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(iom.addEvent(fds[0], IOManager::READ, [&fired] { ++fired; }), 0);
+    ASSERT_EQ(iom.addEvent(fds[0], IOManager::WRITE, [&fired] { ++fired; }), 0);
+    armed += 2;
+    ASSERT_EQ(write(fds[1], "x", 1), 1);
+    taken_back += iom.delEvent(fds[0], IOManager::READ) ? 1 : 0;
+    taken_back += iom.delEvent(fds[0], IOManager::WRITE) ? 1 : 0;
+    char byte;
+    ASSERT_EQ(read(fds[0], &byte, 1), 1);
+  }
+  iom.stop();
+  EXPECT_EQ(fired + taken_back, armed);
+  close(fds[0]);
+  close(fds[1]);
+}
+
+// CD-I7: nothing of the library's survives an exec, nothing of it blocks.
+TEST_P(PromisesTest, TheLibrarysDescriptorsAreCloseOnExec) {
+  std::filesystem::path folder = "/proc/self/fd";
+  const auto descriptors = [&] {
+    std::set<int> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) found.insert(std::stoi(entry.path().filename()));
+    return found;
+  };
+  const std::set<int> before = descriptors();
+  IOManager iom(workers(), false, "exec");
+  int looked = 0;
+  for (const int fd : descriptors()) {
+    if (before.count(fd) != 0 || fcntl(fd, F_GETFD) == -1) continue;  // the second: the one that looked
+    ++looked;
+    EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0) << fd;
+    const std::string what = std::filesystem::read_symlink(folder / std::to_string(fd));
+    if (what.find("eventpoll") != std::string::npos) continue;  // it has no such flag
+    EXPECT_NE(fcntl(fd, F_GETFL) & O_NONBLOCK, 0) << what;
+  }
+  EXPECT_GT(looked, 0);
+}
+
+// CD-I8, TD-5: a deadline beyond 2^31 ms keeps nobody else.
+TEST_P(PromisesTest, ADistantDeadlineKeepsNobody) {
+  IOManager iom(workers(), false, "far");
+  const Timer::ptr month = iom.addTimer(uint64_t{30} * 24 * 3600 * 1000, [] { FAIL(); });
+  const Timer::ptr never = iom.addTimer(~uint64_t{0}, [] { FAIL(); });
+  const auto sleeper = std::make_shared<Fiber>([] { EXPECT_EQ(parkUntil(Deadline::after(30 * 24h)), WakeReason::kCanceled); });
+  iom.schedule(sleeper);
+  Gate fired;
+  iom.addTimer(1, [&] { fired.open(); });
+  EXPECT_TRUE(fired.wait());
+  iom.schedule([&] { fired.open(); });
+  EXPECT_TRUE(fired.wait(2));
+  EXPECT_TRUE(month->cancel());
+  EXPECT_TRUE(never->cancel());
+  sleeper->cancel();
+}
+
+// CD-I4: from a thread without a scheduler, for an IOManager that is not the thread's.
+TEST_P(PromisesTest, APlainThreadMayRegister) {
+  IOManager iom(workers(), false, "plain");
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  Gate fired;
+  std::thread([&] {
+    EXPECT_EQ(IOManager::GetThis(), nullptr);
+    EXPECT_EQ(iom.addEvent(fds[0], IOManager::WRITE,
+                           [&] {
+                             EXPECT_EQ(IOManager::GetThis(), &iom);
+                             fired.open();
+                           }),
+              0);
+    EXPECT_EQ(iom.addEvent(fds[0], IOManager::READ), -1) << "there is no fiber to go on with";
+    EXPECT_EQ(errno, EINVAL);
+  }).join();
+  EXPECT_TRUE(fired.wait());
+  close(fds[0]);
+  close(fds[1]);
+}
+
+// A fiber that was started by hand on a plain thread has no worker to go on with either.
+TEST(Promises, AddEventWithoutACallbackIsForFibersOfWorkers) {
+  IOManager iom(1, false, "plain");
+  const auto fiber = std::make_shared<Fiber>([&] {
+    EXPECT_EQ(iom.addEvent(0, IOManager::READ), -1);
+    EXPECT_EQ(errno, EINVAL);
+  });
+  fiber->resume();
+  EXPECT_EQ(fiber->getState(), Fiber::TERM);
+}
+
+}  // namespace
+}  // namespace sylar
