@@ -112,6 +112,8 @@ int protectMemory(void* address, size_t size, int protection) {
 }
 int adviseMemory(void* address, size_t size, int advice) { return static_cast<int>(call(SYS_madvise, address, size, advice)); }
 
+int signalStack(const stack_t* set, stack_t* was) { return static_cast<int>(call(SYS_sigaltstack, set, was)); }
+
 int closeFd(int fd) { return static_cast<int>(call(SYS_close, fd)); }
 int eventFd() { return static_cast<int>(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 int epollCreate() { return static_cast<int>(call(SYS_epoll_create1, EPOLL_CLOEXEC)); }

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 
@@ -70,6 +71,9 @@ void* mapMemory(size_t size, int* error);
 int unmapMemory(void* address, size_t size);
 int protectMemory(void* address, size_t size, int protection);
 int adviseMemory(void* address, size_t size, int advice);
+
+/// The calling thread's alternate signal stack: sets it, and tells what it was; either may be null. sigaltstack(2).
+int signalStack(const stack_t* set, stack_t* was);
 
 int closeFd(int fd);
 int eventFd();  ///< non-blocking, close-on-exec

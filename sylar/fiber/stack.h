@@ -1,8 +1,8 @@
 // Internal. Stacks of fibers: mapped memory with a guard area below, and a pool of them per thread.
 //
 // A frame that runs off the low end hits the guard (64 KiB; `-fstack-clash-protection` makes larger frames touch it, too) and
-// faults instead of overwriting a neighbour. The guard is MADV_GUARD_INSTALL where the kernel has it (Linux 6.13): no mapping
-// of its own, so a million stacks fit under the default vm.max_map_count; else mprotect.
+// faults instead of overwriting a neighbour; overflow.h reports it. The guard is MADV_GUARD_INSTALL where the kernel has it
+// (Linux 6.13): no mapping of its own, so a million stacks fit under the default vm.max_map_count; else mprotect.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,7 @@ struct Stack {
   size_t size = 0;
 
   char* top() const { return base + size; }
+  bool guards(const void* address) const { return base - kGuardSize <= address && address < base; }
   explicit operator bool() const { return base != nullptr; }
 };
 

@@ -41,6 +41,17 @@ ThreadFibers::ThreadFibers() { m_own_stack.adoptThread(); }
 
 ThreadFibers::~ThreadFibers() { SYLAR_CHECK(t_running == nullptr); }
 
+const FiberCore* ThreadFibers::ownerOfGuard(const void* address) {
+  // Within a switch the one that runs is noted already, while the one that leaves is still on its stack: a resumer, or a fiber
+  // that gives control back.
+  const FiberCore* const candidates[] = {t_running, t_running != nullptr ? t_running->resumer : nullptr,
+                                         t_this != nullptr ? t_this->m_came_back : nullptr};
+  for (const FiberCore* core : candidates) {
+    if (core != nullptr && core->fiber != nullptr && core->stack.guards(address)) return core;
+  }
+  return nullptr;
+}
+
 void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
   m_host = host;
   m_home = home;

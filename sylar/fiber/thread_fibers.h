@@ -6,6 +6,7 @@
 
 #include "sylar/fiber/fiber.h"
 #include "sylar/fiber/fiber_core.h"
+#include "sylar/fiber/overflow.h"
 
 namespace sylar {
 
@@ -92,6 +93,10 @@ class ThreadFibers {
   /// Stands for the thread's own stack.
   Fiber::ptr ownStackHandle();
 
+  /// The fiber in whose guard `address` lies, if that is one that this thread runs or switches from; else null. For a signal
+  /// handler on this thread.
+  static const FiberCore* ownerOfGuard(const void* address);
+
   FiberHost* host() const { return m_host; }
   void setHost(FiberHost* host, FiberHome* home);
 
@@ -106,6 +111,7 @@ class ThreadFibers {
   void switchOut(FiberCore& me, FiberCore* to);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
+  OverflowReport m_overflow_report;
   Context m_own_stack;
   FiberCore* m_came_back = nullptr;
   FiberHost* m_host = nullptr;

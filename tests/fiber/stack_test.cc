@@ -218,32 +218,12 @@ TEST(StackPoolDeathTest, GuardFaults) {
   }
 }
 
-// ---- The same, from inside a fiber. ------------------------------------------------------------------------------------------
-
-/// Uses a little stack at each level.
-[[gnu::noinline]] int recurse(int levels) {
-  volatile char frame[256];
-  frame[0] = static_cast<char>(levels);
-  return levels == 0 ? frame[0] : recurse(levels - 1) + frame[0];
-}
-
 /// A frame of `Size` bytes of which only the lowest is used.
 template <size_t Size>
 [[gnu::noinline]] void useFrame() {
   char frame[Size];
   frame[0] = 1;
   asm volatile("" : : "r"(frame) : "memory");
-}
-
-// CD-F2, RT-4.2
-TEST(StackOverflowDeathTest, RecursionHitsTheGuard) {
-  EXPECT_FAULT(Fiber([] { recurse(1 << 20); }, kMinStackSize).resume());
-  EXPECT_FAULT(Fiber([] { recurse(1 << 20); }).resume());
-}
-
-// CD-F2, RT-4.2
-TEST(StackOverflowDeathTest, OneFrameOf30KilobytesHitsTheGuard) {
-  EXPECT_FAULT(std::make_shared<Fiber>([] { useFrame<30 * 1024>(); }, kMinStackSize)->resume());
 }
 
 TEST(StackOverflow, WhatFitsRuns) {

@@ -25,3 +25,25 @@ target_compile_options(fiber_pinning_pic_test PRIVATE -O2 -fPIC)
 target_link_libraries(fiber_pinning_pic_test PRIVATE sylar_flags fiber_pinning_programs sylar::io sylar::hook GTest::gtest_main)
 set_target_properties(fiber_pinning_pic_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 gtest_discover_tests(fiber_pinning_pic_test TEST_PREFIX Pic. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
+
+# What is left of a frame depends on the compiler and its level, not on this tree's: each that there is takes part.
+sylar_test(fiber/overflow_test LINKS sylar::io TIMEOUT 120)
+foreach(compiler g++ clang++)
+  string(REPLACE "++" "xx" overflow_compiler ${compiler})
+  find_program(SYLAR_OVERFLOW_${overflow_compiler} ${compiler})
+  if(SYLAR_OVERFLOW_${overflow_compiler})
+    foreach(level O0 O2)
+      set(overflow_object ${CMAKE_CURRENT_BINARY_DIR}/overflow_${overflow_compiler}_${level}.o)
+      add_custom_command(OUTPUT ${overflow_object}
+        COMMAND ${SYLAR_OVERFLOW_${overflow_compiler}} -std=c++20 -${level} -fPIC -fstack-clash-protection
+                -I${PROJECT_SOURCE_DIR} -DSYLAR_BUILD="${overflow_compiler}_${level}"
+                -c ${CMAKE_CURRENT_LIST_DIR}/overflow_programs.cc -o ${overflow_object}
+        DEPENDS ${CMAKE_CURRENT_LIST_DIR}/overflow_programs.cc ${CMAKE_CURRENT_LIST_DIR}/overflow_programs.h
+        VERBATIM)
+      target_sources(fiber_overflow_test PRIVATE ${overflow_object})
+    endforeach()
+  endif()
+endforeach()
+if(NOT SYLAR_SANITIZE)  # a sanitizer's runtime is the handler there
+  sylar_test(fiber/fault_handlers_test LINKS sylar::fiber)
+endif()

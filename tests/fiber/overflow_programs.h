@@ -1,0 +1,18 @@
+// Ways to run out of stack, in ordinary code. Built by each compiler that there is, with -O0 and with -O2: what is left of a
+// recursion or of a frame depends on both.
+#pragma once
+
+namespace sylar::test {
+
+struct OverflowPrograms {
+  const char* build;
+  void (*recursion)();
+  void (*one_frame)();    ///< of 30 KB
+  void (*large_frame)();  ///< of 1 MB: more than stack and guard together
+  void (*allocas)();
+};
+
+/// Called by each build of the programs before main begins; defined by the test.
+bool add(const OverflowPrograms& programs);
+
+}  // namespace sylar::test
