@@ -11,28 +11,12 @@
 
 #include "sylar/base/check.h"
 #include "sylar/base/clock.h"
-#include "sylar/base/sanitizers.h"
 
 namespace sylar::sys {
 namespace {
 
 constinit thread_local pid_t t_thread_id = 0;
 constinit std::atomic<const std::atomic<uint32_t>*> g_claim{nullptr};  // 1 in the process of the workers; wiped in its forks
-
-long mapCall(size_t size) {
-  constexpr int kProtection = PROT_READ | PROT_WRITE;
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-#ifdef SYLAR_TSAN
-  // Through libc, so that the sanitizer forgets who used the address before: a thread that has unmapped it since.
-  const int saved = errno;
-  void* const memory = ::mmap(nullptr, size, kProtection, kFlags, -1, 0);
-  const long result = memory == MAP_FAILED ? -errno : reinterpret_cast<long>(memory);
-  errno = saved;
-  return result;
-#else
-  return call(SYS_mmap, nullptr, size, kProtection, kFlags, -1, 0L);
-#endif
-}
 
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
@@ -96,21 +80,6 @@ int futexWait(const std::atomic<uint32_t>& word, uint32_t expected, int64_t dead
 int futexWake(const std::atomic<uint32_t>& word, int count) {
   return static_cast<int>(call(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count));
 }
-
-void* mapMemory(size_t size, int* error) {
-  const long result = mapCall(size);
-  if (result < 0 && result > -4096) {
-    *error = static_cast<int>(-result);
-    return nullptr;
-  }
-  return reinterpret_cast<void*>(result);
-}
-
-int unmapMemory(void* address, size_t size) { return static_cast<int>(call(SYS_munmap, address, size)); }
-int protectMemory(void* address, size_t size, int protection) {
-  return static_cast<int>(call(SYS_mprotect, address, size, protection));
-}
-int adviseMemory(void* address, size_t size, int advice) { return static_cast<int>(call(SYS_madvise, address, size, advice)); }
 
 int signalStack(const stack_t* set, stack_t* was) { return static_cast<int>(call(SYS_sigaltstack, set, was)); }
 

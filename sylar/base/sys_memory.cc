@@ -1,0 +1,41 @@
+// The calls for memory, in a file of their own: a test that defines all four of them is linked with those instead, and so decides
+// which of them fails.
+#include "sylar/base/sanitizers.h"
+#include "sylar/base/sys.h"
+
+namespace sylar::sys {
+namespace {
+
+long mapCall(size_t size) {
+  constexpr int kProtection = PROT_READ | PROT_WRITE;
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+#ifdef SYLAR_TSAN
+  // Through libc, so that the sanitizer forgets who used the address before: a thread that has unmapped it since.
+  const int saved = errno;
+  void* const memory = ::mmap(nullptr, size, kProtection, kFlags, -1, 0);
+  const long result = memory == MAP_FAILED ? -errno : reinterpret_cast<long>(memory);
+  errno = saved;
+  return result;
+#else
+  return call(SYS_mmap, nullptr, size, kProtection, kFlags, -1, 0L);
+#endif
+}
+
+}  // namespace
+
+void* mapMemory(size_t size, int* error) {
+  const long result = mapCall(size);
+  if (result < 0 && result > -4096) {
+    *error = static_cast<int>(-result);
+    return nullptr;
+  }
+  return reinterpret_cast<void*>(result);
+}
+
+int unmapMemory(void* address, size_t size) { return static_cast<int>(call(SYS_munmap, address, size)); }
+int protectMemory(void* address, size_t size, int protection) {
+  return static_cast<int>(call(SYS_mprotect, address, size, protection));
+}
+int adviseMemory(void* address, size_t size, int advice) { return static_cast<int>(call(SYS_madvise, address, size, advice)); }
+
+}  // namespace sylar::sys

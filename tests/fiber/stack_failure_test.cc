@@ -1,0 +1,226 @@
+// No memory for a stack: whoever wanted the fiber learns it, and nothing is left behind. This program brings its own calls for
+// memory; they fail at will and count what is mapped.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/fiber/fiber.h"
+#include "sylar/fiber/fiber_core.h"
+#include "sylar/fiber/stack.h"
+#include "sylar/io/iomanager.h"
+#include "tests/support/fibers.h"
+
+namespace sylar {
+namespace {
+
+constexpr int kAdviceGuardInstall = 102;
+
+std::atomic<long> g_mapped{0};
+std::atomic<long> g_calls{0};
+std::atomic<long> g_failing_call{0};  // counted from 1; 0: none
+std::atomic<bool> g_old_kernel{false};
+
+bool fails() { return ++g_calls == g_failing_call; }
+
+/// Runs `round` with the first of its calls for memory failing, then with the second, and so on until all succeed; returns how
+/// many of these rounds lost something because of that, as `round` says.
+int withEachCallFailing(const std::function<bool()>& round) {
+  int lost = 0;
+  for (long n = 1;; ++n) {
+    const long mapped = g_mapped;
+    g_calls = 0;
+    g_failing_call = n;
+    const bool failed = !round();
+    const bool reached = g_calls >= n;
+    g_failing_call = 0;
+    EXPECT_EQ(g_mapped, mapped) << "call " << n;
+    EXPECT_TRUE(reached || !failed);
+    if (!reached) return lost;
+    lost += failed ? 1 : 0;
+  }
+}
+
+/// On a thread of its own: what it pools is given back at its end.
+bool onItsThread(const std::function<bool()>& round) {
+  bool result = false;
+  std::thread([&] { result = round(); }).join();
+  return result;
+}
+
+/// What a process and its first thread keep for ever is there before each test.
+class StackFailure : public testing::Test {
+ protected:
+  StackFailure() {
+    log::setLevel(static_cast<log::Level>(100));
+    std::make_shared<Fiber>([] {})->resume();
+    test::inFiber([] {});
+  }
+  ~StackFailure() override { log::setLevel(log::Level::kInfo); }
+
+ private:
+  test::LeakCheck m_leaks;
+};
+
+/// Resumes a fiber until it ends; false if it got no stack, and then it can still be run.
+bool resumed() {
+  int runs = 0;
+  const auto fiber = std::make_shared<Fiber>([&runs] { ++runs; });
+  try {
+    fiber->resume();
+  } catch (const std::bad_alloc&) {
+    EXPECT_EQ(runs, 0);
+    EXPECT_EQ(fiber->getState(), Fiber::INIT);
+    fiber->resume();
+    EXPECT_EQ(runs, 1);
+    return false;
+  }
+  EXPECT_EQ(runs, 1);
+  return true;
+}
+
+// RT-4.4, FM-03: the mapping and its guard. Without a signal stack, or with huge pages, it runs.
+TEST_F(StackFailure, ResumeThrowsAndTheFiberIsAsBefore) {
+  EXPECT_EQ(withEachCallFailing([] { return onItsThread(resumed); }), 2);
+}
+
+// RT-4.4
+TEST_F(StackFailure, CorePoolWithoutMemorySaysSo) {
+  CorePool pool;
+  std::vector<FiberCore*> cores;
+  g_calls = 0;
+  g_failing_call = 1;
+  while (FiberCore* core = pool.take()) cores.push_back(core);  // what ended threads have left
+  g_failing_call = 0;
+  cores.push_back(pool.take());
+  EXPECT_NE(cores.back(), nullptr);
+  for (FiberCore* core : cores) pool.give(core);
+}
+
+// RT-4.4
+TEST_F(StackFailure, FiberMayCatchWhatItsResumeThrows) {
+  const auto round = [] {
+    bool result = true;
+    const auto outer = std::make_shared<Fiber>([&result] { result = resumed(); });
+    outer->resume();
+    return result;
+  };
+  EXPECT_GT(withEachCallFailing([&] {
+              return onItsThread([&] {
+                try {
+                  return round();
+                } catch (const std::bad_alloc&) {
+                  return false;  // the outer one
+                }
+              });
+            }),
+            2);
+}
+
+/// Another size than the pooled ones: its stack is mapped.
+constexpr size_t kOtherSize = 2 * kDefaultStackSize;
+
+// RT-4.4, FM-03
+TEST_F(StackFailure, JoinOfAScheduledFiberThrows) {
+  EXPECT_EQ(withEachCallFailing([] {
+              const long failing = g_failing_call.exchange(0);
+              IOManager iom(1, false, "failing");
+              const auto first = std::make_shared<Fiber>([] {});
+              iom.schedule(first);
+              first->join();
+              g_calls = 0;
+              g_failing_call = failing;
+
+              bool ran = false;
+              auto captured = std::make_shared<int>();
+              const std::weak_ptr<int> watch = captured;
+              const auto fiber = std::make_shared<Fiber>([&ran, captured = std::move(captured)] { ran = true; }, kOtherSize);
+              iom.schedule(fiber);
+              bool failed = false;
+              try {
+                fiber->join();
+              } catch (const std::bad_alloc&) {
+                failed = true;
+              }
+              EXPECT_NE(ran, failed);
+              EXPECT_TRUE(watch.expired());
+
+              const auto last = std::make_shared<Fiber>([] {});
+              iom.schedule(last);
+              last->join();  // the worker goes on
+              return !failed;
+            }),
+            2);
+}
+
+// RT-4.4: nobody joins it: a log line, and its captures end.
+TEST_F(StackFailure, ScheduledFunctionThatGetsNoStackIsLetGo) {
+  EXPECT_GT(withEachCallFailing([] {
+              const long failing = g_failing_call.exchange(0);
+              bool ran = false;
+              auto captured = std::make_shared<int>();
+              const std::weak_ptr<int> watch = captured;
+              {
+                IOManager iom(1, false, "failing");
+                const auto first = std::make_shared<Fiber>([] {}, kOtherSize);
+                iom.schedule(first);
+                first->join();
+                g_calls = 0;
+                g_failing_call = failing;
+                iom.schedule([&ran, captured = std::move(captured)] { ran = true; });
+              }
+              EXPECT_TRUE(watch.expired());
+              return ran;
+            }),
+            1);
+}
+
+// RT-4.1, RT-4.4: a kernel before 6.13 says EINVAL; from then on guards are made by mprotect, which may fail, too. The last test:
+// the answer is remembered.
+TEST_F(StackFailure, GuardsByMprotectFailInTheSameWay) {
+  g_old_kernel = true;
+  EXPECT_TRUE(onItsThread(resumed));
+  EXPECT_EQ(withEachCallFailing([] { return onItsThread(resumed); }), 2);
+  StackPool pool;
+  const Stack stack = pool.take(kMinStackSize);
+  ASSERT_TRUE(stack);
+  EXPECT_DEATH(*static_cast<volatile char*>(stack.base - kGuardSize) = 1, "");
+  EXPECT_DEATH(*static_cast<volatile char*>(stack.base - 1) = 1, "");
+  pool.give(stack);
+}
+
+}  // namespace
+
+void* sys::mapMemory(size_t size, int* error) {
+  void* const memory =
+      fails() ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    *error = ENOMEM;
+    return nullptr;
+  }
+  g_mapped += static_cast<long>(size);
+  return memory;
+}
+
+int sys::unmapMemory(void* address, size_t size) {
+  g_mapped -= static_cast<long>(size);
+  return ::munmap(address, size) == 0 ? 0 : -EINVAL;
+}
+
+int sys::protectMemory(void* address, size_t size, int protection) {
+  return !fails() && ::mprotect(address, size, protection) == 0 ? 0 : -ENOMEM;
+}
+
+int sys::adviseMemory(void* address, size_t size, int advice) {
+  if (g_old_kernel && advice == kAdviceGuardInstall) return -EINVAL;
+  return fails() ? -ENOMEM : ::madvise(address, size, advice) == 0 ? 0 : -EINVAL;
+}
+
+}  // namespace sylar
