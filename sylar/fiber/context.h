@@ -21,6 +21,8 @@ class Context {
   template <void (*Entry)()>
   void make(const Stack& stack) {
     makeWith(stack, [](Transfer arrival) {
+      // Boost leaves a code address for the caller's frame, which there is not: the chain of frame pointers ends here.
+      *static_cast<void**>(__builtin_frame_address(0)) = nullptr;
       arrive(arrival, nullptr);
       Entry();
     });

@@ -1,6 +1,7 @@
 sylar_test(fiber/stack_test LINKS sylar::fiber)
 sylar_test(fiber/stack_failure_test LINKS sylar::io)
 sylar_test(fiber/context_test LINKS sylar::fiber)
+sylar_test(fiber/frames_test LINKS sylar::io)
 sylar_test(fiber/wait_word_test LINKS sylar::fiber)
 sylar_test(fiber/wait_word_race_test LINKS sylar::fiber TIMEOUT 120)
 sylar_test(fiber/fiber_core_test LINKS sylar::sched)
