@@ -1,0 +1,323 @@
+#include "sylar/timer/timer_core.h"
+
+#include <climits>
+#include <limits>
+#include <utility>
+
+#include "sylar/base/check.h"
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+
+namespace sylar {
+namespace {
+
+constexpr int64_t kNsPerMs = 1'000'000;
+constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
+constexpr uint32_t kClosing = 0x8000'0000;
+
+/// Owns a lock that was taken by tryLock() or lock().
+class SYLAR_SCOPED_CAPABILITY Adopted {
+ public:
+  explicit Adopted(OsMutex& mutex) SYLAR_REQUIRES(mutex) : m_mutex(mutex) {}
+  ~Adopted() SYLAR_RELEASE() { m_mutex.unlock(); }
+  Adopted(const Adopted&) = delete;
+  Adopted& operator=(const Adopted&) = delete;
+
+ private:
+  OsMutex& m_mutex;
+};
+
+}  // namespace
+
+/// Timers that left the queue for good. Lets go of them, and of what they capture, in its destructor: declared before the lock,
+/// it outlives it.
+class TimerCore::Leavers {
+ public:
+  Leavers() = default;
+  ~Leavers() {
+    while (TimerNode* node = m_timers.pop()) {
+      auto& timer = static_cast<Timer&>(*node);
+      const auto self = std::move(timer.m_self);
+      const auto action = std::move(timer.m_action);
+    }
+  }
+  Leavers(const Leavers&) = delete;
+  Leavers& operator=(const Leavers&) = delete;
+
+  void push(Timer& timer) { m_timers.push(&timer); }
+
+ private:
+  TimerList m_timers;
+};
+
+TimerCore::TimerCore(TimerManager& manager, const Clock& clock)
+    : m_manager(manager), m_clock(clock), m_last_raw_ns(clock.nowNs()) {}
+
+void TimerCore::setState(Timer& timer, State to) {
+  const State from = timer.m_state;
+  const bool leaves_queue = to == State::kQueued || to == State::kDone || to == State::kCancelled;
+  SYLAR_CHECK((from == State::kNew && (to == State::kArmed || to == State::kCancelled)) ||
+              (from == State::kArmed && leaves_queue) ||
+              (from == State::kQueued && (to == State::kDone || to == State::kCancelled)));
+  timer.m_state = to;
+}
+
+// Our time: the clock's plus all its steps back, so it never goes back itself and goes on at its true rate. Asked for under the
+// lock: samples taken before it would arrive out of order and look like steps.
+int64_t TimerCore::now() {
+  const int64_t raw = m_clock.nowNs();
+  const int64_t step = m_last_raw_ns - raw;
+  m_last_raw_ns = raw;
+  if (step > 0) {
+    m_offset_ns = saturatingAdd(m_offset_ns, step);
+    m_stepped = true;
+    if (step > kRolloverNs) makeAllDue(saturatingAdd(raw, m_offset_ns));
+    publish();
+    if (step > kRolloverNs) log::warn("the clock went back by {} s: all timers are due", step / (1000 * kNsPerMs));
+  }
+  return saturatingAdd(raw, m_offset_ns);
+}
+
+// noexcept: it cannot be undone half-way, and there is no time to which timers could be left waiting.
+void TimerCore::makeAllDue(int64_t now_ns) noexcept {
+  TimerList all;
+  m_queue.drain(all);
+  while (TimerNode* node = all.pop()) m_queue.insert(*node, now_ns);
+  m_rolled_over = true;
+}
+
+void TimerCore::publish() {
+  const int64_t due_ns = m_queue.nextDue();
+  m_next_due_ns.store(due_ns == kNever ? kNever : due_ns - m_offset_ns, std::memory_order_relaxed);
+}
+
+void TimerCore::observed() {
+  m_tickled = false;
+  m_stepped = false;
+}
+
+// A front timer that only moves later is no news: the sleeper wakes once too early and looks again.
+TimerCore::Event TimerCore::arm(Timer& timer, int64_t start_ns) {
+  const int64_t deadline_ns = saturatingAdd(start_ns, msToNs(timer.m_ms));
+  const bool armed = timer.m_state == State::kArmed;
+  const bool later = armed && deadline_ns >= timer.deadline_ns;
+  const bool front = armed ? m_queue.update(timer, deadline_ns) : m_queue.insert(timer, deadline_ns);
+  timer.m_start_ns = start_ns;
+  publish();
+  if (m_tickled || !((front && !later) || m_stepped)) return Event::kNone;
+  m_tickled = true;
+  return pin(Event::kNewFront);
+}
+
+void TimerCore::add(const Timer::ptr& timer) {
+  std::shared_ptr<const TimerAction> refused;
+  Event event = Event::kNone;
+  {
+    Lock lock(m_mutex);
+    if (m_closed) {
+      setState(*timer, State::kCancelled);
+      refused = std::move(timer->m_action);
+      return;
+    }
+    event = arm(*timer, now());
+    setState(*timer, State::kArmed);
+    timer->m_self = timer;
+  }
+  tell(event);
+}
+
+bool TimerCore::cancel(Timer& timer) {
+  Timer::ptr self;  // outlives the rest: it may be the last
+  std::shared_ptr<const TimerAction> action;
+  Event event = Event::kNone;
+  {
+    Lock lock(m_mutex);
+    const bool armed = timer.m_state == State::kArmed;
+    if (m_closed || !(armed || timer.m_state == State::kQueued)) return false;
+    if (armed) {
+      m_queue.erase(timer);
+      publish();
+      self = std::move(timer.m_self);
+      if (m_queue.empty()) event = pin(Event::kLastGone);
+    }
+    setState(timer, State::kCancelled);
+    action = std::move(timer.m_action);
+  }
+  action.reset();
+  tell(event);
+  return true;
+}
+
+bool TimerCore::refresh(Timer& timer) {
+  Event event = Event::kNone;
+  {
+    Lock lock(m_mutex);
+    if (timer.m_state != State::kArmed) return false;
+    event = arm(timer, now());
+  }
+  tell(event);
+  return true;
+}
+
+bool TimerCore::reset(Timer& timer, uint64_t ms, bool from_now) {
+  Event event = Event::kNone;
+  {
+    Lock lock(m_mutex);
+    if (timer.m_state != State::kArmed) return false;
+    if (ms == timer.m_ms && !from_now) return true;
+    const int64_t start_ns = from_now ? now() : timer.m_start_ns;
+    timer.m_ms = ms;
+    event = arm(timer, start_ns);
+  }
+  tell(event);
+  return true;
+}
+
+std::shared_ptr<const TimerAction> TimerCore::claimDispatched(Timer& timer) {
+  Lock lock(m_mutex);
+  if (m_closed) return nullptr;
+  if (timer.m_recurring) {
+    const bool pending = std::exchange(timer.m_run_pending, false);
+    return pending && timer.m_state == State::kArmed ? timer.m_action : nullptr;
+  }
+  if (timer.m_state != State::kQueued) return nullptr;
+  setState(timer, State::kDone);
+  return std::move(timer.m_action);
+}
+
+std::shared_ptr<const TimerAction> TimerCore::claimListed(Timer& timer) {
+  Lock lock(m_mutex);
+  return timer.m_state == State::kArmed ? timer.m_action : nullptr;
+}
+
+uint64_t TimerCore::nextTimerMs() {
+  Lock lock(m_mutex);
+  if (m_closed) return ~0ull;
+  const int64_t now_ns = now();
+  observed();
+  if (m_queue.empty()) return ~0ull;
+  const int64_t left_ns = m_queue.nextDue() - now_ns;
+  return left_ns <= 0 ? 0 : static_cast<uint64_t>(left_ns / kNsPerMs + (left_ns % kNsPerMs != 0 ? 1 : 0));
+}
+
+int64_t TimerCore::observeNextDue() {
+  Lock lock(m_mutex);
+  observed();
+  return nextDueNs();
+}
+
+bool TimerCore::hasTimer() {
+  Lock lock(m_mutex);
+  return !m_queue.empty();
+}
+
+bool TimerCore::takeRollover() {
+  Lock lock(m_mutex);
+  if (!m_closed) now();
+  return std::exchange(m_rolled_over, false);
+}
+
+/// Takes timers that are due out of the queue, at most `budget`, and passes those whose condition lives to `handOut`. That
+/// leaves a recurring one Armed, gives a one-shot its next state, and changes nothing if it throws. True iff due timers remain.
+template <class HandOut>
+bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut) {
+  if (m_closed) return false;
+  const int64_t now_ns = now();
+  TimerList due;
+  for (; budget > 0; --budget) {
+    m_queue.expire(now_ns, 1, due);
+    TimerNode* node = due.pop();
+    if (node == nullptr) break;
+    auto& timer = static_cast<Timer&>(*node);
+    try {
+      timer.m_action->dead() ? setState(timer, State::kDone) : handOut(timer);
+    } catch (...) {
+      m_queue.insert(timer, timer.deadline_ns);  // has room for what was just taken out
+      publish();
+      throw;
+    }
+    if (timer.m_state == State::kDone) leavers.push(timer);
+    if (timer.m_state != State::kArmed) continue;
+    timer.m_start_ns = now_ns;
+    m_queue.insert(timer, saturatingAdd(now_ns, msToNs(timer.m_ms)));
+  }
+  publish();
+  return m_queue.expire(now_ns, 0, due);
+}
+
+void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
+  Leavers leavers;
+  Lock lock(m_mutex);
+  expire(std::numeric_limits<size_t>::max(), leavers, [&cbs](Timer& timer) {
+    if (timer.m_recurring) {
+      cbs.emplace_back([self = timer.m_self] {
+        if (const auto action = self->m_core->claimListed(*self)) action->run();
+      });
+    } else {
+      cbs.emplace_back([action = timer.m_action] { action->run(); });
+      setState(timer, State::kDone);
+    }
+  });
+}
+
+bool TimerCore::collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
+  return expire(budget, leavers, [&out](Timer& timer) {
+    if (!timer.m_recurring) {
+      out.push_back(std::move(timer.m_self));
+      setState(timer, State::kQueued);
+    } else if (!timer.m_run_pending) {
+      out.push_back(timer.m_self);
+      timer.m_run_pending = true;
+    }
+  });
+}
+
+bool TimerCore::collect(size_t budget, std::vector<Timer::ptr>& out) {
+  Leavers leavers;
+  Lock lock(m_mutex);
+  return collectLocked(budget, leavers, out);
+}
+
+bool TimerCore::tryCollect(size_t budget, std::vector<Timer::ptr>& out) {
+  Leavers leavers;
+  if (!m_mutex.tryLock()) return false;
+  Adopted lock(m_mutex);
+  return collectLocked(budget, leavers, out);
+}
+
+// Counts a call that is about to be made after the lock is released.
+TimerCore::Event TimerCore::pin(Event event) {
+  m_calls.fetch_add(1, std::memory_order_relaxed);
+  return event;
+}
+
+void TimerCore::tell(Event event) {
+  if (event == Event::kNone) return;
+  struct Unpin {
+    std::atomic<uint32_t>& calls;
+    ~Unpin() {
+      if (calls.fetch_sub(1, std::memory_order_release) == (kClosing | 1)) sys::futexWake(calls, INT_MAX);
+    }
+  } unpin{m_calls};
+  event == Event::kNewFront ? m_manager.onTimerInsertedAtFront() : m_manager.onLastTimerGone();
+}
+
+void TimerCore::close() {
+  Leavers leavers;
+  {
+    Lock lock(m_mutex);
+    m_closed = true;
+    TimerList armed;
+    m_queue.drain(armed);
+    while (TimerNode* node = armed.pop()) {
+      auto& timer = static_cast<Timer&>(*node);
+      setState(timer, State::kCancelled);
+      leavers.push(timer);
+    }
+    publish();
+  }
+  m_calls.fetch_or(kClosing, std::memory_order_relaxed);
+  for (uint32_t calls; (calls = m_calls.load(std::memory_order_acquire)) != kClosing;) sys::futexWait(m_calls, calls, kNever);
+}
+
+}  // namespace sylar
