@@ -6,6 +6,8 @@
 #include <atomic>
 #include <memory>
 
+#include "sylar/base/sys.h"
+
 namespace sylar::log {
 namespace {
 
@@ -37,9 +39,18 @@ constexpr spdlog::level::level_enum toSpdlog(Level level) {
 void setLevel(Level level) { g_level.store(level, std::memory_order_relaxed); }
 bool enabled(Level level) { return level >= g_level.load(std::memory_order_relaxed); }
 
-void write(Level level, std::string_view line) {
-  logger().log(toSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
-  logger().flush();
+void write(Level level, std::string_view line) noexcept {
+  try {
+    logger().log(toSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
+    logger().flush();
+  } catch (...) {  // the logger could not be made; later it reports its own errors
+    noMemory();
+  }
+}
+
+void noMemory() noexcept {
+  constexpr std::string_view kLine = "sylar: no memory for a log line\n";
+  sys::writeAll(STDERR_FILENO, kLine.data(), kLine.size());
 }
 
 }  // namespace sylar::log
