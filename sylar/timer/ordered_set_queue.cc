@@ -48,6 +48,11 @@ void OrderedSetQueue::drain(TimerList& out) {
   while (!m_set.empty()) out.push(popFront());
 }
 
+// In place: the tree's order stays what it is, now by arming alone.
+void OrderedSetQueue::setAll(int64_t deadline_ns) {
+  for (TimerNode* node : m_set) stamp(*node, deadline_ns);
+}
+
 void OrderedSetQueue::verify() const {
   SYLAR_CHECK(m_spares.size() <= kSpares && m_spares.capacity() >= kSpares);
   const TimerNode* last = nullptr;

@@ -33,6 +33,7 @@ class OrderedSetQueue {
   TimerNode* front() const { return m_set.empty() ? nullptr : *m_set.begin(); }
   bool expire(int64_t now_ns, size_t budget, TimerList& out);
   void drain(TimerList& out);
+  void setAll(int64_t deadline_ns);
 
   size_t size() const { return m_set.size(); }
   bool empty() const { return m_set.empty(); }

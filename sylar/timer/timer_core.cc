@@ -71,19 +71,14 @@ int64_t TimerCore::now() {
   if (step > 0) {
     m_offset_ns = saturatingAdd(m_offset_ns, step);
     m_stepped = true;
-    if (step > kRolloverNs) makeAllDue(saturatingAdd(raw, m_offset_ns));
+    if (step > kRolloverNs) {
+      m_queue.setAll(saturatingAdd(raw, m_offset_ns));
+      m_rolled_over = true;
+    }
     publish();
     if (step > kRolloverNs) log::warn("the clock went back by {} s: all timers are due", step / (1000 * kNsPerMs));
   }
   return saturatingAdd(raw, m_offset_ns);
-}
-
-// noexcept: it cannot be undone half-way, and there is no time to which timers could be left waiting.
-void TimerCore::makeAllDue(int64_t now_ns) noexcept {
-  TimerList all;
-  m_queue.drain(all);
-  while (TimerNode* node = all.pop()) m_queue.insert(*node, now_ns);
-  m_rolled_over = true;
 }
 
 void TimerCore::publish() {

@@ -65,7 +65,6 @@ class TimerCore {
   static void setState(Timer& timer, State to);
 
   int64_t now() SYLAR_REQUIRES(m_mutex);
-  void makeAllDue(int64_t now_ns) noexcept SYLAR_REQUIRES(m_mutex);
   void publish() SYLAR_REQUIRES(m_mutex);
   void observed() SYLAR_REQUIRES(m_mutex);
   [[nodiscard]] Event arm(Timer& timer, int64_t start_ns) SYLAR_REQUIRES(m_mutex);

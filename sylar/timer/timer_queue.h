@@ -7,6 +7,7 @@
 //   expire(now, budget, out) -> bool appends due nodes, unlinked, in (deadline, arming) order, at most `budget`; true iff due
 //                                    nodes remain; `now` never decreases from call to call. A deadline of kNever is never due
 //   drain(out)                       appends everything, in order
+//   setAll(deadline)                 every node is due at `deadline`, in the present order; never allocates
 //   size(), empty()
 //   verify()                         checks the structure's invariants; for tests
 //
@@ -29,6 +30,7 @@ concept TimerQueue = requires(Queue queue, const Queue& constant, TimerNode& nod
   { constant.nextDue() } -> std::same_as<int64_t>;
   { queue.expire(ns, budget, out) } -> std::same_as<bool>;
   { queue.drain(out) } -> std::same_as<void>;
+  { queue.setAll(ns) } -> std::same_as<void>;
   { constant.size() } -> std::same_as<size_t>;
   { constant.empty() } -> std::same_as<bool>;
   { constant.verify() } -> std::same_as<void>;

@@ -86,6 +86,21 @@ TEST(OrderedSetQueue, NeverIsNeverDueButDrained) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(OrderedSetQueue, SetAllKeepsTheOrder) {
+  OrderedSetQueue queue;
+  std::array<TimerNode, 5> nodes;
+  const std::array<int64_t, 5> deadlines{kNever, 30, 7, 30, 50};
+  for (size_t i = 0; i < nodes.size(); ++i) queue.insert(nodes[i], deadlines[i]);
+  queue.setAll(40);
+  queue.verify();
+  EXPECT_EQ(queue.nextDue(), 40);
+  TimerNode later;
+  EXPECT_FALSE(queue.insert(later, 40));
+  TimerList due;
+  EXPECT_FALSE(queue.expire(40, 10, due));
+  EXPECT_EQ(popAll(due), (std::vector{&nodes[2], &nodes[1], &nodes[3], &nodes[4], &nodes[0], &later}));
+}
+
 TEST(OrderedSetQueueDeathTest, EraseOfANodeThatIsNotLinkedAborts) {
   OrderedSetQueue queue;
   TimerNode node;
@@ -108,6 +123,7 @@ class Model {
       case 3: m_armed[i].linked ? erase(i) : arm(i); break;
       case 4:
         if (m_random() % 64 == 0) drain();
+        if (m_random() % 64 == 0) setAll();
         break;
       default: arm(i); break;
     }
@@ -180,6 +196,17 @@ class Model {
       unlink(expected);
     }
     EXPECT_TRUE(m_queue.empty());
+  }
+
+  void setAll() {
+    const int64_t deadline_ns = randomDeadline();
+    m_queue.setAll(deadline_ns);
+    std::vector<size_t> order;
+    for (size_t i = front(); i < m_nodes.size(); i = front()) {
+      order.push_back(i);
+      unlink(i);
+    }
+    for (const size_t i : order) m_armed[i] = {true, deadline_ns, ++m_armings};
   }
 
   void check() {

@@ -121,6 +121,19 @@ TEST(TimerMemory, FailedCollectionLosesNothingAndRunsNothingTwice) {
   }
 }
 
+// C-45: whatever is armed, and although nothing can be allocated.
+TEST(TimerMemory, RolloverNeedsNone) {
+  ManualTimers timers;
+  constexpr size_t kTimers = 500;
+  for (size_t i = 0; i < kTimers; ++i) timers.addTimer(1'000 + i, [] {});
+  timers.advanceMs(-4'000'000);
+  t_allowed = 0;
+  const uint64_t next = timers.getNextTimer();
+  t_allowed = kUnlimited;
+  EXPECT_EQ(next, 0u);
+  EXPECT_EQ(timers.runDue(), kTimers);
+}
+
 // C-56, as far as the manager goes: what is cancelled is gone.
 TEST(TimerMemory, CancelAndReArmDoNotGrow) {
   ManualTimers timers;
