@@ -5,6 +5,8 @@ sylar_test(timer/timer_condition_test LINKS sylar::timer)
 sylar_test(timer/timer_tickle_test LINKS sylar::timer)
 sylar_test(timer/timer_clock_test LINKS sylar::timer)
 sylar_test(timer/timer_lifetime_test LINKS sylar::timer)
+sylar_test(timer/timer_table_test LINKS sylar::timer)
+sylar_test(timer/standalone_loop_test LINKS sylar::timer TIMEOUT 120)
 sylar_test(timer/timer_race_test LINKS sylar::timer TIMEOUT 120)
 if(NOT "${SYLAR_SANITIZE}" MATCHES thread)  # it brings its own operator new, and so does ThreadSanitizer
   sylar_test(timer/timer_memory_test LINKS sylar::timer)

@@ -94,7 +94,7 @@ TEST(Timer, ListedOneShotCanNoLongerBeCancelled) {
   EXPECT_EQ(runs, 1);
 }
 
-// C-14, TD-6
+// C-14, TD-6, CD-T5
 TEST(Timer, ListedRecurringTimerCanBeCancelledAndItsCallbackDoesNothing) {
   ManualTimers timers;
   const auto timer = timers.addTimer(
@@ -171,7 +171,7 @@ TEST(Timer, OneShotCancelledInItsOwnCallbackReturnsFalse) {
   EXPECT_EQ(runs, 2);
 }
 
-// C-16
+// C-16, CD-T5
 TEST(Timer, DispatchedTimerThatHasNotRunCanBeCancelledByAnotherOfItsBatch) {
   ManualTimers timers;
   Timer::ptr one_shot;

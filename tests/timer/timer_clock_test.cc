@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::ManualTimers;
 
-// C-42, TD-1
+// C-42, TD-1, CD-T2
 TEST(TimerClock, StepBackSoonAfterBootFiresNothingAndDelaysNothing) {
   for (const std::chrono::milliseconds step : {1ms, 1000ms, 540'000ms}) {
     SCOPED_TRACE(step.count());
@@ -73,13 +73,14 @@ TEST(TimerClock, ManySmallStepsBackAddUpToNoRollover) {
   EXPECT_FALSE(timers.detectClockRollover());
 }
 
-/// The machine's clock as it was 22 minutes after boot.
+/// The machine's clock as it was some time after boot.
 class YoungClock final : public Clock {
  public:
+  explicit YoungClock(std::chrono::nanoseconds uptime) : m_zero_ns(steadyClock().nowNs() - uptime.count()) {}
   int64_t nowNs() const override { return steadyClock().nowNs() - m_zero_ns; }
 
  private:
-  const int64_t m_zero_ns = steadyClock().nowNs() - std::chrono::nanoseconds(22min).count();
+  const int64_t m_zero_ns;
 };
 
 class YoungTimers final : public TimerManager {
@@ -91,23 +92,25 @@ class YoungTimers final : public TimerManager {
   void onTimerInsertedAtFront() override {}
 };
 
-// C-43, TD-2
+// C-43, TD-2, CD-T2: eight threads, at uptimes from 0 to an hour.
 TEST(TimerClock, ThreadsThatSampleTheClockAtOnceFireNothing) {
-  const YoungClock clock;
-  YoungTimers timers(clock);
-  timers.addTimer(60'000, [] { FAIL(); });
-  timers.addTimer(
-      60'000, [] { FAIL(); }, true);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&timers] {
-      std::vector<std::function<void()>> cbs;
-      for (int round = 0; round < 20'000; ++round) timers.listExpiredCb(cbs);
-      EXPECT_TRUE(cbs.empty());
-    });
+  for (const std::chrono::minutes uptime : {0min, 1min, 22min, 59min}) {
+    const YoungClock clock(uptime);
+    YoungTimers timers(clock);
+    timers.addTimer(60'000, [] { FAIL(); });
+    timers.addTimer(
+        60'000, [] { FAIL(); }, true);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&timers] {
+        std::vector<std::function<void()>> cbs;
+        for (int round = 0; round < 5'000; ++round) timers.listExpiredCb(cbs);
+        EXPECT_TRUE(cbs.empty());
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_FALSE(timers.detectClockRollover());
   }
-  for (auto& thread : threads) thread.join();
-  EXPECT_FALSE(timers.detectClockRollover());
 }
 
 // C-44, TD-3

@@ -185,7 +185,7 @@ TEST(TimerManager, ThrowingCallbackLeavesTheOthersToRun) {
   EXPECT_EQ(runs, 4);
 }
 
-// C-29
+// C-29, CD-T8
 TEST(TimerManager, RecurringTimerIsDueAnewAfterItsPeriodFromTheCollection) {
   ManualTimers timers;
   int runs = 0;
@@ -260,7 +260,7 @@ TEST(TimerManager, ZeroDelayFromACallbackRunsInTheNextPass) {
   }
 }
 
-// C-33
+// C-33, TD-21, CD-T9
 TEST(TimerManager, NothingIsEverDueEarly) {
   ManualTimers timers;
   std::mt19937_64 random(20240229);
@@ -273,7 +273,7 @@ TEST(TimerManager, NothingIsEverDueEarly) {
   }
 }
 
-// C-33: a sleeper that trusts getNextTimer() finds the timer due, and not a millisecond late.
+// C-33, TD-21: a sleeper that trusts getNextTimer() finds the timer due, and not a millisecond late.
 TEST(TimerManager, SleepingForNextTimerIsEnough) {
   ManualTimers timers;
   std::mt19937_64 random(20240301);
@@ -289,7 +289,7 @@ TEST(TimerManager, SleepingForNextTimerIsEnough) {
   }
 }
 
-// C-34
+// C-34, CD-T8
 TEST(TimerManager, RecurringZeroBecomesOneMillisecond) {
   ManualTimers timers;
   int runs = 0;
@@ -366,7 +366,7 @@ TEST(TimerManager, EqualDeadlinesFireInArmingOrderAndReArmingCounts) {
   EXPECT_EQ(order, "bdac");
 }
 
-// C-46, as far as the manager goes: bounded passes, and due until empty.
+// C-46, CD-T10, as far as the manager goes: bounded passes, and due until empty.
 TEST(TimerManager, StormIsServedInBoundedPasses) {
   ManualTimers timers;
   constexpr size_t kTimers = 10'000;

@@ -28,7 +28,7 @@ TEST(TimerTickle, IsCalledByTheArmingThreadWithoutTheLock) {
   EXPECT_EQ(caller, std::this_thread::get_id());
 }
 
-// C-39
+// C-39, CD-T3
 TEST(TimerTickle, IsCalledOnceUntilTheSleeperLooks) {
   ManualTimers timers;
   timers.addTimer(30, [] {});
