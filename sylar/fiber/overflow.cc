@@ -4,15 +4,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <string_view>
 
+#include "sylar/base/raw_line.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
@@ -39,28 +35,6 @@ struct sigaction& previousOf(int signal) {
   return signal == SIGSEGV ? g_previous_segv : g_previous_bus;
 }
 
-/// A line of text, made without memory or locks. What does not fit is left out.
-class Line {
- public:
-  Line& text(std::string_view text) {
-    const size_t size = std::min(text.size(), sizeof m_text - m_size);
-    std::memcpy(m_text + m_size, text.data(), size);
-    m_size += size;
-    return *this;
-  }
-  Line& number(uint64_t value, int base = 10) {
-    const auto end = std::to_chars(m_text + m_size, m_text + sizeof m_text, value, base);
-    if (end.ec == std::errc{}) m_size = static_cast<size_t>(end.ptr - m_text);
-    return *this;
-  }
-  Line& address(const void* value) { return text("0x").number(reinterpret_cast<uintptr_t>(value), 16); }
-  void writeTo(int fd) const { sys::writeAll(fd, m_text, m_size); }
-
- private:
-  char m_text[512];
-  size_t m_size = 0;
-};
-
 void unblock(int signal) {
   sigset_t set;
   sigemptyset(&set);
@@ -72,7 +46,7 @@ void unblock(int signal) {
   const Stack& stack = core.stack;
   char name[128];
   const size_t name_size = core.fiber->copyName(name, sizeof name);
-  Line line;
+  RawLine line;
   line.text("sylar: stack overflow in fiber ").number(core.fiber->getId()).text(" \"").text({name, name_size});
   line.text("\": stack of ").number(stack.size).text(" bytes at [").address(stack.base).text(", ").address(stack.top());
   line.text("), fault at ").address(address).text("\n");

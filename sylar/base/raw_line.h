@@ -1,0 +1,40 @@
+// Internal. A line of text for last words and reports from awkward places: made without memory or locks, written in one call.
+//
+// Thread safety: belongs to one thread; usable in a signal handler.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "sylar/base/sys.h"
+
+namespace sylar {
+
+/// What does not fit into 512 bytes is left out.
+class RawLine {
+ public:
+  RawLine& text(std::string_view text) {
+    const size_t size = std::min(text.size(), sizeof m_text - m_size);
+    std::memcpy(m_text + m_size, text.data(), size);
+    m_size += size;
+    return *this;
+  }
+  RawLine& number(uint64_t value, int base = 10) {
+    const auto end = std::to_chars(m_text + m_size, m_text + sizeof m_text, value, base);
+    if (end.ec == std::errc{}) m_size = static_cast<size_t>(end.ptr - m_text);
+    return *this;
+  }
+  RawLine& address(const void* value) { return text("0x").number(reinterpret_cast<uintptr_t>(value), 16); }
+
+  void writeTo(int fd) const { sys::writeAll(fd, m_text, m_size); }
+
+ private:
+  char m_text[512];
+  size_t m_size = 0;
+};
+
+}  // namespace sylar
