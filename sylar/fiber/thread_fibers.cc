@@ -6,6 +6,7 @@
 #include "sylar/base/check.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
+#include "sylar/fiber/suspend_check.h"
 
 namespace sylar {
 namespace {
@@ -127,6 +128,7 @@ FiberCore& ThreadFibers::enter(FiberCore& core) {
 }
 
 void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
+  checkSuspend(me);
   t_running = to;
   m_came_back = &me;
   Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack);
