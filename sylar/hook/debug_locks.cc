@@ -3,6 +3,7 @@
 //
 // The pthread functions pass through; what fibers lock is noted in a table of fixed size. Nothing here allocates or blocks. A
 // mutex may be unlocked by another fiber or thread than the one that locked it: its note goes, whoever made it.
+#ifdef SYLAR_DEBUG_LOCKS
 #include <execinfo.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -181,3 +182,5 @@ int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
 }
 
 }  // extern "C"
+
+#endif
