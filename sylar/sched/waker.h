@@ -16,6 +16,9 @@ struct Waker {
 
   /// Second half, never under a lock: makes the fiber runnable on its home worker. Touch nothing of it afterwards.
   static void deliver(FiberCore& core);
+  /// The same through the mailbox of the home worker, whose thread this may be: for a signal handler, which may have interrupted
+  /// the worker at its run queue.
+  static void deliverByMail(FiberCore& core);
 
   /// Both halves. False: the wait has ended or is decided; nothing happened.
   bool wake(WakeReason reason) const {

@@ -362,6 +362,8 @@ void Waker::deliver(FiberCore& core) {
   }
 }
 
+void Waker::deliverByMail(FiberCore& core) { core.home->push(&core); }
+
 bool mayPark() { return Worker::current() != nullptr && runningFiber() != nullptr; }
 
 bool reserveTimeout(Deadline deadline) { return Worker::current()->reserveTimeout(*runningFiber(), deadline); }
