@@ -9,6 +9,13 @@
 
 namespace sylar {
 
+/// Where a thread stands in entries of descriptors: for its signal handlers, which must not wait for what they interrupted.
+struct ThreadMarks {
+  unsigned inside = 0;               ///< sections and pins that it holds
+  std::atomic<void*> left{nullptr};  ///< entries whose close a handler left to it
+};
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local ThreadMarks t_marks;
+
 struct StdMemory {
   template <class T>
   using Atomic = std::atomic<T>;
@@ -23,6 +30,10 @@ struct StdMemory {
   }
   /// The same, where that may take longer.
   static void yield() { sys::call(SYS_sched_yield); }
+
+  static ThreadMarks& marks() { return t_marks; }
+  /// Who the calling thread is; never 0.
+  static uint32_t self() { return static_cast<uint32_t>(sys::threadId()); }
 };
 
 }  // namespace sylar

@@ -15,9 +15,9 @@ uint64_t pack(int fd, uint32_t generation) { return uint64_t{generation} << 32 |
 }  // namespace
 
 EpollEngine::EpollEngine(WorkerSlot& slot, TimerService& timers)
-    : Driver(true), m_timers(timers), m_wake_fd(slot.wake_fd), m_epoll(sys::epollCreate()) {
+    : Driver(true), m_timers(timers), m_slot(slot), m_epoll(sys::epollCreate()) {
   if (!m_epoll.valid()) throw std::system_error(-m_epoll.get(), std::generic_category(), "sylar: epoll of a worker");
-  watch(m_wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
+  watch(m_slot.wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
   if (timers.timerFd() >= 0) watch(timers.timerFd(), EPOLLIN | EPOLLEXCLUSIVE);
 }
 
@@ -56,7 +56,7 @@ void EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   for (int i = 0; i < n; ++i) {
     const uint64_t data = m_events[i].data.u64;
     const auto fd = static_cast<int>(static_cast<uint32_t>(data));
-    if (fd == m_wake_fd) continue;
+    if (fd == m_slot.wake_fd) continue;
     if (fd == m_timers.timerFd()) {
       m_timer_event = true;
       continue;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "sylar/base/fd.h"
+#include "sylar/base/sys.h"
 #include "sylar/sched/driver.h"
 
 namespace sylar {
@@ -39,6 +40,10 @@ class EpollEngine final : public Driver {
   int add(int fd, uint32_t generation, uint32_t events) { return control(EPOLL_CTL_ADD, fd, generation, events); }
   int modify(int fd, uint32_t generation, uint32_t events) { return control(EPOLL_CTL_MOD, fd, generation, events); }
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
+  static void closeNumber(int fd) { sys::closeFd(fd); }
+
+  /// Where its worker gets mail.
+  WorkerSlot& slot() const { return m_slot; }
 
   void serve(int64_t now_ns) override;
   void poll(int64_t now_ns, int64_t deadline_ns) override;
@@ -51,7 +56,7 @@ class EpollEngine final : public Driver {
   void watch(int fd, uint32_t events);
 
   TimerService& m_timers;
-  const int m_wake_fd;
+  WorkerSlot& m_slot;
   bool m_timer_event = false;
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];

@@ -7,9 +7,13 @@
 //             retry; pinned calls never block.
 //   edges     counts the events of a direction; written by engines and openers, under the lock.
 //   drained   1 + the `edges` at which the descriptor was proven empty. Ready means: not drained at this edge. A stale value
-//   costs
-//             one call that says EAGAIN, nothing else, so it is stored relaxed.
+//             costs one call that says EAGAIN, nothing else, so it is stored relaxed.
 //   sticky    event bits that stay true (RDHUP HUP ERR PRI): after them the call is always tried before parking.
+//
+// Signal handlers may open and close. One that interrupted a section (the lock) or a pin of its own thread waits for nothing: it
+// marks the number as closing and leaves the rest to the end of what it interrupted, whatever entry that was in. So no two
+// threads can wait for each other through their handlers either. Wakes of a close go by mail: the handler may have interrupted
+// the worker at its run queue.
 //
 // All-zero memory is a valid entry: open, ready, unregistered, of unknown kind. So a table chunk costs no page before its use.
 #pragma once
@@ -18,6 +22,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "sylar/base/memory.h"
 #include "sylar/sched/waker.h"
@@ -42,44 +47,49 @@ template <class Engine>
 struct FdWaiter {
   Waker waker;
   Engine* engine = nullptr;  ///< of the worker that waits: where the registration goes if its present engine ends
-  void (*fire)(FdWaiter*) = nullptr;
+  void (*fire)(FdWaiter*, WakeReason) = nullptr;
   uint32_t events = ~0U;  ///< wakes for these only; of epoll
   bool linked = false;
   FdWaiter* next = nullptr;
   FdWaiter* prev = nullptr;
 };
 
-/// What was claimed under the lock, to be delivered after it, oldest first.
+/// What was claimed under the lock for one reason, to be delivered after it, oldest first.
 template <class Engine>
 class Claimed {
  public:
+  explicit Claimed(WakeReason reason) : m_reason(reason) {}
   ~Claimed() { deliver(); }
-  void add(FdWaiter<Engine>& waiter, WakeReason reason) {
+  void add(FdWaiter<Engine>& waiter) {
     if (waiter.fire != nullptr) {
       waiter.next = nullptr;
       *m_callbacks_end = &waiter;
       m_callbacks_end = &waiter.next;
-    } else if (FiberCore* const core = waiter.waker.core; waiter.waker.claim(reason)) {
+    } else if (FiberCore* const core = waiter.waker.core; waiter.waker.claim(m_reason)) {
       m_cores.push(core);
     }
   }
   void deliver() {
-    while (QueueNode* node = m_cores.pop()) Waker::deliver(*static_cast<FiberCore*>(node));
+    while (QueueNode* node = m_cores.pop()) {
+      auto& core = *static_cast<FiberCore*>(node);
+      m_reason == WakeReason::kClosed ? Waker::deliverByMail(core) : Waker::deliver(core);
+    }
     while (FdWaiter<Engine>* waiter = m_callbacks) {
       m_callbacks = waiter->next;
-      waiter->fire(waiter);
+      waiter->fire(waiter, m_reason);
     }
     m_callbacks_end = &m_callbacks;
   }
 
  private:
+  const WakeReason m_reason;
   NodeList m_cores;
   FdWaiter<Engine>* m_callbacks = nullptr;
   FdWaiter<Engine>** m_callbacks_end = &m_callbacks;
 };
 
 /// `Engine` has: int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void remove(int fd); results 0 or
-/// -errno.
+/// -errno; and a static void closeNumber(int fd), which closes it for a signal handler that could not.
 template <class Engine, class Memory = StdMemory>
 class alignas(64) FdEntry {
  public:
@@ -104,12 +114,16 @@ class alignas(64) FdEntry {
 
   /// Keeps the number open for a call that does not block. False: it is not this generation's any more.
   [[nodiscard]] bool pin(uint32_t generation) {
+    enter();
     const uint64_t before = m_life.fetch_add(1, std::memory_order_acq_rel);
     if (generationOf(before) == generation && !isClosing(before)) return true;
     unpin();
     return false;
   }
-  void unpin() { m_life.fetch_sub(1, std::memory_order_release); }
+  void unpin() {
+    m_life.fetch_sub(1, std::memory_order_release);
+    leave();
+  }
 
   // What the hooks remember. The flags and timeouts are kept true for private entries only.
   FdKind kind() const { return m_kind.load(std::memory_order_relaxed); }
@@ -131,7 +145,7 @@ class alignas(64) FdEntry {
   /// `ask_kernel`: the number may belong to another open file than we think.
   [[nodiscard]] int enqueue(int fd, uint32_t generation, Direction direction, uint64_t edges_seen, bool ask_kernel,
                             Waiter& waiter) {
-    Lock lock(m_lock);
+    Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return -EBADF;
     const int error = registerFor(fd, direction, ask_kernel, *waiter.engine);
@@ -145,7 +159,7 @@ class alignas(64) FdEntry {
   /// Queues `waiter` whatever the state, and has readiness reported anew. 0, -EBADF or -errno of epoll_ctl, then it is not
   /// queued.
   [[nodiscard]] int enqueueAnew(int fd, Direction direction, Waiter& waiter) {
-    Lock lock(m_lock);
+    Section section(*this);
     if (isClosing(life())) return -EBADF;
     const int error = registerFor(fd, direction, true, *waiter.engine);
     if (error == 0) append(direction, waiter);  // the event, which comes through onEvent, waits for the lock
@@ -154,7 +168,7 @@ class alignas(64) FdEntry {
 
   /// Takes a waiter out that is not going to be woken; no effect if it was claimed or taken out before.
   void dequeue(Direction direction, Waiter& waiter) {
-    Lock lock(m_lock);
+    Section section(*this);
     if (waiter.linked) unlink(direction, waiter);
   }
 
@@ -163,7 +177,7 @@ class alignas(64) FdEntry {
   void dequeueIf(Direction direction, Wanted wanted, Removed removed) {
     Waiter* found = nullptr;
     {
-      Lock lock(m_lock);
+      Section section(*this);
       for (Waiter* waiter = at(direction).first; waiter != nullptr;) {
         Waiter* const following = waiter->next;
         if (wanted(*waiter)) {
@@ -183,12 +197,12 @@ class alignas(64) FdEntry {
 
   /// Wakes everybody who waits in `direction`, to ask the kernel again. True: there was somebody.
   bool wakeAll(Direction direction) {
-    Claimed<Engine> claimed;
-    Lock lock(m_lock);
+    Claimed<Engine> claimed(WakeReason::kReady);
+    Section section(*this);
     const bool any = at(direction).first != nullptr;
     bump(direction);
-    claimAll(direction, WakeReason::kReady, claimed);
-    lock.unlock();
+    claimAll(direction, claimed);
+    section.end();
     claimed.deliver();
     return any;
   }
@@ -197,8 +211,8 @@ class alignas(64) FdEntry {
 
   /// An event of the registration that was made in `generation`.
   void onEvent(uint32_t generation, uint32_t events) {
-    Claimed<Engine> claimed;
-    Lock lock(m_lock);
+    Claimed<Engine> claimed(WakeReason::kReady);
+    Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return;
     if (const uint32_t lasting = events & kLasting) {
@@ -208,20 +222,20 @@ class alignas(64) FdEntry {
     const bool both = (events & (EPOLLERR | EPOLLHUP)) != 0;
     if (both || (events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP)) != 0) {
       bump(Direction::kRead);
-      claimAll(Direction::kRead, WakeReason::kReady, claimed, events);
+      claimAll(Direction::kRead, claimed, events);
     }
     if (both || (events & EPOLLOUT) != 0) {
       bump(Direction::kWrite);
-      claimAll(Direction::kWrite, WakeReason::kReady, claimed, events);
+      claimAll(Direction::kWrite, claimed, events);
     }
-    lock.unlock();
+    section.end();
     claimed.deliver();
   }
 
   /// `engine` is about to end: the registration moves to the engine of somebody who still waits, or ends.
   void leaveEngine(int fd, const Engine& engine) {
-    Claimed<Engine> claimed;
-    Lock lock(m_lock);
+    Claimed<Engine> claimed(WakeReason::kReady);
+    Section section(*this);
     if (m_engine.load(std::memory_order_relaxed) != &engine) return;
     forget(fd);
     for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
@@ -229,9 +243,9 @@ class alignas(64) FdEntry {
       while (waiter != nullptr && waiter->engine == &engine) waiter = waiter->next;
       if (waiter == nullptr || registerFor(fd, direction, false, *waiter->engine) == 0) continue;
       // It cannot be waited for there. Who asks the kernel again gets that error himself.
-      claimAll(direction, WakeReason::kReady, claimed);
+      claimAll(direction, claimed);
     }
-    lock.unlock();
+    section.end();
     claimed.deliver();
   }
 
@@ -239,51 +253,47 @@ class alignas(64) FdEntry {
 
   /// A creator's hook: the number is a new descriptor's.
   void open(int fd, FdKind kind, bool is_private, bool nonblocking) {
-    Claimed<Engine> claimed;
-    Lock lock(m_lock);
-    // Left over from one that was closed behind our back.
-    claimAll(Direction::kRead, WakeReason::kClosed, claimed);
-    claimAll(Direction::kWrite, WakeReason::kClosed, claimed);
-    if (m_engine.load(std::memory_order_relaxed) != nullptr) forget(fd);
+    if (interrupting()) {  // a number of which nothing is known does as well
+      leaveBehind(fd, false);
+      return;
+    }
+    Claimed<Engine> claimed(WakeReason::kClosed);
+    Section section(*this);
+    endWaits(fd, claimed);  // left over from one that was closed behind our back
     nextGeneration();
     remember(kind, is_private, nonblocking);
-    lock.unlock();
+    section.end();
     claimed.deliver();
   }
 
-  /// Runs `real_close` with nobody waiting for the number, nobody retrying on it, and nobody able to begin.
+  /// Runs `real_close` with nobody waiting for the number, nobody retrying on it, and nobody able to begin. In a signal handler
+  /// that interrupted a section it comes first, and the others learn of it when that has ended.
   template <class RealClose>
   int close(int fd, RealClose real_close) {
-    Claimed<Engine> claimed;
-    Lock lock(m_lock);
-    const uint64_t before = life();
-    if (isClosing(before)) {
+    if (interrupting()) {
+      const int result = real_close();
+      leaveBehind(fd, false);
+      return result;
+    }
+    if (!beginClosing()) {
       // Somebody else is at it; but the number may be a new descriptor's already, which only the kernel knows.
-      lock.unlock();
       awaitOpen();
       return real_close();
     }
-    m_life.fetch_or(kClosing, std::memory_order_acq_rel);
-    claimAll(Direction::kRead, WakeReason::kClosed, claimed);
-    claimAll(Direction::kWrite, WakeReason::kClosed, claimed);
-    if (m_engine.load(std::memory_order_relaxed) != nullptr) forget(fd);
-    lock.unlock();
-    claimed.deliver();
-    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::relax();
-    const int result = real_close();
-    Lock after(m_lock);
-    if (generationOf(life()) == generationOf(before)) {  // no creator has reused the number yet
-      nextGeneration();
-      remember(FdKind::kUnknown, false, false);
-    }
-    return result;
+    return finishClosing(fd, real_close);
   }
 
-  /// The life of a number that nobody is closing; waits for the end of a close that is under way. For a call that begins now, it
-  /// comes after that close.
+  /// Whether the caller is a signal handler that interrupted a section or a pin of its own thread.
+  static bool interrupting() { return Memory::marks().inside > 0; }
+
+  /// For it: the number is closed when what it interrupted lets go. False: somebody is closing it already.
+  bool closeLater(int fd) { return leaveBehind(fd, true); }
+
+  /// The life of a number that nobody is closing; waits for the end of a close that is under way, unless it is the caller's own,
+  /// interrupted. For a call that begins now, it comes after that close.
   uint64_t awaitOpen() const {
     uint64_t now = life();
-    while (isClosing(now)) {
+    while (isClosing(now) && !interrupting() && m_closer.load(std::memory_order_relaxed) != Memory::self()) {
       Memory::yield();
       now = life();
     }
@@ -303,6 +313,91 @@ class alignas(64) FdEntry {
     Waiter* last;
     typename Memory::template Atomic<int64_t> timeout_ns;
   };
+
+  /// Holds the lock.
+  class SYLAR_SCOPED_CAPABILITY Section {
+   public:
+    explicit Section(FdEntry& entry) SYLAR_ACQUIRE(entry.m_lock) : m_entry(&entry) {
+      enter();
+      entry.m_lock.lock();
+    }
+    ~Section() SYLAR_RELEASE() {
+      if (m_entry != nullptr) end();
+    }
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+    void end() SYLAR_RELEASE() {
+      std::exchange(m_entry, nullptr)->m_lock.unlock();
+      leave();
+    }
+
+   private:
+    FdEntry* m_entry;
+  };
+
+  static void enter() {
+    ++Memory::marks().inside;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  static void leave() {
+    auto& marks = Memory::marks();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    --marks.inside;
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // a handler from here on does its work itself
+    if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);
+  }
+
+  bool beginClosing() {
+    enter();
+    const bool mine = !isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel));
+    if (mine) m_closer.store(Memory::self(), std::memory_order_relaxed);
+    leave();
+    return mine;
+  }
+
+  template <class RealClose>
+  int finishClosing(int fd, RealClose real_close) {
+    Claimed<Engine> claimed(WakeReason::kClosed);
+    Section section(*this);
+    const uint32_t generation = generationOf(life());
+    endWaits(fd, claimed);
+    section.end();
+    claimed.deliver();
+    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();
+    const int result = real_close();
+    Section after(*this);
+    if (generationOf(life()) == generation) {  // no creator has reused the number yet
+      m_closer.store(0, std::memory_order_relaxed);
+      nextGeneration();
+      remember(FdKind::kUnknown, false, false);
+    }
+    return result;
+  }
+
+  bool leaveBehind(int fd, bool close_number) {
+    if (isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel))) return false;
+    m_closer.store(Memory::self(), std::memory_order_relaxed);
+    m_left_fd = close_number ? fd : ~fd;
+    auto& first = Memory::marks().left;
+    m_left_next = first.load(std::memory_order_relaxed);
+    while (!first.compare_exchange_weak(m_left_next, this, std::memory_order_relaxed)) continue;  // a handler of this handler
+    return true;
+  }
+
+  [[gnu::noinline, gnu::cold]] static void closeLeft(std::atomic<void*>& left) {
+    auto* entry = static_cast<FdEntry*>(left.exchange(nullptr, std::memory_order_relaxed));
+    while (entry != nullptr) {
+      FdEntry& one = *entry;
+      entry = static_cast<FdEntry*>(one.m_left_next);
+      const bool close_number = one.m_left_fd >= 0;
+      const int fd = close_number ? one.m_left_fd : ~one.m_left_fd;
+      if (!isClosing(one.life())) continue;  // a creator was faster
+      one.finishClosing(fd, [fd, close_number] {
+        if (close_number) Engine::closeNumber(fd);
+        return 0;
+      });
+    }
+  }
 
   static uint8_t compress(uint32_t lasting) {
     return static_cast<uint8_t>((lasting & 0xff) | ((lasting & EPOLLRDHUP) != 0 ? 0x80 : 0));
@@ -334,12 +429,12 @@ class alignas(64) FdEntry {
   }
 
   /// Those who wait for one of `events`; hang-up and error are for all.
-  void claimAll(Direction direction, WakeReason reason, Claimed<Engine>& claimed, uint32_t events = ~0U) SYLAR_REQUIRES(m_lock) {
+  void claimAll(Direction direction, Claimed<Engine>& claimed, uint32_t events = ~0U) SYLAR_REQUIRES(m_lock) {
     for (Waiter* waiter = at(direction).first; waiter != nullptr;) {
       Waiter* const following = waiter->next;
       if (((waiter->events | EPOLLERR | EPOLLHUP) & events) != 0) {
         unlink(direction, *waiter);
-        claimed.add(*waiter, reason);  // from here on a fiber that lost its wait to another waker may be gone
+        claimed.add(*waiter);  // from here on a fiber that lost its wait to another waker may be gone
       }
       waiter = following;
     }
@@ -368,6 +463,12 @@ class alignas(64) FdEntry {
     m_engine.store(at_engine, std::memory_order_relaxed);
     m_events = wanted;
     return 0;
+  }
+
+  void endWaits(int fd, Claimed<Engine>& claimed) SYLAR_REQUIRES(m_lock) {
+    claimAll(Direction::kRead, claimed);
+    claimAll(Direction::kWrite, claimed);
+    if (m_engine.load(std::memory_order_relaxed) != nullptr) forget(fd);
   }
 
   void forget(int fd) SYLAR_REQUIRES(m_lock) {
@@ -403,6 +504,10 @@ class alignas(64) FdEntry {
   uint32_t m_events SYLAR_GUARDED_BY(m_lock);
   typename Memory::Mutex m_accept_lock;
   Side m_sides[2];
+  typename Memory::template Atomic<uint32_t> m_closer;  // the thread that made it closing
+  // What a signal handler left; read by the thread that it interrupted.
+  int m_left_fd;  // ~fd: the number itself is not to be closed
+  void* m_left_next;
 };
 
 }  // namespace sylar

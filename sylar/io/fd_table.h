@@ -17,6 +17,7 @@
 namespace sylar {
 
 using Entry = FdEntry<EpollEngine>;
+static_assert(sizeof(Entry) == 128);
 
 class FdTable {
  public:

@@ -24,30 +24,40 @@ bool directionOf(IOManager::Event event, Direction* direction) {
 
 }  // namespace
 
-/// What addEvent registered; lives until it fires or is taken back.
-struct IOManager::Callback : FdWaiter<EpollEngine> {
+/// What addEvent registered; lives until it fires or is taken back. A close sends it home to its worker as a message: there may
+/// be a signal handler behind it, which must not allocate. The worker runs as long as this is pending.
+struct IOManager::Callback : FdWaiter<EpollEngine>, Message {
   Callback(IOManager& owner, std::function<void()> function, Fiber::ptr held)
       : iom(owner), cb(std::move(function)), fiber(std::move(held)) {
-    fire = [](FdWaiter* waiter) { static_cast<Callback*>(waiter)->run(); };
+    fire = [](FdWaiter* waiter, WakeReason reason) {
+      auto* const me = static_cast<Callback*>(waiter);
+      if (reason == WakeReason::kClosed) {
+        me->engine->slot().push(me);
+      } else {
+        const std::unique_ptr<Callback> last(me);
+        me->schedule();
+      }
+    };
+  }
+  ~Callback() override {
+    cb = nullptr;
+    fiber = nullptr;
+    if (pending) iom.callbackEnded();
   }
 
-  void run() {
+  void run(Worker& /*worker*/) override { schedule(); }
+  void schedule() {
     if (cb != nullptr) {
       iom.schedule(std::move(cb));
     } else {
       iom.schedule(std::move(fiber));
     }
-    end();
-  }
-  void end() {
-    IOManager& owner = iom;
-    delete this;
-    owner.callbackEnded();
   }
 
   IOManager& iom;
   std::function<void()> cb;
   Fiber::ptr fiber;
+  bool pending = false;  ///< counted among the manager's callbacks
 };
 
 IOManager::IOManager(size_t threads, bool use_caller, const std::string& name)
@@ -81,6 +91,7 @@ int IOManager::addEvent(int fd, Event event, std::function<void()> cb) {
     sys::errnoRef() = ECANCELED;
     return -1;
   }
+  callback->pending = true;
   callback->engine = &engineForHere();
   const int error = entry->enqueueAnew(fd, direction, *callback);
   if (error == 0) {
@@ -88,7 +99,6 @@ int IOManager::addEvent(int fd, Event event, std::function<void()> cb) {
     return 0;
   }
   callback.reset();
-  callbackEnded();
   sys::errnoRef() = -error;
   return -1;
 }
@@ -105,7 +115,7 @@ bool IOManager::delEvent(int fd, Event event) {
       },
       [&any](FdWaiter<EpollEngine>& waiter) {
         any = true;
-        static_cast<Callback&>(waiter).end();
+        delete &static_cast<Callback&>(waiter);
       });
   return any;
 }

@@ -18,6 +18,7 @@
 
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler.h"
+#include "tests/io/fake_engine.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -25,49 +26,19 @@ namespace sylar {
 namespace {
 
 using test::eventually;
+using test::FakeEngine;
 using test::Gate;
+using test::kFd;
+using test::ZeroMemory;
+using Calls = test::EngineCalls;
 
-constexpr int kFd = 7;
 constexpr uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLPRI | EPOLLET;
 constexpr uint32_t kBothEvents = kReadEvents | EPOLLOUT;
 constexpr auto kRead = Direction::kRead;
 constexpr auto kWrite = Direction::kWrite;
 
-struct FakeEngine {
-  struct Call {
-    std::string what;
-    uint32_t generation = 0;
-    uint32_t events = 0;
-    friend bool operator==(const Call&, const Call&) = default;
-  };
-
-  int add(int fd, uint32_t generation, uint32_t events) { return note("add", fd, generation, events); }
-  int modify(int fd, uint32_t generation, uint32_t events) { return note("modify", fd, generation, events); }
-  void remove(int fd) { note("remove", fd, 0, 0); }
-
-  std::vector<Call> calls;
-  std::map<std::string, int> answers;  ///< what else than 0
-
- private:
-  int note(const std::string& what, int fd, uint32_t generation, uint32_t events) {
-    EXPECT_EQ(fd, kFd);
-    calls.push_back({what, generation, events});
-    return answers[what];
-  }
-};
-std::ostream& operator<<(std::ostream& out, const FakeEngine::Call& call) {
-  return out << call.what << " of generation " << call.generation << " for " << std::hex << call.events << std::dec;
-}
-using Calls = std::vector<FakeEngine::Call>;
-
 using Entry = FdEntry<FakeEngine>;
 using Waiter = FdWaiter<FakeEngine>;
-
-/// An entry as the table makes them: memory that is all zero.
-struct ZeroMemory {
-  ZeroMemory() { std::memset(bytes, 0, sizeof bytes); }
-  alignas(Entry) std::byte bytes[sizeof(Entry)];
-};
 
 class FdEntryTest : public testing::Test {
  protected:
@@ -75,7 +46,7 @@ class FdEntryTest : public testing::Test {
   struct Named : Waiter {
     Named(FdEntryTest& owner, FakeEngine& its_engine, std::string what) : test(owner), name(std::move(what)) {
       engine = &its_engine;
-      fire = [](Waiter* waiter) {
+      fire = [](Waiter* waiter, WakeReason /*reason*/) {
         auto& me = *static_cast<Named*>(waiter);
         EXPECT_FALSE(me.linked);
         me.test.woken.push_back(me.name);
@@ -94,7 +65,7 @@ class FdEntryTest : public testing::Test {
   std::vector<std::string> takeWoken() { return std::exchange(woken, {}); }
 
   ZeroMemory memory;
-  Entry& entry = *reinterpret_cast<Entry*>(memory.bytes);
+  Entry& entry = memory.entry();
   FakeEngine engine;
   FakeEngine other;
   std::vector<std::string> woken;
@@ -509,7 +480,7 @@ TEST_F(FdEntryTest, OpenOnANumberWithStaleWaitersEndsTheirWaits) {
 // A failing pin may be in flight when a generation begins: it must not spoil it.
 TEST_F(FdEntryTest, AGenerationMayBeginWhileAPinIsHeld) {
   ASSERT_TRUE(entry.pin(0));
-  entry.open(kFd, FdKind::kTcp, true, false);
+  std::thread([&] { entry.open(kFd, FdKind::kTcp, true, false); }).join();
   EXPECT_EQ(generation(), 1u);
   entry.unpin();
   EXPECT_EQ(generation(), 1u);

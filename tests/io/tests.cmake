@@ -1,4 +1,5 @@
 sylar_test(io/fd_entry_test LINKS sylar::io)
+sylar_test(io/fd_entry_signal_test LINKS sylar::io)
 sylar_test(io/fd_table_test LINKS sylar::io)
 sylar_test(io/iomanager_promises_test LINKS sylar::io)
 sylar_test(io/iomanager_event_test LINKS sylar::io)
