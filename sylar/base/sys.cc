@@ -7,6 +7,8 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <bit>
+#include <climits>
 #include <new>
 
 #include "sylar/base/check.h"
@@ -17,6 +19,19 @@ namespace {
 
 constinit thread_local pid_t t_thread_id = 0;
 constinit std::atomic<const std::atomic<uint32_t>*> g_claim{nullptr};  // 1 in the process of the workers; wiped in its forks
+
+/// The library's own descriptors, a bit each; higher numbers than these are never known as its own. Untouched pages cost nothing.
+constexpr int kOwnBits = 1 << 24;
+constinit std::atomic<uint64_t> g_own[kOwnBits / 64];
+constinit std::atomic<int> g_own_end{0};  // only grows: no own number is as high
+
+int keepOwn(long fd) {
+  if (fd < 0 || fd >= kOwnBits) return static_cast<int>(fd);
+  g_own[fd / 64].fetch_or(uint64_t{1} << (fd % 64), std::memory_order_relaxed);
+  int end = g_own_end.load(std::memory_order_relaxed);
+  while (end <= fd && !g_own_end.compare_exchange_weak(end, static_cast<int>(fd) + 1, std::memory_order_relaxed)) continue;
+  return static_cast<int>(fd);
+}
 
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
@@ -55,6 +70,11 @@ void haltThread() {
   for (;;) call(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
 }
 
+bool hasWorkers() {
+  const std::atomic<uint32_t>* const claim = g_claim.load(std::memory_order_acquire);
+  return claim != nullptr && claim->load(std::memory_order_relaxed) == 1;
+}
+
 [[gnu::noinline]] int& errnoRef() {
   __asm__ volatile("");
   return errno;
@@ -83,9 +103,27 @@ int futexWake(const std::atomic<uint32_t>& word, int count) {
 
 int signalStack(const stack_t* set, stack_t* was) { return static_cast<int>(call(SYS_sigaltstack, set, was)); }
 
-int closeFd(int fd) { return static_cast<int>(call(SYS_close, fd)); }
-int eventFd() { return static_cast<int>(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
-int epollCreate() { return static_cast<int>(call(SYS_epoll_create1, EPOLL_CLOEXEC)); }
+int closeFd(int fd) {
+  if (isOwn(fd)) g_own[fd / 64].fetch_and(~(uint64_t{1} << (fd % 64)), std::memory_order_relaxed);
+  return static_cast<int>(call(SYS_close, fd));
+}
+int eventFd() { return keepOwn(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
+int epollCreate() { return keepOwn(call(SYS_epoll_create1, EPOLL_CLOEXEC)); }
+
+bool isOwn(int fd) {
+  if (fd < 0 || fd >= g_own_end.load(std::memory_order_relaxed)) return false;
+  return (g_own[fd / 64].load(std::memory_order_relaxed) >> (fd % 64) & 1) != 0;
+}
+
+int nextOwn(int fd) {
+  const int end = g_own_end.load(std::memory_order_relaxed);
+  for (int at = std::max(fd, 0); at < end; at = (at / 64 + 1) * 64) {
+    const uint64_t rest = g_own[at / 64].load(std::memory_order_relaxed) >> (at % 64);
+    if (rest != 0) return at + std::countr_zero(rest);
+  }
+  return INT_MAX;
+}
+
 int epollControl(int epoll, int op, int fd, epoll_event* event) {
   return static_cast<int>(call(SYS_epoll_ctl, epoll, op, fd, event));
 }
@@ -109,7 +147,7 @@ int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns) {
   return static_cast<int>(call(SYS_ppoll, &one, 1, deadline_ns == kNever ? nullptr : &wait, nullptr, 0));
 }
 
-int timerFd() { return static_cast<int>(call(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)); }
+int timerFd() { return keepOwn(call(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)); }
 
 int timerFdSet(int fd, int64_t deadline_ns) {
   itimerspec setting{};

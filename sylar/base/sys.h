@@ -50,6 +50,8 @@ pid_t threadId();
 /// descriptors of the library are the parent's there. A child of a process without workers is a process like any other.
 void claimProcess();
 bool inForkedChild();
+/// True from the first worker on, not in a forked child.
+bool hasWorkers();
 
 /// The calling thread never goes on.
 [[noreturn]] void haltThread();
@@ -75,9 +77,14 @@ int adviseMemory(void* address, size_t size, int advice);
 /// The calling thread's alternate signal stack: sets it, and tells what it was; either may be null. sigaltstack(2).
 int signalStack(const stack_t* set, stack_t* was);
 
+// What the library makes for itself with eventFd, epollCreate and timerFd is its own until closeFd: the hooks keep it from being
+// closed by a user who closes whatever there is.
 int closeFd(int fd);
 int eventFd();  ///< non-blocking, close-on-exec
 int epollCreate();
+bool isOwn(int fd);
+/// The first number >= `fd` that is the library's own, or INT_MAX. Looks at a bit per number.
+int nextOwn(int fd);
 int epollControl(int epoll, int op, int fd, epoll_event* event);
 /// Waits until `deadline_ns` (CLOCK_MONOTONIC time `now_ns` is the present); kNever = for ever, a past deadline = no wait.
 int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns);

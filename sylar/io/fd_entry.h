@@ -110,6 +110,8 @@ class alignas(64) FdEntry {
     at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);
   }
   bool sticky() const { return m_sticky.load(std::memory_order_relaxed) != 0; }
+  /// False: it says no more than that a number may be open.
+  bool known() const { return registered() || isPrivate() || kind() != FdKind::kUnknown; }
   bool registered() const { return m_engine.load(std::memory_order_relaxed) != nullptr; }
 
   /// Keeps the number open for a call that does not block. False: it is not this generation's any more.

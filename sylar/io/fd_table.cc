@@ -1,5 +1,7 @@
 #include "sylar/io/fd_table.h"
 
+#include <fcntl.h>
+
 #include <atomic>
 
 #include "sylar/base/sys.h"
@@ -10,11 +12,14 @@ constinit std::atomic<Entry*> FdTable::s_chunks[kChunks];
 
 namespace {
 
+constinit std::atomic<unsigned> g_end{0};  // only grows: no number in use is as high
+
 /// All-zero memory is valid entries.
 Entry* mapChunk(std::atomic<Entry*>& slot, size_t entries) {
   int error = 0;
   void* const memory = sys::mapMemory(entries * sizeof(Entry), &error);
   if (memory == nullptr) return nullptr;
+  sys::adviseMemory(memory, entries * sizeof(Entry), MADV_WIPEONFORK);
   Entry* present = nullptr;
   if (slot.compare_exchange_strong(present, static_cast<Entry*>(memory), std::memory_order_acq_rel)) {
     return static_cast<Entry*>(memory);
@@ -33,9 +38,11 @@ Entry* FdTable::find(int fd) {
 }
 
 Entry* FdTable::at(int fd) {
-  if (Entry* const entry = find(fd)) return entry;
   const auto number = static_cast<size_t>(static_cast<unsigned>(fd));
   if (number >= kChunks * kChunkEntries) return nullptr;
+  unsigned end = g_end.load(std::memory_order_relaxed);
+  while (end <= number && !g_end.compare_exchange_weak(end, static_cast<unsigned>(fd) + 1, std::memory_order_relaxed)) continue;
+  if (Entry* const entry = find(fd)) return entry;
   Entry* const chunk = mapChunk(s_chunks[number / kChunkEntries], kChunkEntries);
   return chunk == nullptr ? nullptr : chunk + number % kChunkEntries;
 }
@@ -43,6 +50,21 @@ Entry* FdTable::at(int fd) {
 void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking) {
   Entry* const entry = sys::inForkedChild() ? nullptr : at(fd);
   if (entry != nullptr) entry->open(fd, kind, is_private, nonblocking);
+}
+
+unsigned FdTable::end() { return g_end.load(std::memory_order_relaxed); }
+
+/// EBADF is told now. Other errors of a close concern data, and are lost.
+int FdTable::closeLater(Entry& entry, int fd) {
+  if (sys::call(SYS_fcntl, fd, F_GETFD, 0) >= 0 && entry.closeLater(fd)) return 0;
+  sys::errnoRef() = EBADF;
+  return -1;
+}
+
+void FdTable::shareAll() {
+  forEach([](int, Entry& entry) {
+    if (entry.isPrivate()) entry.share();
+  });
 }
 
 void FdTable::leaveEngine(const EpollEngine& engine) {

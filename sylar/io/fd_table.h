@@ -3,7 +3,8 @@
 // Two levels; chunks are mapped on first use and never freed; the top level is constant-initialised: usable before any
 // constructor and after main. Kept true by the hooked creators and closers on every thread.
 //
-// In a forked child the table is the parent's, and so are the engines behind it: opened() and close() leave it alone there.
+// In a forked child the table is empty, whoever held a lock of it: the kernel wipes it. There opened() and close() leave it alone
+// if workers ran in the parent.
 //
 // Thread safety: all calls from any thread.
 #pragma once
@@ -27,9 +28,9 @@ class FdTable {
   /// The entry of `fd` if its part of the table is in use, else null.
   static Entry* find(int fd);
 
-  /// Calls `visit` with every number in the parts in use, and its entry.
+  /// Calls `visit` with every number in [first, last] that may have been in use, and its entry.
   template <class Visit>
-  static void forEach(Visit visit);
+  static void forEach(Visit visit, unsigned first = 0, unsigned last = ~0U);
 
   /// Before `engine` ends: no registration of it is left.
   static void leaveEngine(const EpollEngine& engine);
@@ -40,19 +41,30 @@ class FdTable {
   /// `real_close` closes `fd` or puts something else in its place; its result.
   template <class RealClose>
   static int close(int fd, RealClose real_close);
+  /// Closes `fd` by `real_close`, or later, if the caller is a signal handler that must not wait for it: then 0, or -1/EBADF.
+  template <class RealClose>
+  static int closeOrLater(int fd, RealClose real_close);
+
+  /// Another process has all that is open now, too.
+  static void shareAll();
 
  private:
   static constexpr size_t kChunkEntries = 4096;
   static constexpr size_t kChunks = 4096;  // 16.7 million numbers; the kernel's own limit is lower by default
   static std::atomic<Entry*> s_chunks[kChunks];
+  static unsigned end();
+  static int closeLater(Entry& entry, int fd);
 };
 
 template <class Visit>
-void FdTable::forEach(Visit visit) {
-  for (size_t c = 0; c < kChunks; ++c) {
-    Entry* const chunk = s_chunks[c].load(std::memory_order_acquire);
-    if (chunk == nullptr) continue;
-    for (size_t i = 0; i < kChunkEntries; ++i) visit(static_cast<int>(c * kChunkEntries + i), chunk[i]);
+void FdTable::forEach(Visit visit, unsigned first, unsigned last) {
+  for (unsigned fd = first; fd < end() && fd <= last;) {
+    if (Entry* const entry = find(static_cast<int>(fd))) {
+      visit(static_cast<int>(fd), *entry);
+      ++fd;
+    } else {
+      fd = (fd / unsigned{kChunkEntries} + 1) * unsigned{kChunkEntries};
+    }
   }
 }
 
@@ -60,6 +72,13 @@ template <class RealClose>
 int FdTable::close(int fd, RealClose real_close) {
   Entry* const entry = sys::inForkedChild() ? nullptr : find(fd);
   return entry == nullptr ? real_close() : entry->close(fd, real_close);
+}
+
+template <class RealClose>
+int FdTable::closeOrLater(int fd, RealClose real_close) {
+  Entry* const entry = sys::inForkedChild() ? nullptr : find(fd);
+  if (entry == nullptr) return real_close();
+  return Entry::interrupting() ? closeLater(*entry, fd) : entry->close(fd, real_close);
 }
 
 }  // namespace sylar

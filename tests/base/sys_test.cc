@@ -54,6 +54,26 @@ TEST(Sys, FutexWakeEndsAWait) {
   waiter.join();
 }
 
+TEST(Sys, KnowsWhichDescriptorsAreItsOwn) {
+  EXPECT_FALSE(sys::isOwn(-1));
+  EXPECT_FALSE(sys::isOwn(INT_MAX));
+  EXPECT_EQ(sys::nextOwn(INT_MAX), INT_MAX);
+  UniqueFd own[] = {UniqueFd(sys::eventFd()), UniqueFd(sys::epollCreate()), UniqueFd(sys::timerFd())};
+  for (UniqueFd& one : own) {
+    EXPECT_TRUE(sys::isOwn(one.get()));
+    EXPECT_EQ(sys::nextOwn(one.get()), one.get());
+  }
+  const int users = ::dup(own[0].get());
+  EXPECT_FALSE(sys::isOwn(users));
+  const int last = own[2].get();
+  EXPECT_EQ(sys::nextOwn(own[0].get() + 1), own[1].get());
+  EXPECT_EQ(sys::nextOwn(last + 1), INT_MAX);
+  for (UniqueFd& one : own) one.reset();
+  EXPECT_FALSE(sys::isOwn(last));
+  EXPECT_EQ(sys::nextOwn(-5), INT_MAX);
+  ::close(users);
+}
+
 TEST(Sys, EpollSeesAnEventFdAndAPastDeadlineDoesNotWait) {
   const UniqueFd epoll(sys::epollCreate());
   const UniqueFd event(sys::eventFd());
