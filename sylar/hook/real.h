@@ -6,14 +6,28 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
+
+// libc has them for programs built with _FORTIFY_SOURCE, and declares them to those only.
+extern "C" {
+int __open_2(const char* path, int flags);
+int __open64_2(const char* path, int flags);
+int __openat_2(int directory, const char* path, int flags);
+int __openat64_2(int directory, const char* path, int flags);
+}
 
 namespace sylar::real {
 
@@ -45,7 +59,13 @@ class Real {
 #define SYLAR_HOOKED_NAMES(X)                                                \
   X(sleep) X(usleep) X(nanosleep)                                            \
   X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect)   \
-  X(close) X(fclose) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) X(setsockopt)  \
+  X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                \
+  X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2)                    \
+  X(eventfd) X(timerfd_create) X(signalfd) X(inotify_init) X(inotify_init1)  \
+  X(epoll_create) X(epoll_create1)                                           \
+  X(close) X(fclose) X(freopen) X(freopen64) X(pclose) X(dup) X(dup2) X(dup3) \
+  X(fork) X(posix_spawn) X(posix_spawnp)                                     \
+  X(fcntl) X(ioctl) X(setsockopt)                                            \
   X(read) X(readv) X(recv) X(recvfrom) X(recvmsg)                            \
   X(write) X(writev) X(send) X(sendto) X(sendmsg)                            \
   X(poll)

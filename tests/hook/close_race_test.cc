@@ -1,57 +1,15 @@
 // close against waiting fibers: each wait ends once, with EBADF, and the number's next owner is left alone.
-#include <functional>
 #include <memory>
 
-#include "tests/hook/support.h"
+#include "tests/hook/close_support.h"
 
 namespace sylar::test {
 namespace {
 
 constexpr int kRounds = 10'000;
 
-/// Grabs every number that becomes free, at once, and checks that nobody else reads from or writes to it.
-class NewOwner {
- public:
-  NewOwner() : m_thread([this] { run(); }) {}
-  ~NewOwner() { finish(); }
-  NewOwner(const NewOwner&) = delete;
-  NewOwner& operator=(const NewOwner&) = delete;
-
-  /// Rounds in which everything was whole. The first that was not ends the test.
-  int finish() {
-    m_done.store(true);
-    if (m_thread.joinable()) m_thread.join();
-    return m_rounds;
-  }
-
- private:
-  void run() {
-    for (int i = 0; !m_done.load(std::memory_order_relaxed) && !testing::Test::HasFailure(); ++i) {
-      const Ends ends = i % 2 == 0 ? makeUnix(hookedCalls(), SOCK_STREAM) : makePipe(hookedCalls());
-      const std::vector<char> sent = streamBytes(64);
-      // In pieces: a thief would find something at any moment.
-      for (size_t at = 0; at < sent.size(); at += 16) ASSERT_EQ(::write(ends[1], sent.data() + at, 16), 16);
-      std::vector<char> got(128);
-      ASSERT_EQ(::read(ends[0], got.data(), got.size()), ssize_t(sent.size()));  // neither less nor more
-      got.resize(sent.size());
-      ASSERT_EQ(got, sent);
-      ASSERT_EQ(::close(ends[0]), 0);
-      ASSERT_EQ(::close(ends[1]), 0);
-      ++m_rounds;
-    }
-  }
-
-  std::atomic<bool> m_done{false};
-  int m_rounds = 0;
-  std::thread m_thread;
-};
-
 /// One call that waits on `fd` for ever; what it gave.
 using WaitOn = ssize_t (*)(int fd);
-ssize_t readOn(int fd) {
-  char buffer[64];
-  return ::read(fd, buffer, sizeof buffer);
-}
 ssize_t recvmsgOn(int fd) { return ::recvmsg(fd, std::make_unique<msghdr>().get(), 0); }
 ssize_t pollOn(int fd) {
   pollfd one{fd, POLLIN, 0};
@@ -59,17 +17,6 @@ ssize_t pollOn(int fd) {
   errno = n == 1 && one.revents == POLLNVAL ? EBADF : EDOM;  // poll's way of saying it
   return -1;
 }
-
-/// Counts the waits that ended as they must.
-struct Ended {
-  void check(ssize_t result) {
-    const int error = errno;
-    EXPECT_EQ(result, -1);
-    EXPECT_EQ(error, EBADF) << ::strerror(error);
-    count.fetch_add(1);
-  }
-  std::atomic<int> count{0};
-};
 
 class CloseRace : public testing::TestWithParam<int> {
  protected:
@@ -98,16 +45,6 @@ TEST_P(CloseRace, FromAnotherFiberOfTheSameWorker) {
   });
   EXPECT_EQ(ended.count.load(), rounds());
   EXPECT_GT(owner.finish(), 0);
-}
-
-/// A waiter on worker `thread`, and `parked` called there as soon as it waits.
-void waitThere(IOManager& iom, int thread, std::function<void()> wait, std::function<void()> parked) {
-  iom.schedule(
-      [wait = std::move(wait), parked = std::move(parked), thread, &iom] {
-        iom.schedule(parked, thread);  // the worker begins it when this fiber leaves the thread
-        wait();
-      },
-      thread);
 }
 
 TEST_P(CloseRace, FromAnotherWorker) {

@@ -1,0 +1,144 @@
+// Closers, and what puts another file behind a number. On every thread, in and out of fibers.
+//
+// What the library made for itself (a worker's epoll, its wake-up descriptor, a manager's timerfd) is no descriptor of the
+// user's: close and dup2 refuse it, close_range and closefrom pass over it. In a forked child they are as in libc. Source:
+// close(2), close_range(2), closefrom(3), dup(2), fclose(3), fopen(3), popen(3).
+#include <linux/close_range.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/duplicate.h"
+#include "sylar/hook/real.h"
+#include "sylar/io/fd_table.h"
+
+namespace sylar {
+
+int duplicated(int fd, int copy) {
+  if (copy < 0) return copy;
+  Entry* const original = FdTable::at(fd);
+  if (original != nullptr) original->share();
+  FdTable::opened(copy, original != nullptr ? original->kind() : FdKind::kUnknown, false, false);
+  return copy;
+}
+
+namespace {
+
+bool isLibrarys(int fd) { return sys::isOwn(fd) && !sys::inForkedChild(); }
+
+int fail(int error) {
+  sys::errnoRef() = error;
+  return -1;
+}
+
+/// `real_dup` puts the open file of `fd` behind `target`: a close and an open.
+template <class RealDup>
+int duplicateOnto(int fd, int target, RealDup real_dup) {
+  if (fd == target || sys::call(SYS_fcntl, fd, F_GETFD, 0) < 0) return real_dup();  // nothing happens, or EBADF
+  if (isLibrarys(target)) return fail(EBUSY);
+  return duplicated(fd, FdTable::close(target, real_dup));
+}
+
+/// Closes [first, last], those that somebody may wait for one by one.
+int closeRange(unsigned first, unsigned last) {
+  FdTable::forEachKnown(first, last, [](int fd, Entry& /*entry*/) {
+    if (!sys::isOwn(fd)) FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
+  });
+  for (;;) {
+    const auto own = static_cast<unsigned>(sys::nextOwn(static_cast<int>(std::min<unsigned>(first, INT_MAX))));
+    const bool passes = own >= first && own <= last && own != INT_MAX;
+    if (const unsigned end = passes ? own - 1 : last; first <= end && !(passes && own == first)) {
+      const long result = sys::call(SYS_close_range, first, end, 0);
+      if (result < 0) return fail(static_cast<int>(-result));
+    }
+    if (!passes || own == last) return 0;
+    first = own + 1;
+  }
+}
+
+/// Without close_range(2).
+void closeEach(int first) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  for (int fd = first; static_cast<rlim_t>(fd) < std::min<rlim_t>(limit.rlim_cur, INT_MAX); ++fd) ::close(fd);
+}
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+int close(int fd) {
+  if (isLibrarys(fd)) return fail(EBADF);
+  return FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
+}
+int __close(int fd) { return close(fd); }
+
+int close_range(unsigned first, unsigned last, int flags) noexcept {
+  // Marks for exec, errors, and the numbers of a thread that leaves the others theirs.
+  const bool leaves = (flags & CLOSE_RANGE_UNSHARE) != 0 && sys::hasWorkers();
+  if (first > last || (flags & ~CLOSE_RANGE_UNSHARE) != 0 || leaves || sys::inForkedChild()) {
+    const long result = sys::call(SYS_close_range, first, last, flags);
+    return result < 0 ? fail(static_cast<int>(-result)) : 0;
+  }
+  if ((flags & CLOSE_RANGE_UNSHARE) != 0) {
+    const long result = sys::call(SYS_close_range, ~0U, ~0U, flags);
+    if (result < 0) return fail(static_cast<int>(-result));
+  }
+  return closeRange(first, last);
+}
+
+void closefrom(int first) noexcept {
+  const int saved_errno = errno;
+  first = std::max(first, 0);
+  if (close_range(static_cast<unsigned>(first), ~0U, 0) != 0) closeEach(first);
+  errno = saved_errno;
+}
+
+int fclose(FILE* file) {
+  const int fd = ::fileno(file);  // -1: a stream without a descriptor
+  return FdTable::close(fd, [file] { return real::fclose(file); });
+}
+
+// The number stays, if libc can arrange it; what is behind it afterwards is not known.
+FILE* freopen(const char* path, const char* mode, FILE* file) {
+  FILE* result = nullptr;
+  FdTable::close(::fileno(file), [&] {
+    result = real::freopen(path, mode, file);
+    return 0;
+  });
+  return result;
+}
+FILE* freopen64(const char* path, const char* mode, FILE* file) {
+  FILE* result = nullptr;
+  FdTable::close(::fileno(file), [&] {
+    result = real::freopen64(path, mode, file);
+    return 0;
+  });
+  return result;
+}
+
+// Waits for the child with the number closed and perhaps another's: only what comes before is a close.
+int pclose(FILE* file) {
+  FdTable::close(::fileno(file), [] { return 0; });
+  return real::pclose(file);
+}
+
+int dup(int fd) noexcept { return duplicated(fd, real::dup(fd)); }
+
+int dup2(int fd, int target) noexcept {
+  return duplicateOnto(fd, target, [=] { return real::dup2(fd, target); });
+}
+int __dup2(int fd, int target) noexcept { return dup2(fd, target); }
+
+int dup3(int fd, int target, int flags) noexcept {
+  return duplicateOnto(fd, target, [=] { return real::dup3(fd, target, flags); });
+}
+
+}  // extern "C"

@@ -1,0 +1,64 @@
+// Flags and timeouts: what the table of descriptors remembers of them stays true. On every thread, in and out of fibers.
+// Source: fcntl(2), ioctl(2), setsockopt(2).
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/time.h>
+
+#include <cstdarg>
+
+#include "sylar/hook/attempt.h"
+#include "sylar/hook/duplicate.h"
+#include "sylar/hook/real.h"
+#include "sylar/io/fd_table.h"
+
+namespace sylar {
+namespace {
+
+int64_t timeoutNs(const void* value) { return attempt::toNs(*static_cast<const timeval*>(value)); }
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);  // an int comes in the same register
+  va_end(arguments);
+  const int result = real::fcntl(fd, command, argument);
+  if (result == -1) return result;
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(fd, result);
+  if (command == F_SETFL) {
+    if (Entry* entry = FdTable::find(fd)) entry->setNonblocking((reinterpret_cast<intptr_t>(argument) & O_NONBLOCK) != 0);
+  }
+  return result;
+}
+int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
+int __fcntl(int fd, int command, ...) __attribute__((alias("fcntl")));
+
+int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const int result = real::ioctl(fd, request, argument);
+  if (result != -1 && request == FIONBIO) {
+    if (Entry* entry = FdTable::find(fd)) entry->setNonblocking(*static_cast<const int*>(argument) != 0);
+  }
+  return result;
+}
+
+int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
+  const int result = real::setsockopt(fd, level, option, value, size);
+  Entry* const entry = result == 0 ? FdTable::find(fd) : nullptr;
+  if (entry == nullptr) return result;
+  if (level == SOL_SOCKET && option == SO_RCVTIMEO) entry->setTimeoutNs(Direction::kRead, timeoutNs(value));
+  if (level == SOL_SOCKET && option == SO_SNDTIMEO) entry->setTimeoutNs(Direction::kWrite, timeoutNs(value));
+  if (level == IPPROTO_TCP && option == TCP_ULP) entry->setKind(FdKind::kStream);  // records: short reads prove nothing
+  return result;
+}
+
+}  // extern "C"

@@ -1,0 +1,46 @@
+// fork and its kin: the child has all that is open, too, so this process can no longer remember the flags of any of it.
+// In the child the hooks are libc (sys::inForkedChild) if workers ran here. vfork is fork: its child would share this process's
+// memory, and with it the table. Source: fork(2), vfork(2), posix_spawn(3).
+#include <spawn.h>
+#include <unistd.h>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/real.h"
+#include "sylar/io/fd_table.h"
+
+namespace sylar {
+namespace {
+
+/// Shares what is open before `make` runs, and what other threads have opened since.
+template <class Make>
+auto sharing(Make make) {
+  if (sys::inForkedChild()) return make();
+  FdTable::shareAll();
+  const auto result = make();
+  if (!sys::inForkedChild()) FdTable::shareAll();
+  return result;
+}
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+pid_t fork() noexcept {
+  return sharing([] { return real::fork(); });
+}
+pid_t vfork() noexcept { return fork(); }
+
+int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
+                char* const arguments[], char* const environment[]) {
+  return sharing([=] { return real::posix_spawn(child, path, actions, attributes, arguments, environment); });
+}
+
+int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
+                 char* const arguments[], char* const environment[]) {
+  return sharing([=] { return real::posix_spawnp(child, file, actions, attributes, arguments, environment); });
+}
+
+}  // extern "C"

@@ -1,0 +1,125 @@
+// Creators: what they make is known to the table of descriptors. On every thread, in and out of fibers.
+// Source: socket(2), socketpair(2), pipe(2), open(2), eventfd(2), timerfd_create(2), signalfd(2), inotify_init(2),
+// epoll_create(2).
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+
+#include <cstdarg>
+
+#include "sylar/base/sanitizers.h"
+#include "sylar/hook/real.h"
+#include "sylar/io/fd_table.h"
+
+namespace sylar {
+namespace {
+
+FdKind kindOfSocket(int domain, int type, int protocol) {
+  if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM) return FdKind::kMessages;
+  const bool internet = domain == AF_INET || domain == AF_INET6;
+  return internet && (protocol == 0 || protocol == IPPROTO_TCP) ? FdKind::kTcp : FdKind::kStream;
+}
+
+void openedPair(int result, const int* fds, FdKind kind, bool is_private, bool nonblocking) {
+  if (result != 0) return;
+  FdTable::opened(fds[0], kind, is_private, nonblocking);
+  FdTable::opened(fds[1], kind, is_private, nonblocking);
+}
+
+// Sanitizers' runtimes make pipes by our name and close them by bare system calls: there no pipe is fully known.
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+constexpr bool kPipesArePrivate = false;
+#else
+constexpr bool kPipesArePrivate = true;
+#endif
+
+/// Files of all kinds. libc closes some of them by itself (closedir), so they are asked before each wait.
+int openedFile(int fd) {
+  FdTable::opened(fd, FdKind::kUnknown, false, false);
+  return fd;
+}
+
+/// eventfd and its like; their flags are O_NONBLOCK by other names.
+int openedEvent(int fd, int flags) {
+  FdTable::opened(fd, FdKind::kUnknown, true, (flags & O_NONBLOCK) != 0);
+  return fd;
+}
+static_assert(EFD_NONBLOCK == O_NONBLOCK && TFD_NONBLOCK == O_NONBLOCK && SFD_NONBLOCK == O_NONBLOCK &&
+              IN_NONBLOCK == O_NONBLOCK && SOCK_NONBLOCK == O_NONBLOCK);
+
+/// The mode that follows `flags`, if they say that there is one.
+mode_t modeOf(int flags, va_list arguments) {
+  const bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  return creates ? va_arg(arguments, mode_t) : 0;
+}
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+#define SYLAR_OPEN_(name, ...)                  \
+  va_list arguments;                            \
+  va_start(arguments, flags);                   \
+  const mode_t mode = modeOf(flags, arguments); \
+  va_end(arguments);                            \
+  return openedFile(real::name(__VA_ARGS__, flags, mode))
+
+extern "C" {
+
+int socket(int domain, int type, int protocol) noexcept {
+  const int fd = real::socket(domain, type, protocol);
+  FdTable::opened(fd, kindOfSocket(domain, type, protocol), true, (type & SOCK_NONBLOCK) != 0);
+  return fd;
+}
+
+int socketpair(int domain, int type, int protocol, int fds[2]) noexcept {
+  const int result = real::socketpair(domain, type, protocol, fds);
+  openedPair(result, fds, kindOfSocket(domain, type, protocol), true, (type & SOCK_NONBLOCK) != 0);
+  return result;
+}
+
+int pipe(int fds[2]) noexcept {
+  const int result = real::pipe(fds);
+  openedPair(result, fds, FdKind::kPipe, kPipesArePrivate, false);
+  return result;
+}
+int __pipe(int fds[2]) { return pipe(fds); }
+
+int pipe2(int fds[2], int flags) noexcept {
+  const int result = real::pipe2(fds, flags);
+  openedPair(result, fds, FdKind::kPipe, kPipesArePrivate, (flags & O_NONBLOCK) != 0);
+  return result;
+}
+
+int open(const char* path, int flags, ...) { SYLAR_OPEN_(open, path); }
+int open64(const char* path, int flags, ...) { SYLAR_OPEN_(open64, path); }
+int __open(const char* path, int flags, ...) { SYLAR_OPEN_(open, path); }
+int __open64(const char* path, int flags, ...) { SYLAR_OPEN_(open64, path); }
+int openat(int directory, const char* path, int flags, ...) { SYLAR_OPEN_(openat, directory, path); }
+int openat64(int directory, const char* path, int flags, ...) { SYLAR_OPEN_(openat64, directory, path); }
+int creat(const char* path, mode_t mode) { return openedFile(real::creat(path, mode)); }
+int creat64(const char* path, mode_t mode) { return openedFile(real::creat64(path, mode)); }
+
+// What programs built with _FORTIFY_SOURCE call where no mode is given; libc's own end the process if one would be needed.
+int __open_2(const char* path, int flags) { return openedFile(real::__open_2(path, flags)); }
+int __open64_2(const char* path, int flags) { return openedFile(real::__open64_2(path, flags)); }
+int __openat_2(int directory, const char* path, int flags) { return openedFile(real::__openat_2(directory, path, flags)); }
+int __openat64_2(int directory, const char* path, int flags) { return openedFile(real::__openat64_2(directory, path, flags)); }
+
+int eventfd(unsigned int count, int flags) noexcept { return openedEvent(real::eventfd(count, flags), flags); }
+int timerfd_create(clockid_t clock, int flags) noexcept { return openedEvent(real::timerfd_create(clock, flags), flags); }
+int inotify_init() noexcept { return openedEvent(real::inotify_init(), 0); }
+int inotify_init1(int flags) noexcept { return openedEvent(real::inotify_init1(flags), flags); }
+int epoll_create(int size) noexcept { return openedEvent(real::epoll_create(size), 0); }
+int epoll_create1(int flags) noexcept { return openedEvent(real::epoll_create1(flags), 0); }
+
+int signalfd(int fd, const sigset_t* mask, int flags) noexcept {
+  const int made = real::signalfd(fd, mask, flags);
+  return fd == -1 ? openedEvent(made, flags) : made;  // else it is `fd`, with another mask
+}
+
+}  // extern "C"
