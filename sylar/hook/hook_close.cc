@@ -45,9 +45,10 @@ int duplicateOnto(int fd, int target, RealDup real_dup) {
 
 /// Closes [first, last], those that somebody may wait for one by one.
 int closeRange(unsigned first, unsigned last) {
-  FdTable::forEachKnown(first, last, [](int fd, Entry& /*entry*/) {
-    if (!sys::isOwn(fd)) FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
-  });
+  const auto close_known = [](int fd, const Entry& entry) {
+    if (entry.known() && !sys::isOwn(fd)) FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
+  };
+  FdTable::forEach(close_known, first, last);
   for (;;) {
     const auto own = static_cast<unsigned>(sys::nextOwn(static_cast<int>(std::min<unsigned>(first, INT_MAX))));
     const bool passes = own >= first && own <= last && own != INT_MAX;

@@ -1,6 +1,7 @@
 #include "sylar/io/epoll_engine.h"
 
 #include <system_error>
+#include <utility>
 
 #include "sylar/base/check.h"
 #include "sylar/base/sys.h"
@@ -14,11 +15,11 @@ uint64_t pack(int fd, uint32_t generation) { return uint64_t{generation} << 32 |
 
 }  // namespace
 
-EpollEngine::EpollEngine(WorkerSlot& slot, TimerService& timers)
-    : Driver(true), m_timers(timers), m_slot(slot), m_epoll(sys::epollCreate()) {
+EpollEngine::EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep)
+    : Driver(true), m_upkeep(upkeep), m_wake_fd(slot.wake_fd), m_epoll(sys::epollCreate()) {
   if (!m_epoll.valid()) throw std::system_error(-m_epoll.get(), std::generic_category(), "sylar: epoll of a worker");
-  watch(m_slot.wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
-  if (timers.timerFd() >= 0) watch(timers.timerFd(), EPOLLIN | EPOLLEXCLUSIVE);
+  watch(m_wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
+  if (upkeep.timerFd() >= 0) watch(upkeep.timerFd(), EPOLLIN | EPOLLEXCLUSIVE);
 }
 
 EpollEngine::~EpollEngine() { retire(); }
@@ -43,12 +44,7 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
   return sys::epollControl(m_epoll.get(), op, fd, &event);
 }
 
-void EpollEngine::serve(int64_t now_ns) {
-  if (!m_timer_event && !m_timers.timersDue(now_ns)) return;
-  const bool woken = m_timer_event;
-  m_timer_event = false;
-  m_timers.serveTimers(woken);
-}
+void EpollEngine::serve(int64_t now_ns) { m_upkeep.serve(now_ns, std::exchange(m_timer_event, false)); }
 
 void EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
@@ -56,8 +52,8 @@ void EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   for (int i = 0; i < n; ++i) {
     const uint64_t data = m_events[i].data.u64;
     const auto fd = static_cast<int>(static_cast<uint32_t>(data));
-    if (fd == m_slot.wake_fd) continue;
-    if (fd == m_timers.timerFd()) {
+    if (fd == m_wake_fd) continue;
+    if (fd == m_upkeep.timerFd()) {
       m_timer_event = true;
       continue;
     }

@@ -11,25 +11,24 @@
 
 namespace sylar {
 
-/// Who serves the timers that all workers of a scheduler share.
-class TimerService {
+/// What all workers of a scheduler look after together.
+class SharedUpkeep {
  public:
   /// Becomes readable when a timer is due; -1: there is none.
   virtual int timerFd() const = 0;
-  /// A hint, without a lock.
-  virtual bool timersDue(int64_t now_ns) const = 0;
-  /// Runs what is due, bounded. `woken`: the descriptor said so; else another worker may be at it already, and that is fine.
-  virtual void serveTimers(bool woken) = 0;
+  /// Once a turn of each. Runs what is due, bounded. `timers_woken`: the descriptor said so; else another worker may be at it
+  /// already, and that is fine.
+  virtual void serve(int64_t now_ns, bool timers_woken) = 0;
 
  protected:
-  ~TimerService() = default;
+  ~SharedUpkeep() = default;
 };
 
 /// Its worker's, but for add, modify and remove, which any thread may call under the lock of the descriptor's entry.
 class EpollEngine final : public Driver {
  public:
   /// Throws std::system_error if there is no descriptor for it.
-  EpollEngine(WorkerSlot& slot, TimerService& timers);
+  EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep);
   ~EpollEngine() override;
   EpollEngine(const EpollEngine&) = delete;
   EpollEngine& operator=(const EpollEngine&) = delete;
@@ -42,9 +41,6 @@ class EpollEngine final : public Driver {
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
   static void closeNumber(int fd) { sys::closeFd(fd); }
 
-  /// Where its worker gets mail.
-  WorkerSlot& slot() const { return m_slot; }
-
   void serve(int64_t now_ns) override;
   void poll(int64_t now_ns, int64_t deadline_ns) override;
   void retire() override;
@@ -55,8 +51,8 @@ class EpollEngine final : public Driver {
   int control(int op, int fd, uint32_t generation, uint32_t events);
   void watch(int fd, uint32_t events);
 
-  TimerService& m_timers;
-  WorkerSlot& m_slot;
+  SharedUpkeep& m_upkeep;
+  const int m_wake_fd;
   bool m_timer_event = false;
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];

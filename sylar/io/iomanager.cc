@@ -24,29 +24,24 @@ bool directionOf(IOManager::Event event, Direction* direction) {
 
 }  // namespace
 
-/// What addEvent registered; lives until it fires or is taken back. A close sends it home to its worker as a message: there may
-/// be a signal handler behind it, which must not allocate. The worker runs as long as this is pending.
-struct IOManager::Callback : FdWaiter<EpollEngine>, Message {
+/// What addEvent registered; lives until it fires or is taken back. A close only puts it on a list that the workers look at:
+/// there may be a signal handler behind it, which must not allocate.
+struct IOManager::Callback : FdWaiter<EpollEngine> {
   Callback(IOManager& owner, std::function<void()> function, Fiber::ptr held)
       : iom(owner), cb(std::move(function)), fiber(std::move(held)) {
     fire = [](FdWaiter* waiter, WakeReason reason) {
       auto* const me = static_cast<Callback*>(waiter);
-      if (reason == WakeReason::kClosed) {
-        me->engine->slot().push(me);
-      } else {
-        const std::unique_ptr<Callback> last(me);
-        me->schedule();
-      }
+      reason == WakeReason::kClosed ? me->iom.addClosed(*me) : me->run();
     };
   }
-  ~Callback() override {
+  ~Callback() {
     cb = nullptr;
     fiber = nullptr;
     if (pending) iom.callbackEnded();
   }
 
-  void run(Worker& /*worker*/) override { schedule(); }
-  void schedule() {
+  void run() {
+    const std::unique_ptr<Callback> last(this);
     if (cb != nullptr) {
       iom.schedule(std::move(cb));
     } else {
@@ -73,7 +68,7 @@ IOManager::~IOManager() { stop(); }
 IOManager* IOManager::GetThis() { return dynamic_cast<IOManager*>(Scheduler::GetThis()); }
 
 std::unique_ptr<Driver> IOManager::makeDriver(WorkerSlot& slot) {
-  return std::make_unique<EpollEngine>(slot, static_cast<TimerService&>(*this));
+  return std::make_unique<EpollEngine>(slot, static_cast<SharedUpkeep&>(*this));
 }
 
 // ---- Descriptors. ------------------------------------------------------------------------------------------------------------
@@ -160,7 +155,47 @@ void IOManager::dropPending() {
     delEvent(fd, WRITE);
   });
   // What an engine has claimed is on its way to schedule(). While fibers run, others may come: those are for the second call.
-  while (done() && m_callbacks.load(std::memory_order_acquire) > 0) StdMemory::yield();
+  while (done() && m_callbacks.load(std::memory_order_acquire) > 0) {
+    runClosed();
+    StdMemory::yield();
+  }
+  while (m_adding.load(std::memory_order_acquire) > 0) StdMemory::yield();
+}
+
+/// Safe in a signal handler. The callback may run and the manager's end begin while this is under way.
+void IOManager::addClosed(Callback& callback) {
+  m_adding.fetch_add(1, std::memory_order_relaxed);
+  FdWaiter<EpollEngine>* first = m_closed.load(std::memory_order_relaxed);
+  do {
+    callback.next = first;
+  } while (!m_closed.compare_exchange_weak(first, &callback, std::memory_order_seq_cst, std::memory_order_relaxed));
+  wakeForUpkeep();
+  m_adding.fetch_sub(1, std::memory_order_release);
+}
+
+/// One worker at least turns after this.
+void IOManager::wakeForUpkeep() {
+  for (const auto& worker : workers()) {
+    if (worker->slot().wake()) return;
+  }
+  for (const auto& worker : workers()) {
+    if (worker->running() && !worker->detached()) return worker->slot().notify();
+  }
+}
+
+void IOManager::runClosed() {
+  FdWaiter<EpollEngine>* latest = m_closed.exchange(nullptr, std::memory_order_acquire);
+  FdWaiter<EpollEngine>* oldest = nullptr;
+  while (latest != nullptr) {
+    FdWaiter<EpollEngine>* const older = std::exchange(latest->next, oldest);
+    oldest = std::exchange(latest, older);
+  }
+  while (oldest != nullptr) static_cast<Callback*>(std::exchange(oldest, oldest->next))->run();
+}
+
+void IOManager::serve(int64_t now_ns, bool timers_woken) {
+  if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
+  if (timers_woken || nextDueNs() <= now_ns) serveTimers(timers_woken);
 }
 
 // ---- Public timers (protocol P4). --------------------------------------------------------------------------------------------

@@ -18,12 +18,13 @@
 #include "sylar/base/fd.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/io/epoll_engine.h"
+#include "sylar/io/fd_entry.h"
 #include "sylar/sched/scheduler.h"
 #include "sylar/timer/timer.h"
 
 namespace sylar {
 
-class IOManager final : public Scheduler, public TimerManager, private TimerService {
+class IOManager final : public Scheduler, public TimerManager, private SharedUpkeep {
  public:
   using ptr = std::shared_ptr<IOManager>;
 
@@ -68,15 +69,20 @@ class IOManager final : public Scheduler, public TimerManager, private TimerServ
   static constexpr size_t kTimersPerPass = 2000;
 
   int timerFd() const override { return m_timer_fd.get(); }
-  bool timersDue(int64_t now_ns) const override { return nextDueNs() <= now_ns; }
-  void serveTimers(bool woken) override;
+  void serve(int64_t now_ns, bool timers_woken) override;
+  void serveTimers(bool woken);
   void armTimer();
   EpollEngine& engineForHere();
   void callbackEnded();
+  void addClosed(Callback& callback);
+  void wakeForUpkeep();
+  void runClosed();
 
   UniqueFd m_timer_fd;
   OsMutex m_arming;  // so that two front inserts cannot cross between queue and descriptor
   std::atomic<size_t> m_callbacks{0};
+  std::atomic<size_t> m_adding{0};                        // calls of addClosed under way
+  std::atomic<FdWaiter<EpollEngine>*> m_closed{nullptr};  // callbacks of closed descriptors, the latest first
   std::atomic<size_t> m_next_engine{0};
 };
 

@@ -362,7 +362,7 @@ void Waker::deliver(FiberCore& core) {
   }
 }
 
-void Waker::deliverByMail(FiberCore& core) { core.home->push(&core); }
+void Waker::deliverByMail(FiberCore& core) { static_cast<WorkerSlot&>(*core.home).push(&core); }
 
 bool mayPark() { return Worker::current() != nullptr && runningFiber() != nullptr; }
 

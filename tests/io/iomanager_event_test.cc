@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sylar/base/sys.h"
+#include "sylar/io/fd_table.h"
 #include "sylar/io/iomanager.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
@@ -344,6 +345,24 @@ TEST_P(EventTest, CancelEventFiresWhatWaits) {
   EXPECT_TRUE(read.wait(2));
   EXPECT_TRUE(write.wait(2));
   iom.stop();  // while what the fibers use is alive
+}
+
+// Closed through the table, as the hooks do: from any thread, and in the order of their registration.
+TEST_P(EventTest, ACloseFiresWhatWaits) {
+  const LeakCheck leaks;
+  for (int round = 0; round < 100; ++round) {
+    Ends sockets = makeSockets();
+    sockets.fill(0);
+    IOManager iom(workers(), false, "io");
+    std::atomic<int> fired{0};
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_EQ(iom.addEvent(sockets[0], i % 2 == 0 ? READ : WRITE, [&] { fired.fetch_add(1); }), 0);
+    }
+    EXPECT_EQ(FdTable::close(sockets[0], [] { return 7; }), 7);
+    iom.stop();  // which waits for them
+    EXPECT_EQ(fired.load(), 5);
+    EXPECT_FALSE(iom.cancelAll(sockets[0]));
+  }
 }
 
 TEST_P(EventTest, CancelAllWakesAFiber) {
