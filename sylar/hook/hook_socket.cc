@@ -1,11 +1,16 @@
 // connect and accept. Source: connect(2), accept(2).
+#include <fcntl.h>
+#include <poll.h>
+
 #include <atomic>
 #include <chrono>
+#include <utility>
 
 #include "sylar/base/sys.h"
 #include "sylar/hook/hook.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
+#include "sylar/io/blocking_pool.h"
 
 namespace sylar {
 namespace {
@@ -26,11 +31,78 @@ int accepted(Entry* listener, int fd, int flags) {
   return fd;
 }
 
+/// An accept on a helper thread, one at a time of a listener.
+struct SharedAccept {
+  const int fd;
+  const uint32_t generation;
+  SharedAccept* next = nullptr;
+};
+struct SharedAccepts {
+  OsMutex mutex;
+  SharedAccept* first SYLAR_GUARDED_BY(mutex) = nullptr;
+};
+constinit SharedAccepts g_accepts;
+
+bool begin(SharedAccept& mine) {
+  Lock lock(g_accepts.mutex);
+  for (const SharedAccept* one = g_accepts.first; one != nullptr; one = one->next) {
+    if (one->fd == mine.fd && one->generation == mine.generation) return false;
+  }
+  mine.next = std::exchange(g_accepts.first, &mine);
+  return true;
+}
+
+void end(SharedAccept& mine, Entry& listener) {
+  {
+    Lock lock(g_accepts.mutex);
+    SharedAccept** at = &g_accepts.first;
+    while (*at != &mine) at = &(*at)->next;
+    *at = mine.next;
+  }
+  listener.wakeAll(Direction::kRead);  // rivals, who saw a connection and left it: there may be another
+}
+
+bool isNonblocking(int fd) { return (sys::call(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0; }
+
+bool isReadable(int fd) {
+  pollfd one{fd, POLLIN, 0};
+  const timespec zero{};
+  return sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) != 0;
+}
+
+/// Of a blocking listener that others may know, too: another process, or a number that we do not see. Who is faster gets the
+/// connection, and the other's accept blocks: so ours does on a helper thread.
+long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int flags) {
+  SharedAccept mine{fd, Entry::generationOf(call.entry().life())};
+  const long ready = call.run([&]() -> long {
+    int listening = 0;
+    socklen_t length = sizeof listening;
+    const bool listens = sys::call(SYS_getsockopt, fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening != 0;
+    return listens && (!isReadable(fd) || !begin(mine)) ? -EAGAIN : listens;
+  });
+  if (ready < 0) return ready;
+  long result = -EINVAL;
+  const auto accept_it = [&] {
+    const int made = real::accept4(fd, address, size, flags);
+    result = made >= 0 ? made : -errno;
+  };
+  if (ready == 0) {  // what does not listen fails at once
+    accept_it();
+    return result;
+  }
+  const int refused = blocking(accept_it);
+  end(mine, call.entry());
+  return refused < 0 ? refused : result;
+}
+
 int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
   IoCall call(fd, Direction::kRead);
   Entry* const listener = FdTable::find(fd);
   if (!call.parks() || call.kind() == FdKind::kOther || call.kind() == FdKind::kPipe) {
     return accepted(listener, real::accept4(fd, address, size, flags), flags);
+  }
+  if (!listener->isPrivate() && !isNonblocking(fd)) {
+    return accepted(listener, static_cast<int>(IoCall::result(acceptShared(call, fd, address, size, flags))), flags);
   }
   return accepted(
       listener,

@@ -1,0 +1,156 @@
+#include "sylar/io/blocking_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "sylar/base/check.h"
+#include "sylar/base/clock.h"
+#include "sylar/base/sys.h"
+#include "sylar/sched/park.h"
+
+namespace sylar {
+
+BlockingPool::BlockingPool(BlockingPoolOptions options) : m_options(options) { SYLAR_CHECK(options.max_threads > 0); }
+
+BlockingPool::~BlockingPool() { end(true); }
+
+BlockingPool& BlockingPool::process() {
+  static BlockingPool* const pool = new BlockingPool;
+  return *pool;
+}
+
+bool BlockingPool::needsHelper() { return mayPark() && !sys::inForkedChild(); }
+
+size_t BlockingPool::threads() const {
+  Lock lock(m_mutex);
+  return m_threads;
+}
+
+size_t BlockingPool::queued() const {
+  Lock lock(m_mutex);
+  return m_queued;
+}
+
+// ---- The fiber. --------------------------------------------------------------------------------------------------------------
+
+int BlockingPool::runJob(Job& job) {
+  const this_fiber::CancelShield shield;
+  for (bool submitted = false;; submitted = true) {
+    Wait wait(Fiber::WaitsFor::kHelper);
+    Lock lock(m_mutex);
+    job.waker = wait.waker();
+    const bool refused = !submitted && !submit(job);
+    const bool over = refused || job.done;
+    lock.unlock();
+    if (over) {
+      wait.giveUp();
+      if (refused) return -EAGAIN;
+      break;
+    }
+    if (wait.park() == WakeReason::kReady) break;
+    // The last call. The function still uses this stack: wait on, and be given up.
+  }
+  if (job.exception != nullptr) std::rethrow_exception(job.exception);
+  return 0;
+}
+
+bool BlockingPool::submit(Job& job) {
+  const bool somebody_comes = m_queued < m_idle || (m_threads < m_options.max_threads && addThread());
+  if (!somebody_comes && (m_threads == 0 || m_queued - m_idle >= m_options.max_queued)) return false;
+  (m_first == nullptr ? m_first : m_last->next) = &job;
+  m_last = &job;
+  ++m_queued;
+  m_calls.fetch_add(1, std::memory_order_release);
+  sys::futexWake(m_calls, 1);
+  return true;
+}
+
+// ---- The threads. ------------------------------------------------------------------------------------------------------------
+
+/// False: there are none to be had now.
+bool BlockingPool::addThread() {
+  uint64_t all = ~uint64_t{0};
+  uint64_t before = 0;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);  // the new thread inherits it
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  const bool made = ::pthread_create(&thread, &attributes, &BlockingPool::threadMain, this) == 0;
+  ::pthread_attr_destroy(&attributes);
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+  m_threads += made;
+  m_idle += made;  // until it takes something
+  return made;
+}
+
+void* BlockingPool::threadMain(void* pool) {
+  ::pthread_setname_np(::pthread_self(), "sylar_blocking");
+  static_cast<BlockingPool*>(pool)->work();
+  return nullptr;
+}
+
+void BlockingPool::work() {
+  while (Job* const job = take()) {
+    try {
+      job->call(job->function);
+    } catch (...) {
+      job->exception = std::current_exception();
+    }
+    finish(*job);
+  }
+}
+
+/// Null: the thread is to end, and is counted no more. It is idle until then.
+BlockingPool::Job* BlockingPool::take() {
+  const int64_t deadline_ns = Deadline::after(m_options.idle, steadyClock()).ns();
+  for (;;) {
+    Lock lock(m_mutex);
+    if (m_first != nullptr) {
+      Job* const job = std::exchange(m_first, m_first->next);
+      --m_queued;
+      --m_idle;
+      return job;
+    }
+    if (m_ending || steadyClock().nowNs() >= deadline_ns) {
+      --m_idle;
+      --m_threads;
+      m_ended.fetch_add(1, std::memory_order_release);
+      sys::futexWake(m_ended, INT32_MAX);
+      return nullptr;
+    }
+    const uint32_t seen = m_calls.load(std::memory_order_relaxed);
+    lock.unlock();
+    sys::futexWait(m_calls, seen, deadline_ns);
+  }
+}
+
+void BlockingPool::finish(Job& job) {
+  Lock lock(m_mutex);
+  ++m_idle;
+  job.done = true;
+  const Waker waker = job.waker;
+  const bool won = waker.claim(WakeReason::kReady);
+  lock.unlock();  // the fiber may go from here on, if another woke it
+  if (won) Waker::deliver(*waker.core);
+}
+
+/// Without `all`: those that are idle.
+void BlockingPool::end(bool all) {
+  for (;;) {
+    Lock lock(m_mutex);
+    m_ending = (all ? m_threads : m_idle) > 0;
+    if (!m_ending) return;
+    const uint32_t seen = m_ended.load(std::memory_order_relaxed);
+    m_calls.fetch_add(1, std::memory_order_release);
+    lock.unlock();
+    sys::futexWake(m_calls, INT32_MAX);
+    sys::futexWait(m_ended, seen, kNever);
+  }
+}
+
+}  // namespace sylar

@@ -1,0 +1,107 @@
+// Internal. Helper threads for calls that cannot park: the calling fiber waits, its worker goes on.
+//
+//   int fd;
+//   if (blocking([&] { fd = sys::call(SYS_accept4, ...); }) < 0) ... all helpers are busy, and enough wait for one
+//
+// A function runs on a thread of its own choosing: it sees that thread's errno and thread-locals, not the fiber's, and takes its
+// results out by reference. Threads are made on demand, end after a while without work, and block all signals.
+//
+// The fiber is shielded while it waits, for the function uses its stack: neither cancel nor close ends the wait. stop() waits
+// for it; stop(deadline) gives the fiber up, with its stack kept for the function.
+//
+// Thread safety: all calls from any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <type_traits>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/sched/waker.h"
+
+namespace sylar {
+
+struct BlockingPoolOptions {
+  size_t max_threads = 64;                 ///< at least 1
+  size_t max_queued = 1024;                ///< functions that wait for a thread; more are refused
+  std::chrono::milliseconds idle{10'000};  ///< how long a thread waits for work before it ends
+};
+
+class BlockingPool {
+ public:
+  explicit BlockingPool(BlockingPoolOptions options = {});
+  /// Waits for what is queued or runs, and for the threads.
+  ~BlockingPool();
+  BlockingPool(const BlockingPool&) = delete;
+  BlockingPool& operator=(const BlockingPool&) = delete;
+
+  /// The process's own. Never destroyed.
+  static BlockingPool& process();
+
+  /// Runs `function` on a helper thread and returns when it has returned; an exception of it comes out here. 0, or -EAGAIN: it is
+  /// refused and was not run. Outside fibers, and in a forked child, it runs on the calling thread. Suspends: yes.
+  template <class Function>
+  [[nodiscard]] int run(Function&& function);
+
+  /// Ends the threads that have nothing to do, and returns when they have been told. Blocks the thread.
+  void endIdle() { end(false); }
+
+  size_t threads() const;
+  /// Functions that wait for a thread.
+  size_t queued() const;
+
+ private:
+  /// One call; lies on its fiber's stack. Touched under the lock only, but by the thread that runs it.
+  struct Job {
+    void (*call)(void* function);
+    void* function;
+    std::exception_ptr exception = nullptr;
+    Waker waker = {};
+    bool done = false;
+    Job* next = nullptr;
+  };
+
+  int runJob(Job& job);
+  bool submit(Job& job) SYLAR_REQUIRES(m_mutex);
+  bool addThread() SYLAR_REQUIRES(m_mutex);
+  static void* threadMain(void* pool);
+  void work();
+  Job* take();
+  void finish(Job& job);
+  void end(bool all);
+  static bool needsHelper();
+
+  const BlockingPoolOptions m_options;
+  mutable OsMutex m_mutex;
+  Job* m_first SYLAR_GUARDED_BY(m_mutex) = nullptr;
+  Job* m_last SYLAR_GUARDED_BY(m_mutex) = nullptr;
+  size_t m_queued SYLAR_GUARDED_BY(m_mutex) = 0;
+  size_t m_idle SYLAR_GUARDED_BY(m_mutex) = 0;
+  size_t m_threads SYLAR_GUARDED_BY(m_mutex) = 0;
+  bool m_ending SYLAR_GUARDED_BY(m_mutex) = false;  // idle threads are to end now
+  std::atomic<uint32_t> m_calls{0};                 // idle threads sleep on it; changes with each reason to look
+  std::atomic<uint32_t> m_ended{0};                 // endIdle sleeps on it
+};
+
+template <class Function>
+int BlockingPool::run(Function&& function) {
+  if (!needsHelper()) {
+    function();
+    return 0;
+  }
+  Job job{[](void* f) { (*static_cast<std::remove_reference_t<Function>*>(f))(); },
+          const_cast<void*>(static_cast<const void*>(std::addressof(function)))};
+  return runJob(job);
+}
+
+/// Runs `function` on the process's pool.
+template <class Function>
+[[nodiscard]] int blocking(Function&& function) {
+  return BlockingPool::process().run(function);
+}
+
+}  // namespace sylar
