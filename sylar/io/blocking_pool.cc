@@ -113,20 +113,25 @@ BlockingPool::Job* BlockingPool::take() {
     if (m_first != nullptr) {
       Job* const job = std::exchange(m_first, m_first->next);
       --m_queued;
-      --m_idle;
+      leaveIdle();
       return job;
     }
     if (m_ending || steadyClock().nowNs() >= deadline_ns) {
-      --m_idle;
       --m_threads;
-      m_ended.fetch_add(1, std::memory_order_release);
-      sys::futexWake(m_ended, INT32_MAX);
+      leaveIdle();
       return nullptr;
     }
     const uint32_t seen = m_calls.load(std::memory_order_relaxed);
     lock.unlock();
     sys::futexWait(m_calls, seen, deadline_ns);
   }
+}
+
+void BlockingPool::leaveIdle() {
+  --m_idle;
+  if (!m_ending) return;
+  m_left_idle.fetch_add(1, std::memory_order_release);
+  sys::futexWake(m_left_idle, INT32_MAX);
 }
 
 void BlockingPool::finish(Job& job) {
@@ -145,11 +150,11 @@ void BlockingPool::end(bool all) {
     Lock lock(m_mutex);
     m_ending = (all ? m_threads : m_idle) > 0;
     if (!m_ending) return;
-    const uint32_t seen = m_ended.load(std::memory_order_relaxed);
+    const uint32_t seen = m_left_idle.load(std::memory_order_relaxed);
     m_calls.fetch_add(1, std::memory_order_release);
     lock.unlock();
     sys::futexWake(m_calls, INT32_MAX);
-    sys::futexWait(m_ended, seen, kNever);
+    sys::futexWait(m_left_idle, seen, kNever);
   }
 }
 

@@ -71,6 +71,7 @@ class BlockingPool {
   static void* threadMain(void* pool);
   void work();
   Job* take();
+  void leaveIdle() SYLAR_REQUIRES(m_mutex);
   void finish(Job& job);
   void end(bool all);
   static bool needsHelper();
@@ -84,7 +85,7 @@ class BlockingPool {
   size_t m_threads SYLAR_GUARDED_BY(m_mutex) = 0;
   bool m_ending SYLAR_GUARDED_BY(m_mutex) = false;  // idle threads are to end now
   std::atomic<uint32_t> m_calls{0};                 // idle threads sleep on it; changes with each reason to look
-  std::atomic<uint32_t> m_ended{0};                 // endIdle sleeps on it
+  std::atomic<uint32_t> m_left_idle{0};             // end() sleeps on it
 };
 
 template <class Function>
