@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sylar/base/check.h"
+#include "sylar/base/clock.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/fiber/suspend_check.h"
@@ -128,10 +129,28 @@ FiberCore& ThreadFibers::enter(FiberCore& core) {
 }
 
 void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
+  if (to == nullptr && sys::inForkedChild()) {
+    stayInChild(me);
+    return;
+  }
   checkSuspend(me);
   t_running = to;
   m_came_back = &me;
   Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack);
+}
+
+/// In a forked child there is only the fiber that forked: its worker's loop, and all that could wake it, are the parent's.
+void ThreadFibers::stayInChild(FiberCore& me) {
+  if (me.request == Request::kDone) ::_exit(me.fiber->m_exception == nullptr ? 0 : 1);
+  if (me.request == Request::kReady) return;
+  if (me.request == Request::kParked) {
+    const std::atomic<uint32_t> never{0};
+    while (me.wait.isOpen() && steadyClock().nowNs() < me.deadline_ns) sys::futexWait(never, 0, me.deadline_ns);
+    (void)me.wait.claim(me.wait.epoch(), WakeReason::kTimeout);
+    me.fiber->move(Fiber::Life::kParked, Fiber::Life::kRunning);
+    return;
+  }
+  sys::haltThread();  // held: only another fiber could schedule it
 }
 
 void ThreadFibers::yield(Request request) {
@@ -154,6 +173,7 @@ void ThreadFibers::fiberMain() {
   ThreadFibers& thread = current();
   FiberCore& me = *runningFiber();
   me.request = Request::kDone;
+  if (me.resumer == nullptr && sys::inForkedChild()) stayInChild(me);
   t_running = me.resumer;
   thread.m_came_back = &me;
   Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack);

@@ -109,6 +109,7 @@ class ThreadFibers {
   static void fiberMain();
   void settleIn(Fiber& fiber);
   void switchOut(FiberCore& me, FiberCore* to);
+  static void stayInChild(FiberCore& me);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
   OverflowReport m_overflow_report;
