@@ -1,0 +1,218 @@
+// fork and its kin, seen from both sides: descriptors that two processes have, and a child that is left with one fiber.
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <functional>
+
+#include "sylar/base/sanitizers.h"
+#include "sylar/io/fd_table.h"
+#include "sylar/sched/park.h"
+#include "tests/hook/support.h"
+
+extern char** environ;
+
+namespace sylar::test {
+namespace {
+
+/// Waits for a child without blocking the worker.
+int exitOf(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) ::usleep(1000);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/// A child that hangs is killed, and the test sees it.
+int exitOfOrKilled(const std::function<int()>& in_child) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    ::_exit(in_child());
+  }
+  return exitOf(child);
+}
+
+int spawnTrue(decltype(&::posix_spawn) spawn) {
+  char name[] = "true";
+  char* const arguments[] = {name, nullptr};
+  pid_t child = -1;
+  EXPECT_EQ(spawn(&child, spawn == &::posix_spawnp ? "true" : "/bin/true", nullptr, nullptr, arguments, environ), 0);
+  return exitOf(child);
+}
+
+// Two processes may set flags and timeouts of what both have: from then on this one asks the kernel.
+TEST(Fork, SharesWhatIsOpen) {
+  const std::function<int()> ways[] = {
+      [] { return exitOfOrKilled([] { return 0; }); },
+      [] {
+        const pid_t child = ::vfork();
+        if (child == 0) ::_exit(0);
+        return exitOf(child);
+      },
+      [] { return spawnTrue(&::posix_spawn); },
+      [] { return spawnTrue(&::posix_spawnp); },
+  };
+  for (const auto& way : ways) {
+    const Pair pair = unixPair();
+    const Entry& entry = *FdTable::find(pair.a);
+    ASSERT_TRUE(entry.isPrivate());
+    EXPECT_EQ(way(), 0);
+    EXPECT_FALSE(entry.isPrivate());
+    EXPECT_EQ(entry.kind(), FdKind::kStream) << "what it is does not change";
+    const Pair later = unixPair();
+    EXPECT_TRUE(FdTable::find(later.a)->isPrivate());
+  }
+}
+
+// HA-7: what the child sets holds for the parent's calls, as it does without us.
+TEST(Fork, AFlagThatTheChildSetsHoldsInTheParent) {
+  const Pair pair = unixPair();
+  inFiber([&] {
+    EXPECT_EQ(exitOfOrKilled([&] { return ::fcntl(pair.a, F_SETFL, O_NONBLOCK); }), 0);
+    char byte;
+    EXPECT_EQ(::read(pair.a, &byte, 1), -1);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_EQ(exitOfOrKilled([&] { return ::fcntl(pair.a, F_SETFL, 0); }), 0);
+    IOManager::GetThis()->schedule([&] { EXPECT_EQ(::write(pair.b, "x", 1), 1); });
+    EXPECT_EQ(::read(pair.a, &byte, 1), 1);
+  });
+}
+
+// FM-15, FM-21: the child's duplicate keeps the kernel's registration alive when we close ours, which must disturb nobody.
+TEST(Fork, ACloseInTheParentEndsItsWaitsWhileTheChildKeepsTheFile) {
+  const Pair go = pipePair();
+  const Ends old = makeUnix(hookedCalls(), SOCK_STREAM);
+  inFiber([&] {
+    const auto waiter = std::make_shared<Fiber>([&] {
+      char byte;
+      EXPECT_EQ(::read(old[0], &byte, 1), -1);
+      EXPECT_EQ(errno, EBADF);
+    });
+    IOManager::GetThis()->schedule(waiter);
+    while (waiter->life() != Fiber::Life::kParked) Fiber::YieldToReady();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char byte;
+      ::alarm(30);
+      const bool told = ::read(go.a, &byte, 1) == 1;
+      ::_exit(told && ::write(old[1], "late", 4) == 4 && ::read(old[0], &byte, 1) == 1 && byte == 'l' ? 0 : 1);
+    }
+    EXPECT_EQ(::close(old[0]), 0);
+    waiter->join();
+    const Pair next = unixPair();  // has the number
+    EXPECT_EQ(next.a, old[0]);
+    EXPECT_EQ(::write(go.b, "g", 1), 1);
+    EXPECT_EQ(exitOf(child), 0);  // its bytes were events of the old file
+    IOManager::GetThis()->schedule([&] { EXPECT_EQ(::write(next.b, "x", 1), 1); });
+    char byte = 0;
+    EXPECT_EQ(::read(next.a, &byte, 1), 1);
+    EXPECT_EQ(byte, 'x');
+    EXPECT_EQ(::close(old[1]), 0);
+  });
+}
+
+// A lock of the table that another thread holds at the fork would never be released in the child. No workers here, so the child
+// is a process like any other.
+TEST(Fork, FindsNoLockHeldInTheChild) {
+  if (sys::hasWorkers()) GTEST_SKIP() << "run alone";
+  std::atomic<bool> done{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 2; ++i) {
+    busy.emplace_back([&] {
+      while (!done.load()) {
+        const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
+        ::dup2(ends[0], ends[1]);
+        for (const int fd : ends) ::close(fd);
+      }
+    });
+  }
+  for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
+    EXPECT_EQ(exitOfOrKilled([] {
+                for (int fd = 3; fd < 20; ++fd) ::close(fd);
+                const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
+                return ::dup2(ends[0], ends[1]) == ends[1] && ::close(ends[0]) == 0 ? 0 : 1;
+              }),
+              0);
+  }
+  done.store(true);
+  for (std::thread& thread : busy) thread.join();
+}
+
+// FM-21: many forks of fibers while others wait, read, open and close.
+TEST(Fork, ManyUnderLoad) {
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+  constexpr int kForks = 50;
+#else
+  constexpr int kForks = 300;
+#endif
+  const LeakCheck leaks;
+  std::atomic<bool> done{false};
+  std::atomic<int> rounds{0};
+  inFiber(
+      [&] {
+        for (int i = 0; i < 4; ++i) {
+          IOManager::GetThis()->schedule([&] {
+            while (!done.load()) {
+              const Pair pair = unixPair();
+              IOManager::GetThis()->schedule([fd = pair.b] { EXPECT_EQ(::write(fd, "x", 1), 1); }, threadId());
+              char byte;
+              EXPECT_EQ(::read(pair.a, &byte, 1), 1);
+              rounds.fetch_add(1);
+            }
+          });
+        }
+        for (int i = 0; i < kForks && !testing::Test::HasFailure(); ++i) {
+          EXPECT_EQ(exitOfOrKilled([] {
+                      int fds[2];
+                      char byte;
+                      if (::pipe(fds) != 0 || ::write(fds[1], "c", 1) != 1) return 1;
+                      return ::read(fds[0], &byte, 1) == 1 && ::close_range(3, ~0U, 0) == 0 ? 0 : 2;
+                    }),
+                    0);
+        }
+        done.store(true);
+      },
+      2);
+  EXPECT_GT(rounds.load(), 0);
+}
+
+// architecture.md 8: the child is the forking fiber alone; where that ends, it ends.
+TEST(Fork, TheChildEndsWithItsFiber) {
+  const LeakCheck leaks;
+  for (const bool throws : {false, true}) {
+    std::atomic<pid_t> child{-1};
+    bool other_ran = false;
+    inFiber([&] {
+      const pid_t parent = ::getpid();
+      IOManager::GetThis()->schedule([&] {
+        EXPECT_EQ(::getpid(), parent);
+        other_ran = true;
+      });
+      const pid_t forked = ::fork();
+      if (forked == 0) {
+        for (int i = 0; i < 3; ++i) Fiber::YieldToReady();  // nobody else runs here
+        if (throws) throw 1;
+        return;
+      }
+      child.store(forked);
+      EXPECT_EQ(exitOf(forked), throws ? 1 : 0);
+    });
+    EXPECT_TRUE(other_ran);
+    EXPECT_GT(child.load(), 0);
+  }
+}
+
+// FM-21: a wait of the library's own blocks the child's only thread until its deadline.
+TEST(Fork, AParkInTheChildBlocksTheThread) {
+  inFiber([] {
+    EXPECT_EQ(exitOfOrKilled([] {
+                const auto begin = std::chrono::steady_clock::now();
+                const WakeReason reason = parkUntil(Deadline::after(std::chrono::milliseconds(20), waitClock()));
+                const auto took = std::chrono::steady_clock::now() - begin;
+                return reason == WakeReason::kTimeout && took >= std::chrono::milliseconds(20) ? 0 : 1;
+              }),
+              0);
+  });
+}
+
+}  // namespace
+}  // namespace sylar::test
