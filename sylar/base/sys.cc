@@ -35,13 +35,17 @@ int keepOwn(long fd) {
 
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
+/// The child of a fork has one thread, with a new id. Registered before main and not on first use: there is no lock here then,
+/// which a handler could interrupt or another thread hold at a fork.
+constinit std::atomic<bool> g_follows_forks{false};
+[[gnu::constructor]] void followForks() {
+  if (pthread_atfork(nullptr, nullptr, [] { t_thread_id = 0; }) == 0) g_follows_forks.store(true, std::memory_order_relaxed);
+}
+
 pid_t learnThreadId() {
-  const int saved_errno = errno;  // libc may wait for another thread in here
-  // The child of a fork has one thread, with a new id.
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { t_thread_id = 0; });
-  (void)registered;
-  errno = saved_errno;
-  return t_thread_id = static_cast<pid_t>(call(SYS_gettid));
+  const auto id = static_cast<pid_t>(call(SYS_gettid));
+  if (g_follows_forks.load(std::memory_order_relaxed)) t_thread_id = id;
+  return id;
 }
 
 }  // namespace

@@ -20,4 +20,14 @@ void* resolve(const char* name) {
 #define SYLAR_DEFINE_(name) constinit Real<decltype(::name)> name(#name, &__interceptor_##name);
 SYLAR_HOOKED_NAMES(SYLAR_DEFINE_)
 
+namespace {
+
+/// Before main, so that later no signal handler and no forked child finds the loader's lock held.
+[[gnu::constructor]] void lookAllUp() {
+#define SYLAR_LOOK_UP_(name) name.lookUp(::dlsym(RTLD_NEXT, #name));
+  SYLAR_HOOKED_NAMES(SYLAR_LOOK_UP_)
+}
+
+}  // namespace
+
 }  // namespace sylar::real

@@ -1,7 +1,8 @@
 // Internal. libc's own functions, behind the names that this room interposes.
 //
-// Looked up on first use, without malloc: hooks are called before constructors run. Order: the sanitizer's interceptor if there
-// is one (in a program with clang's static runtime our name hides it, and without it TSan sees false races); the next symbol.
+// Looked up before main, or on first use without malloc: hooks are called before constructors run. Order: the sanitizer's
+// interceptor if there is one (in a program with clang's static runtime our name hides it, and without it TSan sees false races);
+// the next symbol.
 #pragma once
 
 #include <fcntl.h>
@@ -38,6 +39,12 @@ template <class Function>
 class Real {
  public:
   constexpr Real(const char* name, Function* interceptor) : m_name(name), m_interceptor(interceptor) {}
+
+  /// `next`: the next definition; null: there is none, which matters only if it is called.
+  void lookUp(void* next) {
+    Function* const function = m_interceptor != nullptr ? m_interceptor : reinterpret_cast<Function*>(next);
+    m_function.store(function, std::memory_order_relaxed);
+  }
 
   template <class... Args>
   auto operator()(Args... args) {

@@ -17,3 +17,10 @@ sylar_test(hook/daemon_test LINKS sylar::sylar sylar::hook)
 if(SYLAR_DEBUG_LOCKS AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT SYLAR_SANITIZE)
   sylar_test(hook/debug_locks_test LINKS sylar::sylar sylar::hook)
 endif()
+
+# Before the library's constructors and after main.
+add_executable(hook_early_late_program ${CMAKE_CURRENT_LIST_DIR}/early_late_program.cc)
+target_link_libraries(hook_early_late_program PRIVATE sylar_flags sylar::sylar sylar::hook)
+set_target_properties(hook_early_late_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+add_test(NAME EarlyAndLate.HooksWorkBeforeConstructorsAndAfterMain COMMAND hook_early_late_program)  # CD-H11, FM-34
+set_tests_properties(EarlyAndLate.HooksWorkBeforeConstructorsAndAfterMain PROPERTIES TIMEOUT 60)
