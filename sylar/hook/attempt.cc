@@ -1,8 +1,6 @@
 #include "sylar/hook/attempt.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -12,7 +10,9 @@
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
+#include "sylar/hook/ask.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/terminal.h"
 
 #ifdef SYLAR_TSAN
 #include <sanitizer/tsan_interface.h>
@@ -63,35 +63,38 @@ long writevNoWait(int fd, const iovec* parts, int count) {
   return sys::call(SYS_pwritev2, fd, parts, count, -1L, -1L, kNoWait);
 }
 
-bool readyNow(int fd, short events) {
-  pollfd one{fd, events, 0};
-  const timespec zero{};
-  return sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) != 0;
+/// For what cannot be told not to wait: ask first. Between the two no other fiber takes what is there.
+template <class Call>
+long whenReady(Entry& entry, int fd, short events, Call call) {
+  Lock lock(entry.acceptLock());
+  return ask::isReady(fd, events) ? call() : -EAGAIN;
 }
 
-/// For a FIFO that cannot be read or written without waiting: ask first. A writable one has room for PIPE_BUF.
-long readWhenReady(int fd, void* buffer, size_t size) {
-  return readyNow(fd, POLLIN) ? SYLAR_ATTEMPT_(read, SYS_read, fd, buffer, size) : -EAGAIN;
-}
-long writeWhenReady(int fd, const void* data, size_t size) {
-  return readyNow(fd, POLLOUT) ? SYLAR_ATTEMPT_(write, SYS_write, fd, data, std::min<size_t>(size, PIPE_BUF)) : -EAGAIN;
+/// How much a descriptor of this kind takes at once without waiting when poll says that it takes something.
+size_t roomOf(FdKind kind) {
+  if (kind == FdKind::kPipe) return PIPE_BUF;
+  return kind == FdKind::kTerminal ? 256 : SSIZE_MAX;  // what a pseudoterminal's buffer grows by
 }
 
-bool isStream(FdKind kind) { return kind == FdKind::kTcp || kind == FdKind::kStream; }
-
-int socketOption(int fd, int option) {
-  int value = 0;
-  socklen_t size = sizeof value;
-  return sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+long writeWhenReady(Entry& entry, FdKind kind, int fd, const void* data, size_t size) {
+  return whenReady(entry, fd, POLLOUT, [&] { return SYLAR_ATTEMPT_(write, SYS_write, fd, data, std::min(size, roomOf(kind))); });
 }
 
 FdKind askKind(int fd) {
   struct stat status;
   if (sys::call(SYS_fstat, fd, &status) != 0) return FdKind::kUnknown;
-  if (S_ISFIFO(status.st_mode)) return FdKind::kPipe;
-  if (!S_ISSOCK(status.st_mode)) return FdKind::kOther;
+  switch (status.st_mode & S_IFMT) {
+    case S_IFIFO: return FdKind::kPipe;
+    case S_IFCHR: return ask::isTerminal(fd) ? FdKind::kTerminal : FdKind::kPolled;
+    case S_IFREG:
+    case S_IFDIR:
+    case S_IFBLK: return FdKind::kOther;
+    case S_IFSOCK: break;
+    default: return FdKind::kPolled;  // no file: eventfd and its like
+  }
+  if (ask::socketOption(fd, SO_TYPE) != SOCK_STREAM) return FdKind::kMessages;
   // A stream that we did not see made may carry TLS in the kernel: no short-read rule, even if it is TCP.
-  return socketOption(fd, SO_TYPE) == SOCK_STREAM ? FdKind::kStream : FdKind::kMessages;
+  return ask::socketOption(fd, SO_RCVLOWAT) > 1 ? FdKind::kMarkedStream : FdKind::kStream;
 }
 
 }  // namespace
@@ -103,6 +106,7 @@ FdKind learnKind(Entry& entry, int fd) {
 }
 
 int64_t toNs(const timeval& timeout) {
+  if (timeout.tv_sec < 0) return -1;
   const int64_t seconds_ns = timeout.tv_sec > kNever / 1'000'000'000 ? kNever : timeout.tv_sec * 1'000'000'000;
   return saturatingAdd(seconds_ns, timeout.tv_usec * 1000);
 }
@@ -130,50 +134,57 @@ long sendmsg(int fd, const msghdr* message, int flags) {
   return SYLAR_ATTEMPT_(sendmsg, SYS_sendmsg, fd, message, flags | MSG_DONTWAIT);
 }
 
-long read(FdKind kind, int fd, void* buffer, size_t size) {
-  if (isStream(kind) && size > 0) return recvfrom(fd, buffer, size, 0, nullptr, nullptr);
+long plainRead(int fd, void* buffer, size_t size) { return SYLAR_ATTEMPT_(read, SYS_read, fd, buffer, size); }
+long plainReadv(int fd, const iovec* parts, int count) { return SYLAR_ATTEMPT_(readv, SYS_readv, fd, parts, count); }
+
+long read(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {
+  if (isStreamSocket(kind) && size > 0) return recvfrom(fd, buffer, size, 0, nullptr, nullptr);
   const iovec part{buffer, size};
   const long result = readvNoWait(fd, &part, 1);
-  return result == -EOPNOTSUPP ? readWhenReady(fd, buffer, size) : result;
+  if (result != -EOPNOTSUPP) return result;
+  return whenReady(entry, fd, POLLIN, [&] { return plainRead(fd, buffer, size); });
 }
 
-long readv(FdKind kind, int fd, const iovec* parts, int count) {
+long readv(Entry& entry, FdKind, int fd, const iovec* parts, int count) {
   const long result = readvNoWait(fd, parts, count);
-  if (result != -EOPNOTSUPP || kind != FdKind::kPipe) return result;
-  return readyNow(fd, POLLIN) ? SYLAR_ATTEMPT_(readv, SYS_readv, fd, parts, count) : -EAGAIN;
+  if (result != -EOPNOTSUPP) return result;
+  return whenReady(entry, fd, POLLIN, [&] { return plainReadv(fd, parts, count); });
 }
 
-long write(FdKind kind, int fd, const void* data, size_t size, int flags) {
+long write(Entry& entry, FdKind kind, int fd, const void* data, size_t size, int flags) {
   // An empty message is a message: write sends it, the vector calls do not. An empty write to a stream reports its errors.
-  if (isStream(kind) || (kind == FdKind::kMessages && size == 0)) return sendto(fd, data, size, flags, nullptr, 0);
+  if (isStreamSocket(kind) || (kind == FdKind::kMessages && size == 0)) return sendto(fd, data, size, flags, nullptr, 0);
   const iovec part{const_cast<void*>(data), size};
   const long result = writevNoWait(fd, &part, 1);
-  return result == -EOPNOTSUPP ? writeWhenReady(fd, data, size) : result;
+  if (result != -EOPNOTSUPP) return result;
+  if (kind == FdKind::kTerminal) {
+    if (const long written = terminal::writevNow(fd, &part, 1); written != -EOPNOTSUPP) return written;
+  }
+  return writeWhenReady(entry, kind, fd, data, size);
 }
 
-long writev(FdKind kind, int fd, const iovec* parts, int count) {
+long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
   const long result = writevNoWait(fd, parts, count);
-  if (result != -EOPNOTSUPP || kind != FdKind::kPipe) return result;
-  // A FIFO takes at once what fits into PIPE_BUF; the caller goes on with the rest.
+  if (result != -EOPNOTSUPP) return result;
+  if (kind == FdKind::kTerminal) {
+    if (const long written = terminal::writevNow(fd, parts, count); written != -EOPNOTSUPP) return written;
+  }
+  // At once goes what fits; the caller goes on with the rest.
+  const size_t room = roomOf(kind);
   size_t size = 0;
   int fitting = 0;
-  while (fitting < count && parts[fitting].iov_len <= PIPE_BUF - size) size += parts[fitting++].iov_len;
-  if (size == 0 && fitting < count) return writeWhenReady(fd, parts[fitting].iov_base, parts[fitting].iov_len);
-  return readyNow(fd, POLLOUT) ? SYLAR_ATTEMPT_(writev, SYS_writev, fd, parts, fitting) : -EAGAIN;
-}
-
-bool tcpHasFailed(int fd) {
-  // Asked under the socket's lock: a poll may see the error before the state, and takes ERR for things that are no failure.
-  uint8_t state = 0;
-  socklen_t size = sizeof state;  // tcp_info begins with it
-  return sys::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &state, &size) == 0 && state == TCP_CLOSE;
+  while (fitting < count && parts[fitting].iov_len <= room - size) size += parts[fitting++].iov_len;
+  if (size == 0 && fitting < count) {
+    return writeWhenReady(entry, kind, fd, parts[fitting].iov_base, parts[fitting].iov_len);
+  }
+  return whenReady(entry, fd, POLLOUT, [&] { return SYLAR_ATTEMPT_(writev, SYS_writev, fd, parts, fitting); });
 }
 
 long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags) {
   // Linux keeps connections that were reset in the queue, so an accept after a positive poll does not block.
   Lock lock(entry.acceptLock());
   // What does not listen fails at once.
-  if (!readyNow(fd, POLLIN) && socketOption(fd, SO_ACCEPTCONN) == 1) return -EAGAIN;
+  if (!ask::isReady(fd, POLLIN) && ask::socketOption(fd, SO_ACCEPTCONN) == 1) return -EAGAIN;
   return SYLAR_ATTEMPT_(accept4, SYS_accept4, fd, address, size, flags);
 }
 

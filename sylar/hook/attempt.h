@@ -20,24 +20,31 @@ inline FdKind kindOf(Entry& entry, int fd) {
   return kind != FdKind::kUnknown ? kind : learnKind(entry, fd);
 }
 
-/// SO_RCVTIMEO or SO_SNDTIMEO, as the kernel has it; 0: none, or no socket.
+/// SO_RCVTIMEO or SO_SNDTIMEO, as the kernel has it; 0: none, or no socket. What is negative it has as 0.
 int64_t timeoutNs(int fd, Direction direction);
-/// A timeout in nanoseconds, held at kNever instead of overflowing.
+/// A timeout in nanoseconds, held at kNever instead of overflowing; < 0: waits for nothing.
 int64_t toNs(const timeval& timeout);
 
-long read(FdKind kind, int fd, void* buffer, size_t size);
-long readv(FdKind kind, int fd, const iovec* parts, int count);
+inline bool isStreamSocket(FdKind kind) {
+  return kind == FdKind::kTcp || kind == FdKind::kStream || kind == FdKind::kMarkedStream;
+}
+/// Whether a blocking write to it transfers everything, in pieces if it must.
+inline bool takesPieces(FdKind kind) { return isStreamSocket(kind) || kind == FdKind::kPipe || kind == FdKind::kTerminal; }
+
+/// Of all but terminals.
+long read(Entry& entry, FdKind kind, int fd, void* buffer, size_t size);
+/// They block if there is nothing.
+long plainRead(int fd, void* buffer, size_t size);
+long plainReadv(int fd, const iovec* parts, int count);
+long readv(Entry& entry, FdKind kind, int fd, const iovec* parts, int count);
 long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size);
 long recvmsg(int fd, msghdr* message, int flags);
 
 /// `flags`: of send, on stream sockets.
-long write(FdKind kind, int fd, const void* data, size_t size, int flags = 0);
-long writev(FdKind kind, int fd, const iovec* parts, int count);
+long write(Entry& entry, FdKind kind, int fd, const void* data, size_t size, int flags = 0);
+long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count);
 long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size);
 long sendmsg(int fd, const msghdr* message, int flags);
-/// Whether `fd` is a TCP connection that is over: its error belongs to the next call, not to the rest of a long write. Leaves it
-/// where it is.
-bool tcpHasFailed(int fd);
 
 /// Of a blocking listener.
 long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags);

@@ -57,7 +57,8 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
   if (entry == nullptr) return result;
   if (level == SOL_SOCKET && option == SO_RCVTIMEO) entry->setTimeoutNs(Direction::kRead, timeoutNs(value));
   if (level == SOL_SOCKET && option == SO_SNDTIMEO) entry->setTimeoutNs(Direction::kWrite, timeoutNs(value));
-  if (level == IPPROTO_TCP && option == TCP_ULP) entry->setKind(FdKind::kStream);  // records: short reads prove nothing
+  if (level == SOL_SOCKET && option == SO_RCVLOWAT) entry->setKind(FdKind::kUnknown);  // learned anew, with the mark
+  if (level == IPPROTO_TCP && option == TCP_ULP) entry->setKind(FdKind::kStream);      // records: short reads prove nothing
   return result;
 }
 

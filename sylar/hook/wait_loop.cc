@@ -66,7 +66,12 @@ int IoCall::learnLimits() {
       return -EAGAIN;
     }
   }
-  const int64_t timeout_ns = remembered ? m_entry->timeoutNs(m_direction) : attempt::timeoutNs(m_fd, m_direction);
+  int64_t timeout_ns = m_entry->timeoutNs(m_direction);
+  if (!remembered) {
+    const int64_t kernels_ns = attempt::timeoutNs(m_fd, m_direction);
+    if (kernels_ns != 0 || timeout_ns > 0) timeout_ns = kernels_ns;  // it does not tell "wait for nothing" from "none"
+  }
+  if (timeout_ns < 0) return -m_socket_timeout_error;
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);

@@ -34,11 +34,14 @@ enum class Direction : uint8_t { kRead = 0, kWrite = 1 };
 /// What kind of thing a descriptor is, as far as calls on it differ. Learned once per generation.
 enum class FdKind : uint8_t {
   kUnknown = 0,
-  kTcp,       ///< a TCP socket: here a short read proves that it is empty
-  kStream,    ///< any other stream socket
-  kMessages,  ///< datagram and sequenced-packet sockets
-  kPipe,      ///< pipe or FIFO
-  kOther,     ///< everything else: its calls go to libc
+  kTcp,           ///< a TCP socket: here a short read proves that it is empty
+  kStream,        ///< any other stream socket
+  kMarkedStream,  ///< a stream socket with SO_RCVLOWAT: its reads wait for more than the first byte
+  kMessages,      ///< datagram and sequenced-packet sockets
+  kPipe,          ///< pipe or FIFO
+  kTerminal,      ///< terminal, either side of a pseudoterminal
+  kPolled,        ///< eventfd, timerfd, signalfd, inotify, other devices: poll tells whether a call would wait
+  kOther,         ///< regular file, directory, block device: nothing to wait for, calls go to libc
 };
 
 /// One wait in a direction of a descriptor: of a fiber, or of a callback (then `waker` is empty and `fire` is set).

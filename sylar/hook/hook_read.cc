@@ -1,0 +1,137 @@
+// read and its kin. Source: read(2), readv(2), recv(2).
+#include <algorithm>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/iovec_rest.h"
+#include "sylar/hook/real.h"
+#include "sylar/hook/receive.h"
+#include "sylar/hook/rights.h"
+#include "sylar/hook/terminal.h"
+
+namespace sylar {
+namespace {
+
+/// A read of a terminal; `plain(n)` reads at most n bytes.
+template <class Plain>
+long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
+  terminal::Reading reading(fd);
+  const long n = call.run([&]() -> long {
+    Lock lock(call.entry().acceptLock());  // between the question and the read nobody else of ours takes what is there
+    const size_t now = reading.bytesNow(call, size);
+    return now == 0 ? -EAGAIN : plain(std::min(size, now));
+  });
+  if (n != -ETIME) return n;
+  return reading.bytesAtLast() == 0 ? 0 : plain(std::min(size, reading.bytesAtLast()));
+}
+
+/// Calls that never wait, on a socket of this kind.
+bool neverWaits(IoCall& call, int flags) {
+  if ((flags & (MSG_DONTWAIT | MSG_ERRQUEUE)) != 0) return true;
+  return (flags & MSG_OOB) != 0 && attempt::isStreamSocket(call.kind());
+}
+
+/// A recv or recvfrom with flags or a mark.
+[[gnu::noinline]] long receiveSpecially(IoCall& call, int fd, void* buffer, size_t size, int flags, sockaddr* from,
+                                        socklen_t* from_size) {
+  const auto once = [&] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
+  const iovec part{buffer, std::min(size, kMaxTransfer)};
+  if (!waitsForMore(call.kind(), flags)) return call.run(once);
+  if (from == nullptr) return receiveMore(call, fd, &part, 1, flags);
+  const long first = call.run(once);  // an address is the kernel's to write
+  return first <= 0 ? first : receiveMore(call, fd, &part, 1, flags, static_cast<size_t>(first));
+}
+
+inline ssize_t receive(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size, IoCall& call) {
+  constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC;
+  if ((flags & ~kOrdinary) != 0 || call.kind() == FdKind::kMarkedStream) {
+    if (neverWaits(call, flags)) return real::recvfrom(fd, buffer, size, flags, from, from_size);
+    return IoCall::result(receiveSpecially(call, fd, buffer, size, flags, from, from_size));
+  }
+  return IoCall::result(call.run([&] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); }, size));
+}
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+[[noreturn]] void __chk_fail();
+
+ssize_t read(int fd, void* buffer, size_t size) {
+  IoCall call(fd, Direction::kRead);
+  if (!call.parks()) return real::read(fd, buffer, size);
+  const FdKind kind = call.kind();
+  if (kind == FdKind::kOther) return real::read(fd, buffer, size);
+  long n;
+  if (kind == FdKind::kMarkedStream && size > 0) {
+    n = receiveSpecially(call, fd, buffer, size, 0, nullptr, nullptr);
+  } else if (kind == FdKind::kTerminal) {
+    n = readTerminal(call, fd, size, [&](size_t most) { return attempt::plainRead(fd, buffer, most); });
+  } else {
+    n = call.run([&] { return attempt::read(call.entry(), kind, fd, buffer, size); }, size);
+  }
+  if (n == -ENOTSOCK) {
+    call.learnAnew();
+    return read(fd, buffer, size);
+  }
+  return call.passesOn() ? real::read(fd, buffer, size) : IoCall::result(n);
+}
+
+ssize_t readv(int fd, const iovec* parts, int count) {
+  IoCall call(fd, Direction::kRead);
+  if (!call.parks()) return real::readv(fd, parts, count);
+  const FdKind kind = call.kind();
+  if (kind == FdKind::kOther) return real::readv(fd, parts, count);
+  const auto once = [&] { return attempt::readv(call.entry(), kind, fd, parts, count); };
+  const auto plain = [&](size_t) { return attempt::plainReadv(fd, parts, count); };
+  const long n = kind == FdKind::kTerminal ? readTerminal(call, fd, SIZE_MAX, plain) : call.run(once);
+  if (n > 0 && kind == FdKind::kMarkedStream) {
+    return IoCall::result(receiveMore(call, fd, parts, static_cast<size_t>(count), 0, static_cast<size_t>(n)));
+  }
+  return call.passesOn() ? real::readv(fd, parts, count) : IoCall::result(n);
+}
+
+ssize_t recv(int fd, void* buffer, size_t size, int flags) {
+  IoCall call(fd, Direction::kRead);
+  if (!call.parks()) return real::recv(fd, buffer, size, flags);
+  return receive(fd, buffer, size, flags, nullptr, nullptr, call);
+}
+
+ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
+  IoCall call(fd, Direction::kRead);
+  if (!call.parks()) return real::recvfrom(fd, buffer, size, flags, from, from_size);
+  return receive(fd, buffer, size, flags, from, from_size, call);
+}
+
+ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  IoCall call(fd, Direction::kRead);
+  ssize_t n;
+  if (!call.parks() || neverWaits(call, flags)) {
+    n = real::recvmsg(fd, message, flags);
+  } else if (waitsForMore(call.kind(), flags)) {
+    n = IoCall::result(receiveMore(call, fd, message, flags));
+  } else {
+    n = IoCall::result(call.run([&] { return attempt::recvmsg(fd, message, flags); }));
+  }
+  if (n >= 0) rightsReceived(*message);
+  return n;
+}
+
+// What programs built with _FORTIFY_SOURCE call, and the underscored names of old binaries.
+ssize_t __read_chk(int fd, void* buffer, size_t size, size_t buffer_size) {
+  if (size > buffer_size) __chk_fail();
+  return read(fd, buffer, size);
+}
+ssize_t __recv_chk(int fd, void* buffer, size_t size, size_t buffer_size, int flags) {
+  if (size > buffer_size) __chk_fail();
+  return recv(fd, buffer, size, flags);
+}
+ssize_t __recvfrom_chk(int fd, void* buffer, size_t size, size_t buffer_size, int flags, sockaddr* from, socklen_t* from_size) {
+  if (size > buffer_size) __chk_fail();
+  return recvfrom(fd, buffer, size, flags, from, from_size);
+}
+ssize_t __read(int fd, void* buffer, size_t size) { return read(fd, buffer, size); }
+
+}  // extern "C"
