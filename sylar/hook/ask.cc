@@ -1,5 +1,6 @@
 #include "sylar/hook/ask.h"
 
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <sys/uio.h>
 #include <termios.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "sylar/base/sys.h"
@@ -48,6 +50,16 @@ bool isTerminal(int fd) {
 bool isMaster(int terminal) {
   int number = 0;
   return sys::call(SYS_ioctl, terminal, TIOCGPTN, &number) == 0;
+}
+
+int duration(const timespec* from, timespec* to) {
+  // A futex call that does not wait looks at its timeout all the same.
+  static constexpr uint32_t kWord = 1;
+  if (from == nullptr) return -EFAULT;
+  const long result = sys::call(SYS_futex, &kWord, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, kWord + 1, from, nullptr, 0);
+  if (result == -EFAULT || result == -EINVAL) return static_cast<int>(result);
+  *to = *from;
+  return 0;
 }
 
 bool copyIn(void* to, const void* from, size_t size) {

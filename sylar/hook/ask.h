@@ -1,6 +1,8 @@
 // Internal. What the kernel says about a descriptor, asked without waiting and without touching errno.
 #pragma once
 
+#include <time.h>
+
 #include <cstddef>
 
 namespace sylar::ask {
@@ -21,6 +23,8 @@ bool isTerminal(int fd);
 /// Whether a terminal is the master side of a pseudoterminal.
 bool isMaster(int terminal);
 
+/// A timespec for a sleep, as the kernel takes it: 0, or -EFAULT, -EINVAL.
+int duration(const timespec* from, timespec* to);
 /// Copies `size` bytes that the user says are there; false: they are not.
 bool copyIn(void* to, const void* from, size_t size);
 

@@ -3,7 +3,9 @@
 #include <poll.h>
 
 #include <chrono>
-#include <vector>
+#include <memory>
+#include <new>
+#include <span>
 
 #include "sylar/base/sys.h"
 #include "sylar/hook/real.h"
@@ -14,10 +16,10 @@ namespace {
 
 /// One descriptor and direction of a poll call.
 struct Watched {
-  size_t index;  // in the caller's array
-  int fd;
-  Direction direction;
-  Entry* entry;
+  size_t index = 0;  // in the caller's array
+  int fd = -1;
+  Direction direction = Direction::kRead;
+  Entry* entry = nullptr;
   uint32_t generation = 0;
   uint64_t edges_seen = 0;
   Entry::Waiter waiter = {};
@@ -25,26 +27,23 @@ struct Watched {
 
 class PollCall {
  public:
-  PollCall(pollfd* fds, nfds_t count, EpollEngine& engine) : m_fds(fds), m_count(count), m_engine(engine) {
-    for (nfds_t i = 0; i < count; ++i) {
-      constexpr short kWritable = POLLOUT | POLLWRNORM | POLLWRBAND;
-      const short events = fds[i].events;
-      if ((events & kWritable) != 0) watch(i, Direction::kWrite);
-      if ((events & ~kWritable) != 0 || events == 0) watch(i, Direction::kRead);  // errors are reported there, too
-    }
-  }
+  PollCall(pollfd* fds, nfds_t count, EpollEngine& engine) : m_fds(fds), m_count(count), m_engine(engine) {}
 
   int run(Deadline deadline) {
-    for (;;) {
-      sample();
-      if (const int ready = real::poll(m_fds, m_count, 0)) return ready;
+    if (!watchAll()) return static_cast<int>(IoCall::result(-ENOMEM));
+    for (bool first = true;; first = false) {
+      for (Watched& one : watched()) one.edges_seen = one.entry->edges(one.direction);
+      if (const int ready = first ? real::poll(m_fds, m_count, 0) : askAgain()) return ready;
       if (!reserveTimeout(deadline)) return static_cast<int>(IoCall::result(-ENOMEM));
       Wait wait(Fiber::WaitsFor::kPoll);
       if (const int error = enqueueAll(wait)) {
         wait.giveUp();
         dequeueAll();
         if (error == -EAGAIN) continue;
-        if (error == -EBADF) return closedMeanwhile();
+        if (error == -EBADF) {
+          if (const int closed = closedMeanwhile()) return closed;
+          continue;  // behind our back: the kernel will say so
+        }
         return real::poll(m_fds, m_count, timeoutMs(deadline));  // something that cannot be waited for
       }
       const WakeReason reason = wait.park(deadline);
@@ -56,45 +55,74 @@ class PollCall {
         case WakeReason::kCanceled: return static_cast<int>(IoCall::result(-ECANCELED));
       }
       // Events that bring nothing do not prolong it.
-      if (!deadline.isNever() && waitClock().nowNs() >= deadline.ns()) return real::poll(m_fds, m_count, 0);
+      if (!deadline.isNever() && waitClock().nowNs() >= deadline.ns()) return askAgain();
     }
   }
 
  private:
-  void watch(size_t index, Direction direction) {
-    Entry* const entry = FdTable::at(m_fds[index].fd);
-    if (entry != nullptr) m_watched.push_back({index, m_fds[index].fd, direction, entry});
+  std::span<Watched> watched() { return {m_watched, m_watched_count}; }
+
+  /// False: no memory.
+  bool watchAll() {
+    if (m_count > kFew) {
+      m_many.reset(new (std::nothrow) Watched[2 * m_count]);
+      if (m_many == nullptr) return false;
+      m_watched = m_many.get();
+    }
+    for (nfds_t i = 0; i < m_count; ++i) {
+      constexpr short kWritable = POLLOUT | POLLWRNORM | POLLWRBAND;
+      const short events = m_fds[i].events;
+      if ((events & kWritable) != 0) watch(i, Direction::kWrite);
+      if ((events & ~kWritable) != 0 || events == 0) watch(i, Direction::kRead);  // errors are reported there, too
+    }
+    return true;
   }
 
-  void sample() {
-    for (Watched& one : m_watched) {
-      one.generation = Entry::generationOf(one.entry->life());
-      one.edges_seen = one.entry->edges(one.direction);
-    }
+  /// A number that is being closed just now is looked at when that is over: this call comes after it.
+  void watch(size_t index, Direction direction) {
+    Entry* const entry = FdTable::at(m_fds[index].fd);
+    if (entry == nullptr) return;
+    m_watched[m_watched_count++] = {
+        .index = index,
+        .fd = m_fds[index].fd,
+        .direction = direction,
+        .entry = entry,
+        .generation = Entry::generationOf(entry->awaitOpen()),
+    };
+  }
+
+  /// Asks the kernel, with the numbers pinned: one that was closed meanwhile may be somebody else's.
+  int askAgain() {
+    size_t pinned = 0;
+    while (pinned < m_watched_count && m_watched[pinned].entry->pin(m_watched[pinned].generation)) ++pinned;
+    const bool all = pinned == m_watched_count;
+    const int ready = all ? real::poll(m_fds, m_count, 0) : 0;
+    while (pinned > 0) m_watched[--pinned].entry->unpin();
+    return all ? ready : closedMeanwhile();
   }
 
   int enqueueAll(const Wait& wait) {
-    for (Watched& one : m_watched) {
+    for (Watched& one : watched()) {
       one.waiter = {};
       one.waiter.waker = wait.waker();
       one.waiter.engine = &m_engine;
       one.waiter.events = wakingEvents(m_fds[one.index].events);
       const bool ask_kernel = !one.entry->isPrivate();
       const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
-      if (error != 0) return error;
+      if (error != 0 && error != -EPERM) return error;  // EPERM: a file; nothing ever happens to it
     }
     return 0;
   }
 
   void dequeueAll() {
-    for (Watched& one : m_watched) one.entry->dequeue(one.direction, one.waiter);
+    for (Watched& one : watched()) one.entry->dequeue(one.direction, one.waiter);
   }
 
   /// Reports the numbers that were closed, and asks nothing about them: they may be somebody else's by now.
   int closedMeanwhile() {
     int closed = 0;
     for (nfds_t i = 0; i < m_count; ++i) m_fds[i].revents = 0;
-    for (const Watched& one : m_watched) {
+    for (const Watched& one : watched()) {
       const uint64_t life = one.entry->life();
       if (Entry::generationOf(life) == one.generation && !Entry::isClosing(life)) continue;
       if (m_fds[one.index].revents == 0) ++closed;
@@ -120,7 +148,11 @@ class PollCall {
   pollfd* const m_fds;
   const nfds_t m_count;
   EpollEngine& m_engine;
-  std::vector<Watched> m_watched;
+  static constexpr nfds_t kFew = 4;
+  Watched m_few[2 * kFew];
+  std::unique_ptr<Watched[]> m_many;
+  Watched* m_watched = m_few;
+  size_t m_watched_count = 0;
 };
 
 }  // namespace

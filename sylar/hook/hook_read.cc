@@ -1,4 +1,6 @@
 // read and its kin. Source: read(2), readv(2), recv(2).
+#include <sys/eventfd.h>
+
 #include <algorithm>
 
 #include "sylar/base/sys.h"
@@ -118,6 +120,8 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   if (n >= 0) rightsReceived(*message);
   return n;
 }
+
+int eventfd_read(int fd, eventfd_t* value) { return read(fd, value, sizeof *value) == sizeof *value ? 0 : -1; }
 
 // What programs built with _FORTIFY_SOURCE call, and the underscored names of old binaries.
 ssize_t __read_chk(int fd, void* buffer, size_t size, size_t buffer_size) {

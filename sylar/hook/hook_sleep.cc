@@ -1,26 +1,65 @@
-// sleep, usleep, nanosleep: at least as long as asked, in nanoseconds. Source: sleep(3), usleep(3), nanosleep(2).
+// sleep, usleep, nanosleep, clock_nanosleep: at least as long as asked, in nanoseconds.
+// Source: sleep(3), usleep(3), nanosleep(2), clock_nanosleep(2), thrd_sleep(3).
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "sylar/base/sys.h"
+#include "sylar/hook/ask.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
 
 namespace sylar {
 namespace {
 
+int64_t toNs(const timespec& time) {
+  const int64_t seconds_ns = time.tv_sec > kNever / 1'000'000'000 ? kNever : time.tv_sec * 1'000'000'000;
+  return saturatingAdd(seconds_ns, time.tv_nsec);
+}
+timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
+
 /// Sleeps `ns` >= 0; 0, or what was left when the fiber was cancelled. Without memory for a timeout the thread sleeps.
 int64_t sleepFor(int64_t ns) {
   const Clock& clock = waitClock();
   const Deadline deadline = Deadline::after(std::chrono::nanoseconds(ns), clock);
   if (!reserveTimeout(deadline)) {
-    const timespec duration{ns / 1'000'000'000, ns % 1'000'000'000};
+    const timespec duration = toTimespec(ns);
     return real::nanosleep(&duration, nullptr);
   }
   if (parkUntil(deadline) == WakeReason::kTimeout) return 0;
   return std::max<int64_t>(deadline.ns() - clock.nowNs(), 1);
+}
+
+/// What nanosleep and relative clock_nanosleep share: 0, or an error number.
+int sleepRelative(const timespec* duration, timespec* rest) {
+  timespec wanted;
+  if (const int error = ask::duration(duration, &wanted)) return -error;
+  const int64_t left_ns = sleepFor(toNs(wanted));
+  if (left_ns == 0) return 0;
+  if (rest != nullptr) *rest = toTimespec(left_ns);
+  return ECANCELED;
+}
+
+/// Until `clock` shows `time`. It may be set back meanwhile: so it is asked at the end.
+int sleepUntil(clockid_t clock, const timespec* time) {
+  timespec wanted;
+  if (const int error = ask::duration(time, &wanted)) return -error;
+  const int64_t until_ns = toNs(wanted);
+  for (;;) {
+    timespec now;
+    ::clock_gettime(clock, &now);
+    if (toNs(now) >= until_ns) return 0;
+    if (sleepFor(until_ns - toNs(now)) != 0) return ECANCELED;
+    if (&waitClock() != &steadyClock()) return 0;  // time is driven by hand here, and that clock is not
+  }
+}
+
+/// The others count processor time, wake the machine, or do not exist.
+bool isWallClock(clockid_t clock) {
+  return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME || clock == CLOCK_TAI;
 }
 
 }  // namespace
@@ -44,20 +83,23 @@ int usleep(useconds_t microseconds) {
 }
 
 int nanosleep(const timespec* duration, timespec* rest) {
-  if (!hookSleeps() || duration == nullptr) return real::nanosleep(duration, rest);
-  const timespec wanted = *duration;
-  if (wanted.tv_sec < 0 || wanted.tv_nsec < 0 || wanted.tv_nsec >= 1'000'000'000) {
-    sys::errnoRef() = EINVAL;
-    return -1;
-  }
-  const int64_t seconds_ns = wanted.tv_sec > kNever / 1'000'000'000 ? kNever : wanted.tv_sec * 1'000'000'000;
-  const int64_t left_ns = sleepFor(saturatingAdd(seconds_ns, wanted.tv_nsec));
-  if (left_ns == 0) return 0;
-  if (rest != nullptr) *rest = {left_ns / 1'000'000'000, left_ns % 1'000'000'000};
-  sys::errnoRef() = ECANCELED;
+  if (!hookSleeps()) return real::nanosleep(duration, rest);
+  const int error = sleepRelative(duration, rest);
+  if (error == 0) return 0;
+  sys::errnoRef() = error;
   return -1;
 }
-
 int __nanosleep(const timespec* duration, timespec* rest) { return nanosleep(duration, rest); }
+
+int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* rest) {
+  if (!hookSleeps() || !isWallClock(clock)) return real::clock_nanosleep(clock, flags, time, rest);
+  return (flags & TIMER_ABSTIME) != 0 ? sleepUntil(clock, time) : sleepRelative(time, rest);
+}
+
+int thrd_sleep(const timespec* duration, timespec* rest) {
+  const int error = clock_nanosleep(CLOCK_REALTIME, 0, duration, rest);
+  if (error == 0) return 0;
+  return error == EINTR || error == ECANCELED ? -1 : -2;
+}
 
 }  // extern "C"

@@ -122,11 +122,11 @@ using namespace sylar;  // NOLINT: the names below are libc's
 
 extern "C" {
 
-int connect(int fd, const sockaddr* address, socklen_t size) {
+/// `timeout_ns` < 0: no limit.
+static int connectWithin(int64_t timeout_ns, int fd, const sockaddr* address, socklen_t size) {
   IoCall call(fd, Direction::kWrite);
   if (!call.parks()) return real::connect(fd, address, size);
-  const int64_t timeout_ns = g_connect_timeout_ns.load(std::memory_order_relaxed);
-  if (timeout_ns > 0) call.limit(Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()), ETIMEDOUT);
+  if (timeout_ns >= 0) call.limit(Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()), ETIMEDOUT);
   call.setTimeoutError(EINPROGRESS);
   // Finished by a second connect, not by SO_ERROR: only so the socket leaves its "connecting" state as after a blocking call.
   long answer = 0;
@@ -145,6 +145,13 @@ int connect(int fd, const sockaddr* address, socklen_t size) {
   return static_cast<int>(IoCall::result(call.passesOn() ? answer : result));
 }
 
+int connect(int fd, const sockaddr* address, socklen_t size) {
+  const int64_t timeout_ns = g_connect_timeout_ns.load(std::memory_order_relaxed);
+  return connectWithin(timeout_ns > 0 ? timeout_ns : -1, fd, address, size);
+}
+int connect_with_timeout(int fd, const sockaddr* address, socklen_t size, uint64_t timeout_ms) {
+  return connectWithin(timeout_ms == ~uint64_t{0} ? -1 : msToNs(timeout_ms), fd, address, size);
+}
 int __connect(int fd, const sockaddr* address, socklen_t size) { return connect(fd, address, size); }
 
 int accept(int fd, sockaddr* address, socklen_t* size) { return acceptHooked(fd, address, size, 0); }

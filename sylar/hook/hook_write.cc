@@ -1,5 +1,6 @@
 // write and its kin. A blocking write transfers everything unless an error or a timeout stops it; what was already transferred
 // is then the result, as in the kernel. Source: write(2), writev(2), send(2).
+#include <sys/eventfd.h>
 #include <sys/uio.h>
 
 #include "sylar/base/sys.h"
@@ -125,6 +126,8 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   if (n >= 0 && message->msg_controllen > 0) rightsSent(*message);
   return n;
 }
+
+int eventfd_write(int fd, eventfd_t value) { return write(fd, &value, sizeof value) == sizeof value ? 0 : -1; }
 
 // The underscored names of old binaries.
 ssize_t __write(int fd, const void* data, size_t size) { return write(fd, data, size); }

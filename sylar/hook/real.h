@@ -64,7 +64,7 @@ class Real {
 
 // clang-format off
 #define SYLAR_HOOKED_NAMES(X)                                                \
-  X(sleep) X(usleep) X(nanosleep)                                            \
+  X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep)                         \
   X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect)   \
   X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                \
   X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2)                    \
@@ -72,7 +72,7 @@ class Real {
   X(epoll_create) X(epoll_create1)                                           \
   X(close) X(fclose) X(freopen) X(freopen64) X(pclose) X(dup) X(dup2) X(dup3) \
   X(fork) X(posix_spawn) X(posix_spawnp)                                     \
-  X(fcntl) X(ioctl) X(setsockopt)                                            \
+  X(fcntl) X(ioctl) X(getsockopt) X(setsockopt)                              \
   X(read) X(readv) X(recv) X(recvfrom) X(recvmsg)                            \
   X(write) X(writev) X(send) X(sendto) X(sendmsg)                            \
   X(poll)
