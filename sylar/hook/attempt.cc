@@ -139,21 +139,23 @@ long plainReadv(int fd, const iovec* parts, int count) { return SYLAR_ATTEMPT_(r
 
 long read(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {
   if (isStreamSocket(kind) && size > 0) return recvfrom(fd, buffer, size, 0, nullptr, nullptr);
+  if (kind == FdKind::kPolled && size == 0) return plainRead(fd, buffer, size);  // the vector calls do not ask what reads it
   const iovec part{buffer, size};
   const long result = readvNoWait(fd, &part, 1);
   if (result != -EOPNOTSUPP) return result;
   return whenReady(entry, fd, POLLIN, [&] { return plainRead(fd, buffer, size); });
 }
 
-long readv(Entry& entry, FdKind, int fd, const iovec* parts, int count) {
+long readv(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
   const long result = readvNoWait(fd, parts, count);
-  if (result != -EOPNOTSUPP) return result;
+  if (result != -EOPNOTSUPP || kind == FdKind::kTerminal) return result;
   return whenReady(entry, fd, POLLIN, [&] { return plainReadv(fd, parts, count); });
 }
 
 long write(Entry& entry, FdKind kind, int fd, const void* data, size_t size, int flags) {
   // An empty message is a message: write sends it, the vector calls do not. An empty write to a stream reports its errors.
   if (isStreamSocket(kind) || (kind == FdKind::kMessages && size == 0)) return sendto(fd, data, size, flags, nullptr, 0);
+  if (kind == FdKind::kPolled && size == 0) return SYLAR_ATTEMPT_(write, SYS_write, fd, data, size);
   const iovec part{const_cast<void*>(data), size};
   const long result = writevNoWait(fd, &part, 1);
   if (result != -EOPNOTSUPP) return result;

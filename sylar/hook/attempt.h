@@ -36,6 +36,7 @@ long read(Entry& entry, FdKind kind, int fd, void* buffer, size_t size);
 /// They block if there is nothing.
 long plainRead(int fd, void* buffer, size_t size);
 long plainReadv(int fd, const iovec* parts, int count);
+/// Of a terminal: the kernel's opinion of the vector, else -EOPNOTSUPP.
 long readv(Entry& entry, FdKind kind, int fd, const iovec* parts, int count);
 long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size);
 long recvmsg(int fd, msghdr* message, int flags);

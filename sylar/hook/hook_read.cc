@@ -20,7 +20,9 @@ long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
   const long n = call.run([&]() -> long {
     Lock lock(call.entry().acceptLock());  // between the question and the read nobody else of ours takes what is there
     const size_t now = reading.bytesNow(call, size);
-    return now == 0 ? -EAGAIN : plain(std::min(size, now));
+    if (now == 0) return -EAGAIN;
+    const long got = plain(std::min(size, now));
+    return got == 0 && reading.wasHungUp() ? -EIO : got;
   });
   if (n != -ETIME) return n;
   return reading.bytesAtLast() == 0 ? 0 : plain(std::min(size, reading.bytesAtLast()));
@@ -88,7 +90,8 @@ ssize_t readv(int fd, const iovec* parts, int count) {
   if (kind == FdKind::kOther) return real::readv(fd, parts, count);
   const auto once = [&] { return attempt::readv(call.entry(), kind, fd, parts, count); };
   const auto plain = [&](size_t) { return attempt::plainReadv(fd, parts, count); };
-  const long n = kind == FdKind::kTerminal ? readTerminal(call, fd, SIZE_MAX, plain) : call.run(once);
+  long n = kind == FdKind::kTerminal ? once() : call.run(once);  // a terminal only looks at the vector
+  if (n == -EOPNOTSUPP) n = readTerminal(call, fd, SIZE_MAX, plain);
   if (n > 0 && kind == FdKind::kMarkedStream) {
     return IoCall::result(receiveMore(call, fd, parts, static_cast<size_t>(count), 0, static_cast<size_t>(n)));
   }

@@ -24,10 +24,16 @@ Reading::Reading(int fd) : m_fd(fd) {
 }
 
 size_t Reading::bytesNow(IoCall& call, size_t size) {
+  const size_t now = m_raw && size > 0 ? rawBytesNow(call, size) : size == 0 || ask::isReady(m_fd, POLLIN) ? SIZE_MAX : 0;
+  if (now == 0) m_waited = true;
+  return now;
+}
+
+bool Reading::wasHungUp() const { return m_waited && ask::isReady(m_fd, 0); }
+
+size_t Reading::rawBytesNow(IoCall& call, size_t size) {
   int waiting = 0;
-  if (!m_raw || size == 0 || sys::call(SYS_ioctl, m_fd, FIONREAD, &waiting) != 0) {
-    return size == 0 || ask::isReady(m_fd, POLLIN) ? SIZE_MAX : 0;
-  }
+  if (sys::call(SYS_ioctl, m_fd, FIONREAD, &waiting) != 0) return SIZE_MAX;
   const bool grown = static_cast<size_t>(waiting) > m_waiting;
   m_waiting = static_cast<size_t>(waiting);
   if (m_waiting >= std::max<size_t>(1, std::min<size_t>(m_min, size))) return m_waiting;  // exactly these: more would wait again

@@ -21,11 +21,16 @@ class Reading {
   size_t bytesNow(IoCall& call, size_t size);
   /// How many it takes when that time is over.
   size_t bytesAtLast() const { return m_waiting; }
+  /// Whether the other side went away while this read waited: then it fails, and only later ones tell the end.
+  bool wasHungUp() const;
 
  private:
+  size_t rawBytesNow(IoCall& call, size_t size);
+
   const int m_fd;
   bool m_raw = false;
   bool m_timed = false;
+  bool m_waited = false;
   uint8_t m_min = 0;
   uint8_t m_tenths = 0;
   size_t m_waiting = 0;  // bytes seen last
