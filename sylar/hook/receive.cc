@@ -13,8 +13,10 @@ namespace {
 constexpr size_t kPartsAtOnce = 16;
 
 size_t targetOf(int fd, size_t size, int flags) {
+  if ((flags & MSG_PEEK) != 0 && ask::socketOption(fd, SO_DOMAIN) == AF_UNIX)
+    return std::min<size_t>(size, 1);  // it looks at what is there
   const int mark = (flags & MSG_WAITALL) != 0 ? INT_MAX : ask::socketOption(fd, SO_RCVLOWAT);
-  return std::max<size_t>(1, mark < 0 ? 1 : std::min(size, static_cast<size_t>(mark)));
+  return std::min(size, static_cast<size_t>(std::max(mark, 1)));
 }
 
 /// A peek begins anew each time, unless the kernel remembers where it was.
@@ -40,7 +42,7 @@ long peek(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
 long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t done, size_t target) {
   IovecRest rest(wanted.msg_iov, wanted.msg_iovlen);
   rest.skip(done);
-  while (done < target) {
+  do {
     iovec some[kPartsAtOnce];
     msghdr piece = wanted;
     piece.msg_iov = some;
@@ -57,7 +59,7 @@ long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
     done += static_cast<size_t>(n);
     if (n == 0 || endsWithRights(fd, piece)) break;
     rest.skip(static_cast<size_t>(n));
-  }
+  } while (done < target);
   return static_cast<long>(done);
 }
 
@@ -82,7 +84,7 @@ long receiveMore(IoCall& call, int fd, const iovec* parts, size_t count, int fla
   wanted.msg_iovlen = count;
   msghdr message = wanted;
   const size_t target = targetOf(fd, totalSize(parts, count), flags);
-  if (first >= target) return static_cast<long>(first);
+  if (first > 0 && first >= target) return static_cast<long>(first);
   const bool anew = peeksAnew(fd, flags);
   const long n = anew ? peek(call, fd, wanted, &message, flags, target) : take(call, fd, wanted, &message, flags, first, target);
   return first > 0 ? std::max(n, static_cast<long>(first)) : n;

@@ -179,7 +179,7 @@ void terminalRawModes(Run& run) {
   terminalRaw(run, 0, 0, 8, "", "");        // never waits
   terminalRaw(run, 0, 1, 8, "", "");        // the time passes
   terminalRaw(run, 0, 20, 8, "a", "");      // a byte comes first
-  terminalRaw(run, 4, 1, 8, "a", "b");      // the time passes between two bytes
+  terminalRaw(run, 4, 1, 8, "a", "");       // the time passes after a byte
   terminalRaw(run, 4, 200, 8, "a", "bcd");  // enough come
   terminalRaw(run, 4, 200, 2, "a", "b");
 }
