@@ -1,5 +1,7 @@
 // The point of the hooks: while one fiber waits in a plain libc call, others run on the same thread. For every call that parks,
 // and its counter-proof: with hooks off the same program gets stuck in it.
+#include <threads.h>
+
 #include <functional>
 #include <memory>
 
@@ -200,6 +202,16 @@ std::vector<WaitCase> waitCases() {
       sleeps("sleep", [] { EXPECT_EQ(::sleep(1), 0u); }),
       sleeps("usleep", [] { EXPECT_EQ(::usleep(5000), 0); }),
       sleeps("nanosleep", [=] { EXPECT_EQ(::nanosleep(&moment, nullptr), 0); }),
+      sleeps("clock_nanosleep", [=] { EXPECT_EQ(::clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, nullptr), 0); }),
+      sleeps("clock_nanosleep_until",
+             [] {
+               timespec until{};
+               EXPECT_EQ(::clock_gettime(CLOCK_REALTIME, &until), 0);
+               until.tv_sec += until.tv_nsec >= 990'000'000 ? 1 : 0;
+               until.tv_nsec = (until.tv_nsec + 10'000'000) % 1'000'000'000;
+               EXPECT_EQ(::clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, nullptr), 0);
+             }),
+      sleeps("thrd_sleep", [=] { EXPECT_EQ(::thrd_sleep(&moment, nullptr), 0); }),
       sleeps("underscore_nanosleep", [=] { EXPECT_EQ(__nanosleep(&moment, nullptr), 0); }),
   };
 }

@@ -38,7 +38,7 @@ namespace sylar::test {
 #define SYLAR_TESTED_CALLS(X) \
   X(socket) X(socketpair) X(pipe) X(pipe2) X(close) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) \
   X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) \
-  X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(nanosleep) X(usleep)
+  X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(nanosleep) X(usleep) X(clock_nanosleep)
 // clang-format on
 
 /// One set of implementations of the same functions.
