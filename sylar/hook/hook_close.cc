@@ -43,22 +43,35 @@ int duplicateOnto(int fd, int target, RealDup real_dup) {
   return duplicated(fd, FdTable::close(target, real_dup));
 }
 
-/// Closes [first, last], those that somebody may wait for one by one.
-int closeRange(unsigned first, unsigned last) {
-  const auto close_known = [](int fd, const Entry& entry) {
-    if (entry.known() && !sys::isOwn(fd)) FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
-  };
-  FdTable::forEach(close_known, first, last);
-  for (;;) {
+/// Closes what is open in [first, last], but what is the library's own. 0, or -errno.
+long closeUnknown(unsigned first, unsigned last) {
+  while (first <= last) {
     const auto own = static_cast<unsigned>(sys::nextOwn(static_cast<int>(std::min<unsigned>(first, INT_MAX))));
-    const bool passes = own >= first && own <= last && own != INT_MAX;
-    if (const unsigned end = passes ? own - 1 : last; first <= end && !(passes && own == first)) {
-      const long result = sys::call(SYS_close_range, first, end, 0);
-      if (result < 0) return fail(static_cast<int>(-result));
+    const bool passes = own <= last && own != INT_MAX;
+    if (!passes || own > first) {
+      const long result = sys::call(SYS_close_range, first, passes ? own - 1 : last, 0);
+      if (result < 0) return result;
     }
-    if (!passes || own == last) return 0;
+    if (!passes) return 0;
     first = own + 1;
   }
+  return 0;
+}
+
+/// Closes [first, last], each number once: another thread may have it the moment after. Those that somebody may wait for go one
+/// by one.
+int closeRange(unsigned first, unsigned last) {
+  long result = 0;
+  const auto close_known = [&](int fd, const Entry& entry) {
+    if (result < 0 || !entry.known() || sys::isOwn(fd)) return;
+    if (static_cast<unsigned>(fd) > first) result = closeUnknown(first, static_cast<unsigned>(fd) - 1);
+    FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
+    first = static_cast<unsigned>(fd) + 1;
+  };
+  const unsigned begin = first;
+  FdTable::forEach(close_known, begin, last);
+  if (result == 0 && first <= last) result = closeUnknown(first, last);
+  return result < 0 ? fail(static_cast<int>(-result)) : 0;
 }
 
 /// Without close_range(2).
