@@ -13,8 +13,8 @@ constexpr uint32_t kWaiters = 0x8000'0000;
 constexpr int kSpins = 64;
 }  // namespace
 
-void OsMutex::lock() {
-  const auto me = static_cast<uint32_t>(sys::threadId());
+[[gnu::noinline]] void OsMutex::lock() {
+  const auto me = static_cast<uint32_t>(sys::threadIdHere());
   uint32_t free = 0;
   if (!m_word.compare_exchange_strong(free, me, std::memory_order_acquire, std::memory_order_relaxed)) lockContended(me);
 }

@@ -17,9 +17,6 @@
 namespace sylar::sys {
 namespace {
 
-constinit thread_local pid_t t_thread_id = 0;
-constinit std::atomic<const std::atomic<uint32_t>*> g_claim{nullptr};  // 1 in the process of the workers; wiped in its forks
-
 /// The library's own descriptors, a bit each; higher numbers than these are never known as its own. Untouched pages cost nothing.
 constexpr int kOwnBits = 1 << 24;
 constinit std::atomic<uint64_t> g_own[kOwnBits / 64];
@@ -39,8 +36,15 @@ timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000
 /// which a handler could interrupt or another thread hold at a fork.
 constinit std::atomic<bool> g_follows_forks{false};
 [[gnu::constructor]] void followForks() {
-  if (pthread_atfork(nullptr, nullptr, [] { t_thread_id = 0; }) == 0) g_follows_forks.store(true, std::memory_order_relaxed);
+  if (pthread_atfork(nullptr, nullptr, [] { detail::t_thread_id = 0; }) == 0) g_follows_forks.store(true, std::memory_order_relaxed);
 }
+
+}  // namespace
+
+namespace detail {
+
+constinit std::atomic<const std::atomic<uint32_t>*> g_claim{nullptr};
+constinit thread_local pid_t t_thread_id = 0;
 
 pid_t learnThreadId() {
   const auto id = static_cast<pid_t>(call(SYS_gettid));
@@ -48,9 +52,9 @@ pid_t learnThreadId() {
   return id;
 }
 
-}  // namespace
+}  // namespace detail
 
-[[gnu::noinline]] pid_t threadId() { return t_thread_id != 0 ? t_thread_id : learnThreadId(); }
+[[gnu::noinline]] pid_t threadId() { return threadIdHere(); }
 
 void claimProcess() {
   // Once: in a child of a claimed process the pointer is set and the word wiped, and so it stays.
@@ -59,15 +63,10 @@ void claimProcess() {
     void* const memory = mapMemory(4096, &error);
     SYLAR_CHECK(memory != nullptr);
     SYLAR_CHECK_EQ(adviseMemory(memory, 4096, MADV_WIPEONFORK), 0);
-    g_claim.store(::new (memory) std::atomic<uint32_t>(1), std::memory_order_release);
+    detail::g_claim.store(::new (memory) std::atomic<uint32_t>(1), std::memory_order_release);
     return true;
   }();
   (void)claimed;
-}
-
-bool inForkedChild() {
-  const std::atomic<uint32_t>* const claim = g_claim.load(std::memory_order_acquire);
-  return claim != nullptr && claim->load(std::memory_order_relaxed) == 0;
 }
 
 void haltThread() {
@@ -75,7 +74,7 @@ void haltThread() {
 }
 
 bool hasWorkers() {
-  const std::atomic<uint32_t>* const claim = g_claim.load(std::memory_order_acquire);
+  const std::atomic<uint32_t>* const claim = detail::g_claim.load(std::memory_order_acquire);
   return claim != nullptr && claim->load(std::memory_order_relaxed) == 1;
 }
 

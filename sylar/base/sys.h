@@ -43,13 +43,24 @@ inline long call(long number, Args... args) {
 #endif
 }
 
-/// Kernel id of the calling thread; cached, and right in a forked child.
+namespace detail {
+extern constinit std::atomic<const std::atomic<uint32_t>*> g_claim;  // 1 in the process of the workers; wiped in its forks
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local pid_t t_thread_id;
+pid_t learnThreadId();
+}  // namespace detail
+
+/// Kernel id of the calling thread; cached, and right in a forked child. Never inlined into code that may change its thread.
 pid_t threadId();
+/// The same, for functions that cannot suspend.
+inline pid_t threadIdHere() { return detail::t_thread_id != 0 ? detail::t_thread_id : detail::learnThreadId(); }
 
 /// Says that workers run in this process. In its forks inForkedChild() is true from then on, however they are made: threads and
 /// descriptors of the library are the parent's there. A child of a process without workers is a process like any other.
 void claimProcess();
-bool inForkedChild();
+inline bool inForkedChild() {
+  const std::atomic<uint32_t>* const claim = detail::g_claim.load(std::memory_order_acquire);
+  return claim != nullptr && claim->load(std::memory_order_relaxed) == 0;
+}
 /// True from the first worker on, not in a forked child.
 bool hasWorkers();
 

@@ -168,6 +168,7 @@ void Fiber::resume() {
     move(Life::kRunning, Life::kInit);
     throw std::bad_alloc();
   }
+  if (was != Life::kInit) thread.adopt(*this);  // a worker may have begun or ended on this thread since
   FiberCore* const me = runningFiber();
   m_core->resumer = me;
   if (me != nullptr) me->fiber->move(Life::kRunning, Life::kResuming);

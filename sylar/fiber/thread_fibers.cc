@@ -82,7 +82,12 @@ bool ThreadFibers::start(Fiber& fiber) {
   return true;
 }
 
-void ThreadFibers::adopt(Fiber& fiber) { settleIn(fiber); }
+void ThreadFibers::adopt(Fiber& fiber) {
+  const uint64_t owner = m_home == nullptr ? 0 : m_home->owner.load(std::memory_order_relaxed);
+  const bool at_home = fiber.m_home.load(std::memory_order_relaxed) == m_home &&
+                       fiber.m_home_owner.load(std::memory_order_relaxed) == owner;
+  if (!at_home) settleIn(fiber);
+}
 
 /// Published first, looked second; who asks does it the other way round, so one of the two sees the other.
 void ThreadFibers::settleIn(Fiber& fiber) {

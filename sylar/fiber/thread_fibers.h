@@ -70,7 +70,7 @@ class ThreadFibers {
   static void keepAlive(Fiber& fiber) { fiber.m_self = fiber.shared_from_this(); }
   static void release(Fiber& fiber) { fiber.m_self = nullptr; }
   static FiberCore* coreOf(Fiber& fiber) { return fiber.m_core; }
-  /// A suspended fiber that comes from another thread, or was started by hand, is this thread's from here on.
+  /// A suspended fiber that comes from another thread, or was started by hand, is this thread's and its worker's from here on.
   void adopt(Fiber& fiber);
   /// It is nobody's for now; what it is asked meanwhile waits for whoever adopts it.
   static void leaveHome(Fiber& fiber) { fiber.m_home.store(nullptr, std::memory_order_seq_cst); }

@@ -17,14 +17,25 @@ namespace {
 
 }  // namespace
 
-bool hookSleeps() {
-  FiberCore* const me = runningFiber();
-  if (me == nullptr || !me->hook_enabled) return false;  // the usual case of code outside fibers
-  const Worker* const worker = Worker::current();
-  return worker != nullptr && !worker->detached() && !sys::inForkedChild();
+namespace {
+
+/// Whose fiber calls, if it may be suspended.
+inline Worker* hookWorker() {
+  const FiberCore* const me = runningFiber();
+  if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
+  Worker* const worker = static_cast<WorkerSlot*>(me->home)->worker;
+  return worker == nullptr || worker->detached() || sys::inForkedChild() ? nullptr : worker;
 }
 
-EpollEngine* hookEngine() { return hookSleeps() ? EpollEngine::current() : nullptr; }
+}  // namespace
+
+bool hookSleeps() { return hookWorker() != nullptr; }
+
+EpollEngine* hookEngine() {
+  Worker* const worker = hookWorker();
+  if (worker == nullptr || !worker->driver().waitsForDescriptors()) return nullptr;
+  return static_cast<EpollEngine*>(&worker->driver());
+}
 
 bool is_hook_enable() {
   FiberCore* const me = runningFiber();

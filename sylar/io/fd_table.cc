@@ -9,10 +9,9 @@
 namespace sylar {
 
 constinit std::atomic<Entry*> FdTable::s_chunks[kChunks];
+constinit std::atomic<unsigned> FdTable::s_end{0};
 
 namespace {
-
-constinit std::atomic<unsigned> g_end{0};  // only grows: no number in use is as high
 
 /// All-zero memory is valid entries.
 Entry* mapChunk(std::atomic<Entry*>& slot, size_t entries) {
@@ -30,29 +29,22 @@ Entry* mapChunk(std::atomic<Entry*>& slot, size_t entries) {
 
 }  // namespace
 
-Entry* FdTable::find(int fd) {
-  const auto number = static_cast<size_t>(static_cast<unsigned>(fd));
+Entry* FdTable::make(int fd) {
+  const auto number = static_cast<unsigned>(fd);
   if (number >= kChunks * kChunkEntries) return nullptr;
-  Entry* const chunk = s_chunks[number / kChunkEntries].load(std::memory_order_acquire);
-  return chunk == nullptr ? nullptr : chunk + number % kChunkEntries;
-}
-
-Entry* FdTable::at(int fd) {
-  const auto number = static_cast<size_t>(static_cast<unsigned>(fd));
-  if (number >= kChunks * kChunkEntries) return nullptr;
-  unsigned end = g_end.load(std::memory_order_relaxed);
-  while (end <= number && !g_end.compare_exchange_weak(end, static_cast<unsigned>(fd) + 1, std::memory_order_relaxed)) continue;
-  if (Entry* const entry = find(fd)) return entry;
-  Entry* const chunk = mapChunk(s_chunks[number / kChunkEntries], kChunkEntries);
-  return chunk == nullptr ? nullptr : chunk + number % kChunkEntries;
+  std::atomic<Entry*>& slot = s_chunks[number / kChunkEntries];
+  Entry* chunk = slot.load(std::memory_order_acquire);
+  if (chunk == nullptr) chunk = mapChunk(slot, kChunkEntries);
+  if (chunk == nullptr) return nullptr;
+  unsigned end = s_end.load(std::memory_order_relaxed);
+  while (end <= number && !s_end.compare_exchange_weak(end, number + 1, std::memory_order_release)) continue;
+  return chunk + number % kChunkEntries;
 }
 
 void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking) {
   Entry* const entry = sys::inForkedChild() ? nullptr : at(fd);
   if (entry != nullptr) entry->open(fd, kind, is_private, nonblocking);
 }
-
-unsigned FdTable::end() { return g_end.load(std::memory_order_relaxed); }
 
 /// EBADF is told now. Other errors of a close concern data, and are lost.
 int FdTable::closeLater(Entry& entry, int fd) {

@@ -23,10 +23,18 @@ static_assert(sizeof(Entry) == 128);
 class FdTable {
  public:
   /// The entry of `fd`; null if the number is negative, absurd, or there is no memory for it.
-  static Entry* at(int fd);
+  static Entry* at(int fd) {
+    Entry* const entry = find(fd);
+    return entry != nullptr ? entry : make(fd);
+  }
 
-  /// The entry of `fd` if its part of the table is in use, else null.
-  static Entry* find(int fd);
+  /// The entry of `fd` if somebody has asked for one as high, else null.
+  static Entry* find(int fd) {
+    const auto number = static_cast<unsigned>(fd);
+    if (number >= s_end.load(std::memory_order_acquire)) return nullptr;
+    Entry* const chunk = s_chunks[number / kChunkEntries].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : chunk + number % kChunkEntries;
+  }
 
   /// Calls `visit` with every number in [first, last] that may have been in use, and its entry.
   template <class Visit>
@@ -49,21 +57,22 @@ class FdTable {
   static void shareAll();
 
  private:
-  static constexpr size_t kChunkEntries = 4096;
-  static constexpr size_t kChunks = 4096;  // 16.7 million numbers; the kernel's own limit is lower by default
+  static constexpr unsigned kChunkEntries = 4096;
+  static constexpr unsigned kChunks = 4096;  // 16.7 million numbers; the kernel's own limit is lower by default
   static std::atomic<Entry*> s_chunks[kChunks];
-  static unsigned end();
+  static std::atomic<unsigned> s_end;  // only grows: no number in use is as high
+  static Entry* make(int fd);
   static int closeLater(Entry& entry, int fd);
 };
 
 template <class Visit>
 void FdTable::forEach(Visit visit, unsigned first, unsigned last) {
-  for (unsigned fd = first; fd < end() && fd <= last;) {
+  for (unsigned fd = first; fd < s_end.load(std::memory_order_relaxed) && fd <= last;) {
     if (Entry* const entry = find(static_cast<int>(fd))) {
       visit(static_cast<int>(fd), *entry);
       ++fd;
     } else {
-      fd = (fd / unsigned{kChunkEntries} + 1) * unsigned{kChunkEntries};
+      fd = (fd / kChunkEntries + 1) * kChunkEntries;
     }
   }
 }

@@ -41,7 +41,8 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   /// Runs `cb` once, in a fiber of this IOManager, when `fd` is ready for `event` (READ or WRITE), has an error, or was hung up.
   /// Without `cb` the running fiber is scheduled instead: follow with Fiber::YieldToHold(). Several may wait for the same
   /// event. 0, or -1 with errno: EBADF (no such descriptor), EPERM (it is always ready: a regular file), EINVAL (not one
-  /// event, or no `cb` and no fiber of a worker), ECANCELED (after the end of stop()), ENOMEM, ENOSPC. Suspends: no. Source: sylar.
+  /// event, or no `cb` and no fiber of a worker), ECANCELED (after the end of stop()), ENOMEM, ENOSPC. Suspends: no. Source:
+  /// sylar.
   int addEvent(int fd, Event event, std::function<void()> cb = nullptr);
 
   /// Takes back what addEvent registered with this IOManager for `fd` and `event`, without running it. True: there was something.

@@ -40,6 +40,7 @@ void Worker::run() {
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
   t_worker = this;
   sys::claimProcess();
+  m_slot.worker = this;
   ThreadFibers::current().setHost(this, &m_slot);
   setThread(sys::threadId());
   while (!m_scheduler.done()) turn();
@@ -49,6 +50,7 @@ void Worker::run() {
   m_driver.reset();  // now, not with the scheduler: others may wait for what is registered there
   setThread(0);
   m_slot.owner.store(0, std::memory_order_release);
+  m_slot.worker = nullptr;
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
 }

@@ -364,7 +364,10 @@ void Waker::deliver(FiberCore& core) {
 
 void Waker::deliverByMail(FiberCore& core) { static_cast<WorkerSlot&>(*core.home).push(&core); }
 
-bool mayPark() { return Worker::current() != nullptr && runningFiber() != nullptr; }
+bool mayPark() {
+  const FiberCore* const me = runningFiber();
+  return me != nullptr && me->home != nullptr;
+}
 
 bool reserveTimeout(Deadline deadline) { return Worker::current()->reserveTimeout(*runningFiber(), deadline); }
 

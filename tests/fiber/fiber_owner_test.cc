@@ -4,7 +4,9 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "sylar/sched/park.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -96,6 +98,32 @@ TEST(FiberOwner, AHeldFiberWhoseWorkerHasEndedMayBeScheduledAnew) {
   EXPECT_TRUE(second.trySchedule(held));
   second.stop();
   EXPECT_EQ(held->getState(), Fiber::TERM);
+}
+
+// Cause: it kept the home of its start. Started by hand on the calling thread, it waits in the worker that this becomes, and the
+// other way round.
+TEST(FiberOwner, AFiberByHandBelongsToTheWorkerThatItsThreadIsNow) {
+  std::vector<WakeReason> reasons;
+  const auto wait = [&reasons] {
+    if (mayPark()) reasons.push_back(parkUntil(Deadline::after(std::chrono::microseconds(1))));
+  };
+  const Fiber::ptr before = make([&] {
+    wait();
+    Fiber::YieldToHold();
+    wait();
+    Fiber::YieldToHold();
+    wait();
+  });
+  before->resume();
+  EXPECT_TRUE(reasons.empty()) << "a plain thread";
+  {
+    Scheduler scheduler(1, true, "caller");
+    scheduler.schedule([&] { before->resume(); });
+  }
+  EXPECT_EQ(reasons, std::vector<WakeReason>{WakeReason::kTimeout});
+  before->resume();
+  EXPECT_EQ(reasons.size(), 1u) << "a plain thread again";
+  EXPECT_EQ(before->getState(), Fiber::TERM);
 }
 
 }  // namespace
