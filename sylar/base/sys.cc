@@ -36,7 +36,8 @@ timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000
 /// which a handler could interrupt or another thread hold at a fork.
 constinit std::atomic<bool> g_follows_forks{false};
 [[gnu::constructor]] void followForks() {
-  if (pthread_atfork(nullptr, nullptr, [] { detail::t_thread_id = 0; }) == 0) g_follows_forks.store(true, std::memory_order_relaxed);
+  if (pthread_atfork(nullptr, nullptr, [] { detail::t_thread_id = 0; }) == 0)
+    g_follows_forks.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace

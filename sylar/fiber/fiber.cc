@@ -38,10 +38,6 @@ struct alignas(64) Shard {
 };
 constinit Shard g_shards[16];
 
-void countLive(int64_t change) {
-  g_shards[static_cast<size_t>(sys::threadId()) % std::size(g_shards)].live.fetch_add(change, std::memory_order_relaxed);
-}
-
 const char* nameOf(Fiber::Life life) {
   switch (life) {
     case Fiber::Life::kInit: return "new";
@@ -49,6 +45,7 @@ const char* nameOf(Fiber::Life life) {
     case Fiber::Life::kRunning: return "running";
     case Fiber::Life::kResuming: return "waiting for a fiber that it resumed";
     case Fiber::Life::kReady: return "ready";
+    case Fiber::Life::kHeldByHand:
     case Fiber::Life::kHeld: return "held";
     case Fiber::Life::kParked: return "parked";
     case Fiber::Life::kEnded: return "ended";
@@ -92,6 +89,10 @@ void reportException(uint64_t id, const std::string& name, const std::exception_
 
 }  // namespace
 
+void Fiber::countLive(int64_t change) {
+  g_shards[static_cast<size_t>(sys::threadId()) % std::size(g_shards)].live.fetch_add(change, std::memory_order_relaxed);
+}
+
 Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/)
     : QueueNode(Kind::kFiber),
       m_id(newId()),
@@ -124,6 +125,7 @@ Fiber::State Fiber::getState() const {
     case Life::kReady: return READY;
     case Life::kRunning:
     case Life::kResuming: return EXEC;
+    case Life::kHeldByHand:
     case Life::kHeld:
     case Life::kParked:
     case Life::kAbandoned: return HOLD;
@@ -141,25 +143,32 @@ void Fiber::reset(std::function<void()> cb) {
   }
   if (const std::exception_ptr missed = std::exchange(m_exception, nullptr)) reportException(m_id, getName(), missed);
   m_cb = std::move(cb);
+  // Nobody's again: what is still on its way to its last home finds it gone.
+  m_home.store(nullptr, std::memory_order_seq_cst);
+  m_home_owner.store(0, std::memory_order_relaxed);
+  m_thread_id.store(0, std::memory_order_relaxed);
   m_asked.store(0, std::memory_order_relaxed);
+  (void)ThreadFibers::takeDestination(*this);
+  {
+    Lock lock(m_lock);
+    m_given_up = false;
+  }
   move(now, Life::kInit);
 }
 
 bool Fiber::mayResume(Life now) const {
   if (now == Life::kInit) return true;
-  return (now == Life::kHeld || now == Life::kReady) && m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
+  return (now == Life::kHeldByHand || now == Life::kReady) && m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
 }
 
 void Fiber::resume() {
   const Life was = life();
   if (!mayResume(was) || !tryMove(was, Life::kRunning)) {
-    const bool elsewhere = was == Life::kHeld || was == Life::kReady;
-    log::error("fiber {}: resume refused, it is {}{}", m_id, nameOf(was), elsewhere ? " on another thread" : "");
-    return;
-  }
-  if (m_self != nullptr) {
-    move(Life::kRunning, was);
-    log::error("fiber {}: resume refused, it belongs to a scheduler: schedule() it", m_id);
+    const bool elsewhere = was == Life::kHeldByHand || was == Life::kReady;
+    const char* const why = elsewhere            ? " on another thread"
+                            : was == Life::kHeld ? ", it belongs to a scheduler: schedule() it"
+                                                 : "";
+    log::error("fiber {}: resume refused, it is {}{}", m_id, nameOf(was), why);
     return;
   }
   const ptr keep = weak_from_this().lock();  // the caller's own handle may go while it runs
@@ -177,7 +186,7 @@ void Fiber::resume() {
   if (me != nullptr) me->fiber->move(Life::kResuming, Life::kRunning);
   switch (back.request) {
     case Request::kReady: move(Life::kRunning, Life::kReady); return;
-    case Request::kHold: move(Life::kRunning, Life::kHeld); return;
+    case Request::kHold: move(Life::kRunning, Life::kHeldByHand); return;
     case Request::kDone: ThreadFibers::current().finish(back); return;
     case Request::kMove:
     case Request::kParked: SYLAR_CHECK(back.request == Request::kDone);  // those go to the thread's own stack
@@ -228,7 +237,11 @@ void Fiber::end(Life how) {
   // Under the lock to the end: an observer that gives up meanwhile must not leave while it is being told.
   Lock lock(m_lock);
   move(how == Life::kAbandoned ? life() : Life::kRunning, how);
-  if (how == Life::kAbandoned) countLive(-1);  // it will never be destroyed
+  m_given_up |= how == Life::kAbandoned;
+  tellObservers();
+}
+
+void Fiber::tellObservers() {
   while (m_observers != nullptr) {
     EndObserver* const told = std::exchange(m_observers, m_observers->next);
     told->ended(told);
@@ -237,7 +250,7 @@ void Fiber::end(Life how) {
 
 bool Fiber::observeEnd(EndObserver& observer) {
   Lock lock(m_lock);
-  if (isOver(life())) return false;
+  if (isOver(life()) || m_given_up) return false;
   observer.next = m_observers;
   m_observers = &observer;
   return true;
@@ -273,12 +286,14 @@ void Fiber::join() {
     }
   }
   std::exception_ptr exception;
+  bool given_up;
   {
     Lock lock(m_lock);
-    exception = std::exchange(m_exception, nullptr);
+    given_up = m_given_up;
+    if (!given_up) exception = std::exchange(m_exception, nullptr);
   }
   if (exception != nullptr) std::rethrow_exception(exception);
-  if (life() == Life::kAbandoned) throw std::runtime_error(fmt::format("sylar: fiber {} was given up by its scheduler", m_id));
+  if (given_up) throw std::runtime_error(fmt::format("sylar: fiber {} was given up by its scheduler", m_id));
 }
 
 void Fiber::cancel() {

@@ -110,13 +110,14 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
 
   /// What a fiber is doing. Changed in one place, which checks where it comes from.
   enum class Life : uint8_t {
-    kInit,      ///< never run
-    kQueued,    ///< in a scheduler's queue, owned by it
-    kRunning,   ///< has the thread
-    kResuming,  ///< has resumed another fiber, which has not come back yet
-    kReady,     ///< yielded to a hand resumer, wants to run
-    kHeld,      ///< yielded, waits to be scheduled or resumed
-    kParked,    ///< waits for its wait word to be claimed
+    kInit,        ///< never run
+    kQueued,      ///< in a scheduler's queue, owned by it
+    kRunning,     ///< has the thread
+    kResuming,    ///< has resumed another fiber, which has not come back yet
+    kReady,       ///< yielded to a hand resumer, wants to run
+    kHeldByHand,  ///< yielded to a hand resumer, waits to be resumed or scheduled
+    kHeld,        ///< a scheduler's, waits to be scheduled
+    kParked,      ///< waits for its wait word to be claimed
     kEnded,
     kFailed,     ///< ended by an exception
     kAbandoned,  ///< suspended for ever
@@ -143,6 +144,10 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   /// Cancelled, and its thread has not looked yet. On plain threads nobody looks but this_fiber::cancelled().
   bool askedToEnd() const { return (m_asked.load(std::memory_order_relaxed) & kCancel) != 0; }
 
+  /// The fiber that it waits for in join(); for its own worker, and for the stop detection.
+  Fiber* joins() const { return m_joins; }
+  void setJoins(Fiber* fiber) { m_joins = fiber; }
+
   /// What it waits for when it is parked, for reports.
   enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper };
   void noteWait(WaitsFor what, int fd) {
@@ -157,7 +162,9 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   explicit Fiber(OwnStack);
 
   void run();          // on its own stack
-  void end(Life how);  // on its thread, when nothing will run on its stack any more
+  void end(Life how);  // when nothing will run on its stack any more
+  void tellObservers() SYLAR_REQUIRES(m_lock);
+  static void countLive(int64_t change);
   bool mayResume(Life life) const;
   bool wantsAway() const;
 
@@ -170,11 +177,13 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   std::atomic<uint64_t> m_waits_for{0};
   uint64_t m_id;
   FiberCore* m_core = nullptr;  // from start to end
-  ptr m_self;                   // set while a scheduler owns it
+  Fiber* m_joins = nullptr;
+  ptr m_self;  // set while a scheduler owns it
   std::function<void()> m_cb;
   std::exception_ptr m_exception;
   size_t m_stack_size;
   EndObserver* m_observers SYLAR_GUARDED_BY(m_lock) = nullptr;
+  bool m_given_up SYLAR_GUARDED_BY(m_lock) = false;  // its end will not come, or it never began
   std::string m_name SYLAR_GUARDED_BY(m_lock);
   std::shared_ptr<FiberDestination> m_destination SYLAR_GUARDED_BY(m_lock);
 };

@@ -84,8 +84,8 @@ bool ThreadFibers::start(Fiber& fiber) {
 
 void ThreadFibers::adopt(Fiber& fiber) {
   const uint64_t owner = m_home == nullptr ? 0 : m_home->owner.load(std::memory_order_relaxed);
-  const bool at_home = fiber.m_home.load(std::memory_order_relaxed) == m_home &&
-                       fiber.m_home_owner.load(std::memory_order_relaxed) == owner;
+  const bool at_home =
+      fiber.m_home.load(std::memory_order_relaxed) == m_home && fiber.m_home_owner.load(std::memory_order_relaxed) == owner;
   if (!at_home) settleIn(fiber);
 }
 
@@ -112,7 +112,9 @@ FiberHome* ThreadFibers::homeOf(const Fiber& fiber) {
 
 void ThreadFibers::ask(Fiber& fiber, Fiber::Asked what) {
   fiber.m_asked.fetch_or(what, std::memory_order_seq_cst);
-  if (FiberHome* const home = homeOf(fiber)) home->attend(fiber.shared_from_this());
+  FiberHome* const home = homeOf(fiber);
+  if (home == nullptr) return;
+  if (Fiber::ptr owned = fiber.weak_from_this().lock()) home->attend(std::move(owned));
 }
 
 void ThreadFibers::setDestination(Fiber& fiber, std::shared_ptr<FiberDestination> destination) {
@@ -200,27 +202,35 @@ void ThreadFibers::finish(FiberCore& core) {
   fiber.end(fiber.m_exception == nullptr ? Fiber::Life::kEnded : Fiber::Life::kFailed);
 }
 
-void ThreadFibers::failToStart(Fiber& fiber, std::exception_ptr why) {
-  if (fiber.m_core != nullptr) {
-    abandon(*fiber.m_core);
-    return;
-  }
+void ThreadFibers::failToStart(Fiber& fiber) {
   const Fiber::ptr last = std::move(fiber.m_self);
   fiber.m_cb = nullptr;
-  fiber.m_exception = std::move(why);
+  fiber.m_exception = std::make_exception_ptr(std::bad_alloc());
   fiber.move(Fiber::Life::kQueued, Fiber::Life::kRunning);
   fiber.end(Fiber::Life::kFailed);
 }
 
-void ThreadFibers::abandon(FiberCore& core) {
-  Fiber& fiber = *core.fiber;
-  keepAlive(fiber);
-  core.context.keepForEver(core.stack);
+void ThreadFibers::abandon(Fiber& fiber) {
+  if (fiber.m_core == nullptr) {
+    const Fiber::ptr last = std::move(fiber.m_self);
+    fiber.m_cb = nullptr;
+    fiber.end(Fiber::Life::kAbandoned);
+    return;
+  }
+  fiber.m_self = fiber.weak_from_this().lock();  // null: it lies on a stack that is kept with it
+  fiber.m_core->context.keepForEver(fiber.m_core->stack);
   static constinit std::atomic<QueueNode*> g_abandoned{nullptr};  // so that they are known to be kept on purpose
   fiber.next = g_abandoned.load(std::memory_order_relaxed);
   while (!g_abandoned.compare_exchange_weak(fiber.next, &fiber, std::memory_order_release, std::memory_order_relaxed)) {
   }
+  Fiber::countLive(-1);  // it will never be destroyed
   fiber.end(Fiber::Life::kAbandoned);
+}
+
+void ThreadFibers::leaveBehind(Fiber& fiber) {
+  Lock lock(fiber.m_lock);
+  fiber.m_given_up = true;
+  fiber.tellObservers();
 }
 
 void ThreadFibers::discard(Fiber& fiber) {

@@ -79,10 +79,13 @@ class ThreadFibers {
   /// It was started on a plain thread, and no scheduler has had it since.
   static bool runsByHand(const Fiber& fiber) { return fiber.m_home_owner.load(std::memory_order_relaxed) == 0; }
   static bool hasStarted(const Fiber& fiber) { return fiber.m_thread_id.load(std::memory_order_acquire) != 0; }
-  /// Ends a scheduled fiber that nobody runs; `why` is thrown by its join(). One that has started is given up.
-  static void failToStart(Fiber& fiber, std::exception_ptr why);
-  /// Gives a suspended fiber up: it never runs again, its stack and core are never used again. Tells who waits for its end.
-  static void abandon(FiberCore& core);
+  /// Ends a scheduled fiber that got no stack: its join() throws std::bad_alloc.
+  static void failToStart(Fiber& fiber);
+  /// Gives a scheduled fiber up that is in no queue any more: it never runs again. If it has begun, its stack and core are never
+  /// used again. Tells who waits for its end.
+  static void abandon(Fiber& fiber);
+  /// The same for one whose thread is left behind with it: tells, and touches nothing of it.
+  static void leaveBehind(Fiber& fiber);
 
   /// Asks `fiber`, which has started, for something; its thread attends to it soon. Any thread.
   static void ask(Fiber& fiber, Fiber::Asked what);

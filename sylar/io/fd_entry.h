@@ -237,10 +237,17 @@ class alignas(64) FdEntry {
     claimed.deliver();
   }
 
-  /// `engine` is about to end: the registration moves to the engine of somebody who still waits, or ends.
+  /// `engine` is about to end: fibers that wait there have been given up; the registration moves to the engine of somebody who
+  /// still waits, or ends.
   void leaveEngine(int fd, const Engine& engine) {
     Claimed<Engine> claimed(WakeReason::kReady);
     Section section(*this);
+    for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
+      for (Waiter *waiter = at(direction).first, *following; waiter != nullptr; waiter = following) {
+        following = waiter->next;
+        if (waiter->engine == &engine && waiter->fire == nullptr) unlink(direction, *waiter);
+      }
+    }
     if (m_engine.load(std::memory_order_relaxed) != &engine) return;
     forget(fd);
     for (const Direction direction : {Direction::kRead, Direction::kWrite}) {

@@ -60,9 +60,7 @@ void FdTable::shareAll() {
 }
 
 void FdTable::leaveEngine(const EpollEngine& engine) {
-  forEach([&engine](int fd, Entry& entry) {
-    if (entry.registered()) entry.leaveEngine(fd, engine);
-  });
+  forEach([&engine](int fd, Entry& entry) { entry.leaveEngine(fd, engine); });
 }
 
 }  // namespace sylar

@@ -149,16 +149,17 @@ bool IOManager::stopping() { return Scheduler::stopping() && m_callbacks.load(st
 
 void IOManager::dropPending() {
   close();
-  if (m_callbacks.load(std::memory_order_acquire) == 0) return;
-  FdTable::forEach([this](int fd, const Entry&) {
-    delEvent(fd, READ);
-    delEvent(fd, WRITE);
-  });
-  // What an engine has claimed is on its way to schedule(). While fibers run, others may come: those are for the second call.
-  while (done() && m_callbacks.load(std::memory_order_acquire) > 0) {
+  // What an engine has claimed is on its way to schedule(), what another thread registers on its way in. While fibers run, more
+  // may come: that is for the second call.
+  do {
     runClosed();
+    if (m_callbacks.load(std::memory_order_acquire) == 0) break;
+    FdTable::forEach([this](int fd, const Entry&) {
+      delEvent(fd, READ);
+      delEvent(fd, WRITE);
+    });
     StdMemory::yield();
-  }
+  } while (done());
   while (m_adding.load(std::memory_order_acquire) > 0) StdMemory::yield();
 }
 

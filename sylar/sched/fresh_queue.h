@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "sylar/base/memory.h"
 #include "sylar/fiber/queue_node.h"
@@ -59,6 +60,14 @@ class FreshQueue {
     Lock lock(m_lock);
     m_closed = m_count.load(std::memory_order_relaxed) == 0 && last_look();
     return m_closed;
+  }
+
+  /// Refuses all further work and hands out what is in.
+  [[nodiscard]] NodeList close() {
+    Lock lock(m_lock);
+    m_closed = true;
+    m_count.store(0, std::memory_order_seq_cst);
+    return std::exchange(m_fifo, NodeList());
   }
 
   size_t count() const { return m_count.load(std::memory_order_seq_cst); }

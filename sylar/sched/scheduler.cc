@@ -68,7 +68,9 @@ Scheduler::~Scheduler() {
   { const Lock last(m_stop_mutex); }  // nobody is inside pendingEnded any more
   if (t_caller_of == this) t_caller_of = nullptr;
   for (auto& worker : m_workers) {
-    if (worker->detached()) (void)worker.release();  // its thread keeps it for ever
+    if (!worker->detached()) continue;
+    worker->slot().scheduler.store(nullptr, std::memory_order_release);
+    (void)worker.release();  // its thread keeps it for ever
   }
 }
 
@@ -83,22 +85,35 @@ Fiber* Scheduler::GetMainFiber() { return ThreadFibers::current().ownStackHandle
 std::unique_ptr<Driver> Scheduler::makeDriver(WorkerSlot& slot) { return makeSleepDriver(slot); }
 
 void Scheduler::start() {
-  if (m_started) return;
+  if (m_started || done()) return;
   m_started = true;
   try {
     for (const auto& worker : m_workers) worker->setDriver(makeDriver(worker->slot()));
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       Worker& worker = *m_workers[i];
-      m_threads.push_back(std::make_unique<Thread>([&worker] { worker.run(); }, worker.name()));
-      worker.setThread(m_threads.back()->getId());  // counts from here on for place(), although it may not have begun
+      const auto run = [this, &worker] {
+        while (m_go.load(std::memory_order_acquire) == kWait) sys::futexWait(m_go, kWait, kNever);
+        if (m_go.load(std::memory_order_relaxed) == kRun) worker.run();
+      };
+      m_threads.push_back(std::make_unique<Thread>(run, worker.name()));
     }
   } catch (...) {
-    m_done.store(1, std::memory_order_seq_cst);
-    wakeAll();
+    letGo(kNeverRun);
     for (const auto& thread : m_threads) thread->join();
-    refuseAll();
+    m_threads.clear();
+    giveUp(m_injector.close());
+    m_done.store(1, std::memory_order_seq_cst);
     throw;
   }
+  for (size_t i = 0; i < m_threads.size(); ++i) {
+    m_workers[m_workers.size() - m_threads.size() + i]->setThread(m_threads[i]->getId());  // counts from here on for place()
+  }
+  letGo(kRun);
+}
+
+void Scheduler::letGo(Go how) {
+  m_go.store(how, std::memory_order_release);
+  sys::futexWake(m_go, INT32_MAX);
 }
 
 // ---- Offering work. ----------------------------------------------------------------------------------------------------------
@@ -112,7 +127,7 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
   if (thread != -1 && target == nullptr) return refuse(*fiber, "no worker has this thread id");
   const Fiber::Life life = fiber->life();
   const bool at_rest_by_hand =
-      (life == Fiber::Life::kHeld || life == Fiber::Life::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
+      (life == Fiber::Life::kHeldByHand || life == Fiber::Life::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
   const bool begins = (life == Fiber::Life::kInit || at_rest_by_hand) && fiber->tryMove(life, Fiber::Life::kQueued);
   if (!begins) return offerStarted(fiber, target, thread);
   ThreadFibers::keepAlive(*fiber);
@@ -150,12 +165,18 @@ bool Scheduler::submit(Fiber& fiber) {
 
 bool Scheduler::submitTo(Worker& worker, QueueNode* node) {
   bool notify = false;
-  if (!m_injector.admit([&] { notify = worker.slot().mailbox.push(node); })) return false;
+  bool open = true;
+  const auto push = [&] {
+    open = !worker.detached();
+    if (open) notify = worker.slot().mailbox.push(node);
+  };
+  if (!m_injector.admit(push) || !open) return false;
   if (notify) worker.slot().notify();
   return true;
 }
 
 Worker* Scheduler::workerOfThread(int thread) const {
+  if (thread <= 0) return nullptr;
   for (size_t i = 0; i < m_workers.size(); ++i) {
     const bool is_caller = i == 0 && m_options.use_caller;
     if ((is_caller ? m_caller : m_workers[i]->threadId()) == thread) return m_workers[i].get();
@@ -188,7 +209,7 @@ bool Scheduler::admitMoved(Fiber& fiber, int thread) {
   if (target != nullptr) return submitTo(*target, &fiber);
   if (thread != -1) return false;
   const Pushed pushed = m_injector.push(&fiber);
-  if (pushed == Pushed::kFirst) tickle();
+  if (pushed == Pushed::kFirst) wakeOne();  // not tickle(): under the door's lock nothing foreign runs
   return pushed != Pushed::kRejected;
 }
 
@@ -209,12 +230,16 @@ bool Scheduler::switchTo(int thread) {
   return arrived() || refuse(*runningFiber()->fiber, "the scheduler has stopped");
 }
 
-SchedulerSwitcher::SchedulerSwitcher(Scheduler* target) : m_from(Scheduler::GetThis()) {
-  if (target != nullptr) target->switchTo();
+SchedulerSwitcher::SchedulerSwitcher(Scheduler* target) {
+  Scheduler* const from = Scheduler::GetThis();
+  if (target == nullptr || target == from || !target->switchTo() || from == nullptr) return;
+  m_way_back = std::make_shared<Scheduler::Route>(from->m_door, -1);
 }
 
 SchedulerSwitcher::~SchedulerSwitcher() {
-  if (m_from != nullptr && m_from != Scheduler::GetThis()) m_from->switchTo();
+  if (m_way_back == nullptr) return;
+  ThreadFibers::setDestination(*runningFiber()->fiber, std::move(m_way_back));
+  ThreadFibers::current().yield(Request::kMove);
 }
 
 // ---- Sleeping and waking. ----------------------------------------------------------------------------------------------------

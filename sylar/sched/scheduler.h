@@ -93,8 +93,9 @@ class Scheduler {
   /// Cancels all fibers first and waits neither for timers nor for descriptors: functions return early, hooked calls that would
   /// wait fail with ECANCELED, destructors run. Returns when all have ended, at the latest 100 ms after `deadline` (of the
   /// steady clock): a fiber that waits again and again regardless is given up, one that computes is left to its thread, which
-  /// never comes back into the library (not with use_caller: the calling thread finishes what it runs). A second call reports
-  /// what the first left. Otherwise as stop().
+  /// stands still when that is over (not with use_caller: the calling thread finishes what it runs). What such a fiber uses must
+  /// outlive it, this object included; GetThis() is null for it, and its hooked calls are libc's. A second call reports what the
+  /// first left. Otherwise as stop().
   StopResult stop(Deadline deadline);
 
   /// Runs `fc`: a callable, a Fiber::ptr, or a pointer to a std::function<void()> or Fiber::ptr, whose target is moved out. On
@@ -204,8 +205,10 @@ class Scheduler {
   }
 
  private:
+  friend class SchedulerSwitcher;
   struct Door;
   class Route;
+  enum Go : uint32_t { kWait, kRun, kNeverRun };
 
   static Fiber::ptr toFiber(std::nullptr_t) { return nullptr; }
   static Fiber::ptr toFiber(Fiber::ptr fiber) { return fiber; }
@@ -231,10 +234,11 @@ class Scheduler {
   Worker* workerOfThread(int thread) const;
   void wakeAll();
 
+  void letGo(Go how);
   StopResult end(Deadline deadline, bool cancels_all);
+  static void giveUp(NodeList unrun);
   void awaitDone();
   void detachStuck();
-  void refuseAll();
   bool decide() SYLAR_REQUIRES(m_stop_mutex);
   bool nothingLeft();
   void finish() SYLAR_REQUIRES(m_stop_mutex);
@@ -245,11 +249,13 @@ class Scheduler {
   std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
   const std::shared_ptr<Door> m_door;              // by which fibers come that move here
   bool m_started = false;
+  std::atomic<uint32_t> m_go{kWait};   // threads begin when all of them are there
   std::vector<FiberInfo> m_leftovers;  // the stopping thread's
 
   OsMutex m_stop_mutex;
   size_t m_asleep SYLAR_GUARDED_BY(m_stop_mutex) = 0;
   size_t m_detached SYLAR_GUARDED_BY(m_stop_mutex) = 0;
+  std::vector<FiberInfo> m_stuck SYLAR_GUARDED_BY(m_stop_mutex);  // fibers of detached workers
   std::atomic<bool> m_stopping{false};
   std::atomic<bool> m_cancels_all{false};
   std::atomic<bool> m_last_call{false};
@@ -262,7 +268,8 @@ class Scheduler {
   std::atomic<size_t> m_next_woken{0};
 };
 
-/// Moves the calling fiber to `target` (null: nowhere) and, at the end of its scope, back to where it came from. Source: sylar.
+/// Moves the calling fiber to `target` (null: nowhere) and, at the end of its scope, back to where it came from, if that has not
+/// ended. Source: sylar.
 class SchedulerSwitcher {
  public:
   explicit SchedulerSwitcher(Scheduler* target = nullptr);
@@ -271,7 +278,7 @@ class SchedulerSwitcher {
   SchedulerSwitcher& operator=(const SchedulerSwitcher&) = delete;
 
  private:
-  Scheduler* const m_from;
+  std::shared_ptr<FiberDestination> m_way_back;  // null: it did not move
 };
 
 }  // namespace sylar

@@ -5,7 +5,7 @@
 // could wake; the last call, for those that wait regardless; the end. stop(deadline) begins with the round and has the last call
 // at the deadline; a worker whose fiber does not come back soon after is detached.
 #include <algorithm>
-#include <stdexcept>
+#include <iterator>
 
 #include "sylar/base/check.h"
 #include "sylar/base/memory.h"
@@ -49,16 +49,22 @@ StopResult Scheduler::end(Deadline deadline, bool cancels_all) {
   if (m_options.use_caller) m_workers.front()->run();
   awaitDone();
   for (size_t i = 0; i < m_threads.size(); ++i) {
-    if (!m_workers[m_workers.size() - m_threads.size() + i]->detached()) m_threads[i]->join();
-  }
-  for (const auto& worker : m_workers) {
-    if (worker->detached()) {
-      worker->list(m_leftovers);
+    if (m_workers[m_workers.size() - m_threads.size() + i]->detached()) {
+      (void)m_threads[i].release();  // its thread keeps it, too
     } else {
-      worker->takeLeftovers(m_leftovers);
+      m_threads[i]->join();
     }
   }
-  dropPending();
+  m_threads.clear();
+  dropPending();  // what came until the injector closed
+  {
+    Lock lock(m_stop_mutex);
+    m_leftovers.swap(m_stuck);
+  }
+  for (const auto& worker : m_workers) {
+    worker->takeLeftovers(m_leftovers);
+    if (!worker->detached()) worker->endDriver();  // now, not with this object: others may wait for what is registered there
+  }
   return {m_leftovers.empty(), m_leftovers};
 }
 
@@ -95,21 +101,42 @@ int64_t Scheduler::waitCap(int64_t now_ns) const {
 
 /// Without those that are in a fiber now, the others may come to their end. The calling thread is never left behind.
 void Scheduler::detachStuck() {
-  std::vector<Worker*> stuck;
+  struct Stuck {
+    Worker* worker;
+    NodeList mail;
+  };
+  std::vector<Stuck> stuck;
+  NodeList unrun;
   {
     Lock lock(m_stop_mutex);
     if (done()) return;
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
-      if (m_workers[i].get() != Worker::current() && m_workers[i]->detach()) stuck.push_back(m_workers[i].get());
+      if (m_workers[i].get() != Worker::current() && m_workers[i]->detach()) stuck.push_back({m_workers[i].get(), {}});
     }
+    (void)m_injector.admit([&] {  // nothing is put in meanwhile, nor from then on
+      for (Stuck& one : stuck) one.mail = one.worker->slot().mailbox.drain();
+    });
     m_detached += stuck.size();
     if (m_detached == m_workers.size()) {
+      unrun = m_injector.close();
       finish();
     } else if (!stuck.empty() && m_asleep + m_detached == m_workers.size()) {
       decide();
     }
   }
-  for (Worker* const worker : stuck) worker->driver().retire();
+  giveUp(unrun);
+  for (Stuck& one : stuck) {
+    std::vector<FiberInfo> left;
+    one.worker->leaveBehind(one.mail, left);
+    one.worker->driver().retire();
+    Lock lock(m_stop_mutex);
+    std::move(left.begin(), left.end(), std::back_inserter(m_stuck));
+  }
+}
+
+/// What was offered, and nobody will run.
+void Scheduler::giveUp(NodeList unrun) {
+  while (QueueNode* node = unrun.pop()) ThreadFibers::abandon(*static_cast<Fiber*>(node));
 }
 
 // ---- Detecting that nothing is left. -----------------------------------------------------------------------------------------
@@ -138,7 +165,7 @@ bool Scheduler::decide() {
   size_t live = 0;
   for (const auto& worker : m_workers) {
     if (worker->detached()) continue;
-    waiting += worker->waiting();
+    waiting += worker->waiting() + worker->joinsElsewhere();
     uncancelled += worker->uncancelled();
     live += worker->live();
   }
@@ -164,19 +191,9 @@ bool Scheduler::nothingLeft() {
 }
 
 void Scheduler::finish() {
-  refuseAll();
   m_done.store(1, std::memory_order_seq_cst);
   sys::futexWake(m_done, 1);
   wakeAll();
-}
-
-/// What is offered from now on is refused; what was offered and never ran is told so.
-void Scheduler::refuseAll() {
-  const auto never_ran = std::make_exception_ptr(std::runtime_error("sylar: its scheduler ended before it ran"));
-  while (!m_injector.closeIfEmpty([] { return true; })) {
-    size_t left;
-    if (QueueNode* node = m_injector.take(&left)) ThreadFibers::failToStart(*static_cast<Fiber*>(node), never_ran);
-  }
 }
 
 }  // namespace sylar

@@ -1,7 +1,6 @@
 #include "sylar/sched/worker.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "sylar/base/check.h"
@@ -31,8 +30,7 @@ Worker::~Worker() {
   m_driver.reset();
   m_slot.scheduler.store(nullptr, std::memory_order_release);
   takeMail();  // questions to fibers that have ended
-  const auto never_ran = std::make_exception_ptr(std::runtime_error("sylar: its scheduler ended before it ran"));
-  while (QueueNode* node = m_runnable.pop()) ThreadFibers::failToStart(*static_cast<Fiber*>(node), never_ran);
+  while (QueueNode* node = m_runnable.pop()) ThreadFibers::abandon(*static_cast<Fiber*>(node));
   WorkerSlot::release(m_slot);
 }
 
@@ -44,12 +42,11 @@ void Worker::run() {
   ThreadFibers::current().setHost(this, &m_slot);
   setThread(sys::threadId());
   while (!m_scheduler.done()) turn();
+  m_slot.owner.store(0, std::memory_order_release);  // whoever is asked for something from here on is nobody's
   takeMail();
   SYLAR_CHECK(m_runnable.empty());
   SYLAR_CHECK(m_live == nullptr);
-  m_driver.reset();  // now, not with the scheduler: others may wait for what is registered there
   setThread(0);
-  m_slot.owner.store(0, std::memory_order_release);
   m_slot.worker = nullptr;
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
@@ -89,6 +86,10 @@ void Worker::runBatch() {
     if (node == nullptr) return;
     shareFresh();
     runNode(node);
+    if (m_scheduler.isStopping()) {
+      m_scheduler.watchDeadline();
+      if (behindStop()) return;
+    }
   }
 }
 

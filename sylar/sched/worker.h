@@ -93,11 +93,20 @@ class Worker final : public FiberHost {
   size_t waiting() const { return m_waiting; }
   size_t uncancelled() const { return m_live_count - m_cancelled_count; }
   size_t live() const { return m_live_count; }
-  /// Fibers that were given up, since the last call.
+  /// How many of its fibers join one that this scheduler does not run.
+  size_t joinsElsewhere() const;
+
+  // ---- For the stopping thread, when the worker has ended or is detached. ----------------------------------------------------
+
+  /// Fibers that were given up.
   void takeLeftovers(std::vector<FiberInfo>& out);
+  /// Of a detached one: gives up what it runs and holds, and `mail`, the last that it got; reports them.
+  void leaveBehind(NodeList mail, std::vector<FiberInfo>& out);
+  void endDriver() { m_driver.reset(); }
 
  private:
   static constexpr int kBatch = 256;
+  static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
   enum class Place : uint8_t { kLoop, kFiber, kDetached };
@@ -127,7 +136,10 @@ class Worker final : public FiberHost {
   bool mayInterrupt(const FiberCore& core) const { return core.cancelled && (!core.shielded || m_last_call); }
   void interrupt(FiberCore& core);
   void abandon(FiberCore& core);
+  void refuse(Fiber& fiber);
   void leave(const Fiber& fiber);
+  template <class Foreign>
+  void outside(Foreign foreign);
 
   void arm(FiberCore& core, int64_t deadline_ns);
   void expireTimeouts(int64_t now_ns);
@@ -146,6 +158,7 @@ class Worker final : public FiberHost {
   size_t m_live_count = 0;
   size_t m_cancelled_count = 0;  // of the live ones
   size_t m_waiting = 0;          // parked fibers whose wake-up comes from outside
+  size_t m_joining = 0;          // parked fibers that join another
   uint64_t m_cancel_round = 0;   // of the scheduler's, the last that was carried out
   bool m_last_call = false;      // shields and patience have ended
   std::vector<FiberInfo> m_leftovers;

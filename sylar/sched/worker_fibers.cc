@@ -1,7 +1,6 @@
 // What a worker does with its fibers: start, run, suspend, wake, cancel, move, give up.
 #include <algorithm>
 #include <new>
-#include <stdexcept>
 #include <utility>
 
 #include "sylar/base/check.h"
@@ -37,6 +36,15 @@ inline void Worker::settle(FiberCore& core) {
   }
 }
 
+/// Runs what is not the library's. The worker may be detached meanwhile: then its thread does not come back.
+template <class Foreign>
+inline void Worker::outside(Foreign foreign) {
+  m_place.store(Place::kFiber, std::memory_order_release);
+  foreign();
+  Place in_fiber = Place::kFiber;
+  if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) sys::haltThread();
+}
+
 void Worker::runNode(QueueNode* node) {
   FiberCore* core;
   if (node->kind == QueueNode::Kind::kFiber) {
@@ -51,11 +59,9 @@ void Worker::runNode(QueueNode* node) {
     return;
   }
   core->fiber->move(core->fiber->life(), Fiber::Life::kRunning);
-  m_place.store(Place::kFiber, std::memory_order_release);
-  FiberCore& back = ThreadFibers::current().enter(*core);
-  Place in_fiber = Place::kFiber;
-  if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) sys::haltThread();  // detached
-  settle(back);
+  FiberCore* back;
+  outside([&] { back = &ThreadFibers::current().enter(*core); });
+  settle(*back);
 }
 
 /// Gives fresh work a core and a stack. One that comes from another thread has them already.
@@ -64,16 +70,14 @@ bool Worker::prepareFresh(Fiber& fiber) {
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     thread.adopt(fiber);
   } else if (m_last_call) {
-    leave(fiber);
-    ThreadFibers::failToStart(fiber, std::make_exception_ptr(std::runtime_error("sylar: its scheduler stopped before it ran")));
+    refuse(fiber);
     return false;
   } else if (!thread.start(fiber)) {
-    ThreadFibers::failToStart(fiber, std::make_exception_ptr(std::bad_alloc()));
+    outside([&] { ThreadFibers::failToStart(fiber); });
     return false;
   }
   FiberCore& core = *ThreadFibers::coreOf(fiber);
   linkLive(core);
-  if (m_scheduler.cancelsAll()) markCancelled(core);
   return true;
 }
 
@@ -107,6 +111,7 @@ void Worker::awaitEnd(Fiber& fiber) {
   } joiner;
   joiner.ended = [](Fiber::EndObserver* observer) { static_cast<Joiner*>(observer)->waker.wake(WakeReason::kReady); };
   const this_fiber::CancelShield shield;
+  Fiber& me = *runningFiber()->fiber;
   for (;;) {
     Wait wait(Fiber::WaitsFor::kFiber);
     joiner.waker = wait.waker();
@@ -114,12 +119,27 @@ void Worker::awaitEnd(Fiber& fiber) {
       wait.giveUp();
       return;
     }
-    // What runs elsewhere ends without this scheduler's doing; what is ours is cancelled if nothing else goes on.
-    auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(fiber));
-    const bool elsewhere = home != nullptr && home->scheduler.load(std::memory_order_acquire) != m_slot.scheduler;
-    if (wait.park(Deadline::never(), elsewhere ? WaitFor::kOutside : WaitFor::kFibers) == WakeReason::kReady) return;
+    me.setJoins(&fiber);
+    ++m_joining;
+    const WakeReason reason = wait.park(Deadline::never(), WaitFor::kFibers);
+    --m_joining;
+    me.setJoins(nullptr);
+    if (reason == WakeReason::kReady) return;
     fiber.unobserveEnd(joiner);
   }
+}
+
+/// What runs elsewhere ends without this scheduler's doing; what is ours does not end if nothing else goes on.
+size_t Worker::joinsElsewhere() const {
+  if (m_joining == 0) return 0;
+  size_t count = 0;
+  for (const FiberCore* core = m_live; core != nullptr; core = core->live_next) {
+    const Fiber* const joined = core->fiber->joins();
+    if (joined == nullptr) continue;
+    auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(*joined));
+    count += home == nullptr || home->scheduler.load(std::memory_order_acquire) != &m_scheduler;
+  }
+  return count;
 }
 
 // ---- What other threads ask of a fiber. --------------------------------------------------------------------------------------
@@ -145,9 +165,10 @@ void Worker::attend(const Fiber::ptr& fiber) {
     if (home != nullptr) home->attend(fiber);  // it has moved; under way it is nobody's, and whoever adopts it looks himself
     return;
   }
-  if (Fiber::isOver(fiber->life())) return;
+  FiberCore* const core = ThreadFibers::coreOf(*fiber);
+  if (core == nullptr || Fiber::isOver(fiber->life())) return;
   const uint8_t asked = ThreadFibers::takeAsked(*fiber);
-  if ((asked & Fiber::kCancel) != 0) cancel(*ThreadFibers::coreOf(*fiber));
+  if ((asked & Fiber::kCancel) != 0) cancel(*core);
   if ((asked & Fiber::kPermit) != 0) permit(*fiber);
 }
 
@@ -155,7 +176,7 @@ void Worker::attend(const Fiber::ptr& fiber) {
 void Worker::permit(Fiber& fiber) {
   FiberCore* const core = ThreadFibers::coreOf(fiber);
   const Fiber::Life life = fiber.life();
-  if (life != Fiber::Life::kHeld && life != Fiber::Life::kReady) {
+  if (life != Fiber::Life::kHeld && life != Fiber::Life::kHeldByHand && life != Fiber::Life::kReady) {
     core->permit = true;
     return;
   }
@@ -211,7 +232,7 @@ void Worker::interrupt(FiberCore& core) {
   const Fiber::Life life = core.fiber->life();
   if (life == Fiber::Life::kParked) {
     if (core.wait.claim(core.wait.epoch(), WakeReason::kCanceled)) m_runnable.push(&core);
-  } else if (life == Fiber::Life::kHeld && core.live) {
+  } else if (life == Fiber::Life::kHeld) {
     core.fiber->move(life, Fiber::Life::kQueued);
     m_runnable.push(&core);
   }
@@ -236,21 +257,46 @@ void Worker::followStop() {
 
 /// `core` is in no queue, and its wait is decided.
 void Worker::abandon(FiberCore& core) {
+  if (core.request == Request::kParked) {
+    m_waiting -= core.counted;
+    m_joining -= core.fiber->joins() != nullptr;
+  }
   for (FiberCore *member = &core, *outer; member != nullptr; member = outer) {  // and those who wait for it to come back
     outer = member->resumer;
     if (member->timer_linked) unlinkTimer(*member);
-    if (member == &core && member->request == Request::kParked) m_waiting -= member->counted;
     if (member->live) unlinkLive(*member);
     leave(*member->fiber);
-    ThreadFibers::abandon(*member);
+    ThreadFibers::abandon(*member->fiber);
   }
+}
+
+/// Fresh work that came too late.
+void Worker::refuse(Fiber& fiber) {
+  leave(fiber);
+  outside([&] { ThreadFibers::abandon(fiber); });
 }
 
 /// Reports a fiber that will not end.
 void Worker::leave(const Fiber& fiber) {
   m_leftovers.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
   const FiberInfo& info = m_leftovers.back();
+  if (m_leftovers.size() > kReportedOneByOne) return;
   log::error("scheduler {}: fiber {} {} is given up: {}", m_scheduler.getName(), info.id, info.name, info.waits_for);
+}
+
+void Worker::leaveBehind(NodeList mail, std::vector<FiberInfo>& out) {
+  list(out);
+  {
+    Lock lock(m_live_lock);
+    for (FiberCore* core = m_live; core != nullptr; core = core->live_next) ThreadFibers::leaveBehind(*core->fiber);
+  }
+  while (QueueNode* node = mail.pop()) {
+    if (node->kind == QueueNode::Kind::kMessage) delete static_cast<Message*>(node);
+    if (node->kind != QueueNode::Kind::kFiber) continue;
+    auto& fiber = *static_cast<Fiber*>(node);
+    out.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
+    ThreadFibers::abandon(fiber);
+  }
 }
 
 void Worker::takeLeftovers(std::vector<FiberInfo>& out) {
@@ -265,7 +311,10 @@ bool Worker::detach() {
 
 // ---- The list of live fibers. ------------------------------------------------------------------------------------------------
 
+/// From here on it is cared for as the others are, in a stop that is under way, too.
 void Worker::linkLive(FiberCore& core) {
+  if (m_scheduler.cancelsAll() || m_last_call) core.cancelled = true;
+  if (m_last_call) core.patience = std::min(core.patience, FiberCore::kLastPatience);
   Lock lock(m_live_lock);
   core.live = true;
   core.live_prev = nullptr;
