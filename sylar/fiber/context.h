@@ -20,12 +20,7 @@ class Context {
   /// Lets the first switch to this context call `Entry` on `stack`. `Entry` must not return: it leaves by exitTo.
   template <void (*Entry)()>
   void make(const Stack& stack) {
-    makeWith(stack, [](Transfer arrival) {
-      // Boost leaves a code address for the caller's frame, which there is not: the chain of frame pointers ends here.
-      *static_cast<void**>(__builtin_frame_address(0)) = nullptr;
-      arrive(arrival, nullptr);
-      Entry();
-    });
+    makeWith(stack, &outermost<Entry>);
   }
 
   /// Suspends the caller in `from` and goes on in `to`. Returns when somebody switches to `from`.
@@ -46,6 +41,14 @@ class Context {
     void* data;
   };
   using Start = void (*)(Transfer);
+
+  template <void (*Entry)()>
+  static void outermost(Transfer arrival) {
+    // Its caller's frame pointer: there is no caller, and what Boost left is a code address. The chain of frames ends here.
+    *static_cast<void**>(__builtin_frame_address(0)) = nullptr;
+    arrive(arrival, nullptr);
+    Entry();
+  }
 
   void makeWith(const Stack& stack, Start start);
   static void arrive(Transfer arrival, Context* self);
