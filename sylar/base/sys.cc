@@ -108,7 +108,7 @@ int futexWake(const std::atomic<uint32_t>& word, int count) {
 int signalStack(const stack_t* set, stack_t* was) { return static_cast<int>(call(SYS_sigaltstack, set, was)); }
 
 int closeFd(int fd) {
-  if (isOwn(fd)) g_own[fd / 64].fetch_and(~(uint64_t{1} << (fd % 64)), std::memory_order_relaxed);
+  if (isOwn(fd)) disown(fd);
   return static_cast<int>(call(SYS_close, fd));
 }
 int eventFd() { return keepOwn(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
@@ -118,6 +118,8 @@ bool isOwn(int fd) {
   if (fd < 0 || fd >= g_own_end.load(std::memory_order_relaxed)) return false;
   return (g_own[fd / 64].load(std::memory_order_relaxed) >> (fd % 64) & 1) != 0;
 }
+
+void disown(int fd) { g_own[fd / 64].fetch_and(~(uint64_t{1} << (fd % 64)), std::memory_order_relaxed); }
 
 int nextOwn(int fd) {
   const int end = g_own_end.load(std::memory_order_relaxed);

@@ -94,6 +94,8 @@ int closeFd(int fd);
 int eventFd();  ///< non-blocking, close-on-exec
 int epollCreate();
 bool isOwn(int fd);
+/// It was closed behind our back, and the number is somebody's.
+void disown(int fd);
 /// The first number >= `fd` that is the library's own, or INT_MAX. Looks at a bit per number.
 int nextOwn(int fd);
 int epollControl(int epoll, int op, int fd, epoll_event* event);

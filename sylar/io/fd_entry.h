@@ -2,9 +2,9 @@
 //
 // A small lock guards generation, registration, waiters and the writes of `edges`; it is held over epoll_ctl. Read without it:
 //
-//   life      generation << 32 | closing << 31 | pins. A creator's hook opens a new generation. `closing` spans from before the
-//             waiters are told until after the real close. A pin keeps the number from being closed during the library's own
-//             retry; pinned calls never block.
+//   life      generation << 32 | closing << 31 | pins. A creator's hook opens a new generation. `closing` is set
+//             without the lock, by the one who closes, and spans from before the waiters are told until after the real close. A
+//             pin keeps the number from being closed during the library's own retry; pinned calls never block.
 //   edges     counts the events of a direction; written by engines and openers, under the lock.
 //   drained   1 + the `edges` at which the descriptor was proven empty. Ready means: not drained at this edge. A stale value
 //             costs one call that says EAGAIN, nothing else, so it is stored relaxed.

@@ -42,6 +42,7 @@ Entry* FdTable::make(int fd) {
 }
 
 void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking) {
+  if (sys::isOwn(fd)) sys::disown(fd);
   Entry* const entry = sys::inForkedChild() ? nullptr : at(fd);
   if (entry != nullptr) entry->open(fd, kind, is_private, nonblocking);
 }

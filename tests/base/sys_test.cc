@@ -71,6 +71,9 @@ TEST(Sys, KnowsWhichDescriptorsAreItsOwn) {
   for (UniqueFd& one : own) one.reset();
   EXPECT_FALSE(sys::isOwn(last));
   EXPECT_EQ(sys::nextOwn(-5), INT_MAX);
+  UniqueFd lost(sys::eventFd());
+  sys::disown(lost.get());
+  EXPECT_FALSE(sys::isOwn(lost.get()));
   ::close(users);
 }
 
