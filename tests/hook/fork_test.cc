@@ -183,7 +183,7 @@ TEST(Fork, TheChildEndsWithItsFiber) {
     bool other_ran = false;
     inFiber([&] {
       const pid_t parent = ::getpid();
-      IOManager::GetThis()->schedule([&] {
+      IOManager::GetThis()->schedule([&other_ran, parent] {
         EXPECT_EQ(::getpid(), parent);
         other_ran = true;
       });
