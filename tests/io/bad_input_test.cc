@@ -66,7 +66,7 @@ TEST(BadInput, EventsThatAreNotOneDirectionAreRefused) {
   const LeakCheck leaks;
   const Ends pipe = makePipe();
   IOManager iom(1, false, "bad");
-  for (const int value : {0, 2, 3, 5, 8}) {
+  for (const int value : {0, 2, 3, 5, 7}) {
     SCOPED_TRACE(value);
     const auto event = static_cast<IOManager::Event>(value);
     errno = 0;
