@@ -9,6 +9,7 @@
 
 #include <cstdio>
 
+#include "sylar/base/sanitizers.h"
 #include "sylar/io/fd_table.h"
 #include "tests/hook/close_support.h"
 
@@ -161,7 +162,9 @@ TEST(Closers, EndTheWaitsForTheirNumber) {
       closer.close(old[0]);
       for (const Fiber::ptr& waiter : waiters) waiter->join();
       EXPECT_EQ(ended.count.load(), 3);
+#if !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)  // whose runtimes make pipes at any time
       EXPECT_FALSE(FdTable::find(old[0])->known());
+#endif
       EXPECT_EQ(::close(old[1]), 0);
       // By bare system calls: only what the closer left behind speaks for this one.
       const Pair next(makeUnix(libcCalls(), SOCK_STREAM));
