@@ -1,8 +1,11 @@
 // fork and its kin: the child has all that is open, too, so this process can no longer remember the flags of any of it.
 // In the child the hooks are libc (sys::inForkedChild) if workers ran here. vfork is fork: its child would share this process's
-// memory, and with it the table. Source: fork(2), vfork(2), posix_spawn(3).
+// memory, and with it the table. Source: fork(2), vfork(2), posix_spawn(3), popen(3), system(3).
 #include <spawn.h>
 #include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
 
 #include "sylar/base/sys.h"
 #include "sylar/hook/real.h"
@@ -41,6 +44,14 @@ int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t
 int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
                  char* const arguments[], char* const environment[]) {
   return sharing([=] { return real::posix_spawnp(child, file, actions, attributes, arguments, environment); });
+}
+
+FILE* popen(const char* command, const char* mode) {
+  return sharing([=] { return real::popen(command, mode); });
+}
+
+int system(const char* command) {
+  return sharing([=] { return real::system(command); });
 }
 
 }  // extern "C"

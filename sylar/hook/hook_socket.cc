@@ -90,9 +90,10 @@ long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int 
     accept_it();
     return result;
   }
-  const int refused = blocking(accept_it);
+  // Without a helper: rather perhaps a wait of this worker than an error that a blocking accept does not have.
+  if (blocking(accept_it) < 0) accept_it();
   end(mine, call.entry());
-  return refused < 0 ? refused : result;
+  return result;
 }
 
 int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {

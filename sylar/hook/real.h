@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 
 // libc has them for programs built with _FORTIFY_SOURCE, and declares them to those only.
 extern "C" {
@@ -71,7 +72,7 @@ class Real {
   X(eventfd) X(timerfd_create) X(signalfd) X(inotify_init) X(inotify_init1)  \
   X(epoll_create) X(epoll_create1)                                           \
   X(close) X(fclose) X(freopen) X(freopen64) X(pclose) X(dup) X(dup2) X(dup3) \
-  X(fork) X(posix_spawn) X(posix_spawnp)                                     \
+  X(fork) X(posix_spawn) X(posix_spawnp) X(popen) X(system)                 \
   X(fcntl) X(ioctl) X(getsockopt) X(setsockopt)                              \
   X(read) X(readv) X(recv) X(recvfrom) X(recvmsg)                            \
   X(write) X(writev) X(send) X(sendto) X(sendmsg)                            \

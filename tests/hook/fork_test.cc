@@ -50,6 +50,8 @@ TEST(Fork, SharesWhatIsOpen) {
       },
       [] { return spawnTrue(&::posix_spawn); },
       [] { return spawnTrue(&::posix_spawnp); },
+      [] { return ::pclose(::popen("true", "r")); },
+      [] { return std::system("true"); },
   };
   for (const auto& way : ways) {
     const Pair pair = unixPair();
