@@ -86,30 +86,29 @@ TEST(MovingFiber, TakesItsDescriptorsAlong) {
   EXPECT_EQ(done.load(), 1);
 }
 
-// Readers of one number on two managers; that of the registration ends first, again and again.
+// Two managers wait for one number; that of the registration ends first, its wait having timed out.
 TEST(EndingEngine, LeavesTheWaitersOfOthersTheirEvents) {
   const LeakCheck leaks;
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 20; ++round) {
     const Pair pair = unixPair();
-    int got = 0;
+    ssize_t got = 0;
     IOManager stays(1, false, "stays");
-    const auto waiter = std::make_shared<Fiber>([&] { got = int(readOn(pair.a)); });
+    const auto waiter = std::make_shared<Fiber>([&] { got = readOn(pair.a); });
     {
       IOManager ends(1, false, "ends");
       std::atomic<int> parked{0};
       waitThere(
           ends, threadsOf(ends, 1)[0],
           [&] {
-            char byte;
-            EXPECT_EQ(::recv(pair.a, &byte, 1, MSG_PEEK), 1);  // the registration is here
+            pollfd one{pair.a, POLLIN, 0};
+            EXPECT_EQ(::poll(&one, 1, 20), 0);
           },
           [&] { parked.store(1); });
       spinUntil(parked, 1);
       stays.schedule(waiter);
       while (waiter->life() != Fiber::Life::kParked) std::this_thread::yield();
-      IOManager third(1, false, "third");
-      third.schedule([&] { EXPECT_EQ(::write(pair.b, "x", 1), 1); });
     }
+    EXPECT_EQ(::write(pair.b, "x", 1), 1);
     stays.stop();
     EXPECT_EQ(got, 1);
   }
