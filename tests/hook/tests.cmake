@@ -30,3 +30,6 @@ target_link_libraries(hook_early_late_program PRIVATE sylar_flags sylar::sylar s
 set_target_properties(hook_early_late_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 add_test(NAME EarlyAndLate.HooksWorkBeforeConstructorsAndAfterMain COMMAND hook_early_late_program)  # CD-H11, FM-34
 set_tests_properties(EarlyAndLate.HooksWorkBeforeConstructorsAndAfterMain PROPERTIES TIMEOUT 60)
+sylar_test(hook/short_read_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/rights_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/poll_close_test LINKS sylar::sylar sylar::hook)
