@@ -141,6 +141,28 @@ TEST(ConnectWithTimeout, ConnectsWithinIt) {
   connects(1);  // off fibers it is connect
 }
 
+// Bad input is the kernel's to refuse.
+TEST(ConnectWithTimeout, RefusesWhatIsNoSocket) {
+  const sockaddr_in address = loopback(1);
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+  const Pair pipe = pipePair();
+  const auto refuses = [&] {
+    for (const int fd : {-1, INT32_MAX, 999}) {
+      EXPECT_EQ(connect_with_timeout(fd, to, sizeof address, 10), -1);
+      EXPECT_EQ(errno, EBADF);
+      EXPECT_EQ(::eventfd_write(fd, 1), -1);
+      EXPECT_EQ(errno, EBADF);
+      uint64_t value = 0;
+      EXPECT_EQ(::eventfd_read(fd, &value), -1);
+      EXPECT_EQ(errno, EBADF);
+    }
+    EXPECT_EQ(connect_with_timeout(pipe.a, to, sizeof address, 10), -1);
+    EXPECT_EQ(errno, ENOTSOCK);
+  };
+  refuses();
+  inFiber(refuses);
+}
+
 // The socket's own limit comes first, and says so in its own way.
 TEST(ConnectWithTimeout, GivesWayToAnEarlierSendTimeout) {
   const FullListener listener;

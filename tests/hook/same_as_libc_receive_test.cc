@@ -388,6 +388,25 @@ void badMessages(Run& run) {
   run.got("sendmsg with bad control", run.call.sendmsg(ends[1], &message, 0));
 }
 
+/// Addresses that the kernel cannot write: it takes the data first, and then says so.
+void badAddresses(Run& run) {
+  for (const Kind& kind : kStreams) {
+    const Ends ends = run.keep(kind.make(run.make));
+    auto* const bad = static_cast<sockaddr*>(badPointer());
+    auto* const bad_size = static_cast<socklen_t*>(badPointer());
+    sockaddr_storage from{};
+    char buffer[32];
+    socklen_t negative = static_cast<socklen_t>(opaque(-1));
+    for (const int flags : {0, kAll, kAllPeeked}) {
+      libcCalls().write(ends[1], "abcdefghijklmnop", 16);
+      run.got("size", run.call.recvfrom(ends[0], buffer, 4, flags, reinterpret_cast<sockaddr*>(&from), bad_size));
+      run.got("negative", run.call.recvfrom(ends[0], buffer, 4, flags, reinterpret_cast<sockaddr*>(&from), &negative));
+      run.got("both", run.call.recvfrom(ends[0], buffer, 4, flags, bad, bad_size));
+      run.got("rest", run.call.recv(ends[0], buffer, sizeof buffer, MSG_DONTWAIT));
+    }
+  }
+}
+
 std::vector<Case> receiveCases() {
   struct Situation {
     std::string name;
@@ -415,6 +434,7 @@ std::vector<Case> receiveCases() {
       {"AllWithCredentials", allWithCredentials},
       {"PeekOffset", peekOffset},
       {"BadMessages", badMessages},
+      {"BadAddresses", badAddresses},
   };
   for (const Kind& kind : kStreams) {
     for (const Situation& one : situations) {
