@@ -45,6 +45,28 @@ bool neverWaits(IoCall& call, int flags) {
   return first <= 0 ? first : receiveMore(call, fd, &part, 1, flags, static_cast<size_t>(first));
 }
 
+/// What libc's read gives after an attempt, or a wait for the next one, has failed with -errno `n`.
+[[gnu::noinline]] ssize_t readFailed(IoCall& call, long n, int fd, void* buffer, size_t size) {
+  if (n == -ENOTSOCK) {
+    call.learnAnew();
+    return ::read(fd, buffer, size);
+  }
+  return call.passesOn() ? real::read(fd, buffer, size) : IoCall::result(n);
+}
+
+[[gnu::noinline]] ssize_t readSpecially(IoCall& call, FdKind kind, int fd, void* buffer, size_t size) {
+  if (kind == FdKind::kOther) return real::read(fd, buffer, size);
+  long n;
+  if (kind == FdKind::kTerminal) {
+    n = readTerminal(call, fd, size, [&](size_t most) { return attempt::plainRead(fd, buffer, most); });
+  } else if (size > 0) {
+    n = receiveSpecially(call, fd, buffer, size, 0, nullptr, nullptr);
+  } else {
+    n = attempt::read(call.entry(), kind, fd, buffer, size);
+  }
+  return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
+}
+
 inline ssize_t receive(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size, IoCall& call) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC;
   if ((flags & ~kOrdinary) != 0 || call.kind() == FdKind::kMarkedStream) {
@@ -67,20 +89,9 @@ ssize_t read(int fd, void* buffer, size_t size) {
   IoCall call(fd, Direction::kRead);
   if (!call.parks()) return real::read(fd, buffer, size);
   const FdKind kind = call.kind();
-  if (kind == FdKind::kOther) return real::read(fd, buffer, size);
-  long n;
-  if (kind == FdKind::kMarkedStream && size > 0) {
-    n = receiveSpecially(call, fd, buffer, size, 0, nullptr, nullptr);
-  } else if (kind == FdKind::kTerminal) {
-    n = readTerminal(call, fd, size, [&](size_t most) { return attempt::plainRead(fd, buffer, most); });
-  } else {
-    n = call.run([&] { return attempt::read(call.entry(), kind, fd, buffer, size); }, size);
-  }
-  if (n == -ENOTSOCK) {
-    call.learnAnew();
-    return read(fd, buffer, size);
-  }
-  return call.passesOn() ? real::read(fd, buffer, size) : IoCall::result(n);
+  if (kind >= FdKind::kMarkedStream) return readSpecially(call, kind, fd, buffer, size);
+  const long n = call.run([&] { return attempt::read(call.entry(), kind, fd, buffer, size); }, size);
+  return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
 }
 
 ssize_t readv(int fd, const iovec* parts, int count) {

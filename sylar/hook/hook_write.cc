@@ -77,6 +77,7 @@ ssize_t write(int fd, const void* data, size_t size) {
       if (attempt::isStreamSocket(kind) && ask::tcpHasFailed(fd)) return 0L;
       return attempt::write(call.entry(), kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
     });
+    if (n >= 0) return n;
     if (n == -ENOTSOCK) call.learnAnew();
     if (n != -ENOTSOCK && (!call.passesOn() || done > 0)) return n;
     const ssize_t written = n == -ENOTSOCK ? write(fd, data, size) : real::write(fd, data, size);

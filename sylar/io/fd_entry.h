@@ -34,13 +34,14 @@ enum class Direction : uint8_t { kRead = 0, kWrite = 1 };
 /// What kind of thing a descriptor is, as far as calls on it differ. Learned once per generation.
 enum class FdKind : uint8_t {
   kUnknown = 0,
-  kTcp,           ///< a TCP socket: here a short read proves that it is empty
-  kStream,        ///< any other stream socket
+  kTcp,       ///< a TCP socket: here a short read proves that it is empty
+  kStream,    ///< any other stream socket
+  kPipe,      ///< pipe or FIFO
+  kMessages,  ///< datagram and sequenced-packet sockets
+  kPolled,    ///< eventfd, timerfd, signalfd, inotify, other devices: poll tells whether a call would wait
+  // From here on a read is more than one attempt, or none.
   kMarkedStream,  ///< a stream socket with SO_RCVLOWAT: its reads wait for more than the first byte
-  kMessages,      ///< datagram and sequenced-packet sockets
-  kPipe,          ///< pipe or FIFO
   kTerminal,      ///< terminal, either side of a pseudoterminal
-  kPolled,        ///< eventfd, timerfd, signalfd, inotify, other devices: poll tells whether a call would wait
   kOther,         ///< regular file, directory, block device: nothing to wait for, calls go to libc
 };
 

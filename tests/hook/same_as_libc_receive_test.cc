@@ -354,7 +354,7 @@ void peekOffset(Run& run) {
   const Ends ends = run.keep(makeUnix(run.make, SOCK_STREAM));
   const int from = 0;
   run.got("SO_PEEK_OFF", run.call.setsockopt(ends[0], SOL_SOCKET, SO_PEEK_OFF, &from, sizeof from));
-  laterInPieces(run, ends[1], {"abc", "def", "ghi"});
+  laterInPieces(run, ends[1], {"abcdefghi"});
   receive(run, kReceivers[0], ends[0], 5, MSG_WAITALL | MSG_PEEK);
   receive(run, kReceivers[0], ends[0], 4, MSG_WAITALL | MSG_PEEK);
   run.join();
