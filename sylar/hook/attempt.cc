@@ -63,10 +63,10 @@ long writevNoWait(int fd, const iovec* parts, int count) {
   return sys::call(SYS_pwritev2, fd, parts, count, -1L, -1L, kNoWait);
 }
 
-/// For what cannot be told not to wait: ask first. Between the two no other fiber takes what is there.
+/// For what cannot be told not to wait: ask first.
 template <class Call>
 long whenReady(Entry& entry, int fd, short events, Call call) {
-  Lock lock(entry.acceptLock());
+  const Turn turn(entry);
   return ask::isReady(fd, events) ? call() : -EAGAIN;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 
+#include "sylar/base/os_mutex.h"
 #include "sylar/io/fd_table.h"
 
 namespace sylar::attempt {
@@ -24,6 +25,24 @@ inline FdKind kindOf(Entry& entry, int fd) {
 int64_t timeoutNs(int fd, Direction direction);
 /// A timeout in nanoseconds, held at kNever instead of overflowing; < 0: waits for nothing.
 int64_t toNs(const timeval& timeout);
+
+/// Held over a question and the call that its answer allows: between the two no other fiber takes what is there. A signal handler
+/// over the thread that holds it goes ahead.
+class Turn {
+ public:
+  explicit Turn(Entry& entry) SYLAR_NO_THREAD_SAFETY_ANALYSIS : m_lock(entry.acceptLock()), m_mine(!m_lock.heldByThisThread()) {
+    if (m_mine) m_lock.lock();
+  }
+  ~Turn() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+    if (m_mine) m_lock.unlock();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  OsMutex& m_lock;
+  const bool m_mine;
+};
 
 inline bool isStreamSocket(FdKind kind) {
   return kind == FdKind::kTcp || kind == FdKind::kStream || kind == FdKind::kMarkedStream;

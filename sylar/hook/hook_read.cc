@@ -18,7 +18,7 @@ template <class Plain>
 long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
   terminal::Reading reading(fd);
   const long n = call.run([&]() -> long {
-    Lock lock(call.entry().acceptLock());  // between the question and the read nobody else of ours takes what is there
+    const attempt::Turn turn(call.entry());
     const size_t now = reading.bytesNow(call, size);
     if (now == 0) return -EAGAIN;
     const long got = plain(std::min(size, now));

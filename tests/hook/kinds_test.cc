@@ -283,6 +283,30 @@ TEST(Writable, RawTerminalThatIsFullParksAndTakesAll) {
   }
 }
 
+// FM-31: a handler that writes to the FIFO to which the interrupted code writes.
+TEST(Writable, FifoFromASignalHandlerOverAWriter) {
+  Owned owned;
+  static Ends ends;
+  ends = makeFifo(owned);
+  struct sigaction action {};
+  action.sa_handler = [](int) { EXPECT_EQ(::write(ends[1], "h", 1), 1); };
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
+  inFiber([] {
+    std::atomic<bool> done{false};
+    std::thread signaller([&, writer = ::pthread_self()] {
+      while (!done.load(std::memory_order_acquire)) ::pthread_kill(writer, SIGUSR1);
+    });
+    char buffer[4096];
+    for (int i = 0; i < 2000; ++i) {
+      EXPECT_EQ(::write(ends[1], "w", 1), 1);
+      EXPECT_GT(::read(ends[0], buffer, sizeof buffer), 0);
+    }
+    done.store(true, std::memory_order_release);
+    signaller.join();
+  });
+  ::signal(SIGUSR1, SIG_DFL);
+}
+
 // ---- What cannot wait. --------------------------------------------------------------------------------------------------------
 
 // FM-12: devices and files give what libc gives, at once.
