@@ -142,10 +142,9 @@ inline Source terminalSource(bool raw, bool master) {
   Source source;
   const Ends ends = makeTerminal(*source.owned, raw);
   source.fd = ends[master ? 1 : 0];
-  source.size = raw ? 1 : (master ? 3 : 2);  // the other side sees \r\n
-  source.feed = [ends, raw, master] {
-    const ssize_t size = raw ? 1 : 2;
-    EXPECT_EQ(libcCalls().write(ends[master ? 0 : 1], "x\n", static_cast<size_t>(size)), size);
+  source.size = raw || master ? 1 : 2;  // by lines; the master is told byte by byte
+  source.feed = [from = ends[master ? 0 : 1], size = source.size] {
+    EXPECT_EQ(libcCalls().write(from, "x\n", size), static_cast<ssize_t>(size));
   };
   return source;
 }
