@@ -1,5 +1,6 @@
 // A server that ends in time. Ctrl-C: nobody new comes in, who waits for a request is sent home, and the answers at hand are
-// finished, for at most two seconds. A request is a number: the milliseconds of work that it takes.
+// finished, for at most two seconds. A request is a number: the milliseconds of work that it takes. The answer is "taken" at
+// once, and the number when the work is done.
 //
 //   graceful_stop [PORT]      default: 8008; 0: any
 #include <arpa/inet.h>
@@ -21,6 +22,7 @@ void serve(int fd) {
   ssize_t n;
   while ((n = read(fd, line, sizeof line - 1)) > 0) {  // a cancel ends this wait at once ...
     const sylar::this_fiber::CancelShield shield;      // ... but not an answer, until the deadline
+    if (write(fd, "taken ", 6) != 6) break;
     usleep(1000 * static_cast<useconds_t>(std::atoi(line)));
     if (write(fd, line, static_cast<size_t>(n)) != n) break;
   }

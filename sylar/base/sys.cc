@@ -62,8 +62,7 @@ void claimProcess() {
   static const bool claimed = [] {
     int error = 0;
     void* const memory = mapMemory(4096, &error);
-    SYLAR_CHECK(memory != nullptr);
-    SYLAR_CHECK_EQ(adviseMemory(memory, 4096, MADV_WIPEONFORK), 0);
+    if (memory == nullptr || adviseMemory(memory, 4096, MADV_WIPEONFORK) != 0) throw std::bad_alloc();
     detail::g_claim.store(::new (memory) std::atomic<uint32_t>(1), std::memory_order_release);
     return true;
   }();

@@ -1,5 +1,7 @@
 #include "sylar/io/iomanager.h"
 
+#include <algorithm>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -145,7 +147,10 @@ void IOManager::callbackEnded() {
   pendingEnded([this] { m_callbacks.fetch_sub(1, std::memory_order_acq_rel); });
 }
 
-bool IOManager::stopping() { return Scheduler::stopping() && m_callbacks.load(std::memory_order_acquire) == 0 && !hasTimer(); }
+bool IOManager::stopping() {
+  return Scheduler::stopping() && m_callbacks.load(std::memory_order_acquire) == 0 && !hasTimer() &&
+         !m_has_unserved.load(std::memory_order_acquire);
+}
 
 void IOManager::dropPending() {
   close();
@@ -196,27 +201,55 @@ void IOManager::runClosed() {
 
 void IOManager::serve(int64_t now_ns, bool timers_woken) {
   if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
-  if (timers_woken || nextDueNs() <= now_ns) serveTimers(timers_woken);
+  const bool due = nextDueNs() <= now_ns || m_has_unserved.load(std::memory_order_relaxed);
+  if (timers_woken || due) serveTimers(timers_woken);
 }
 
 // ---- Public timers (protocol P4). --------------------------------------------------------------------------------------------
 
-/// Who was woken waits for the queue's lock, who passes by does not. The next deadline is set before any callback runs.
+/// Who was woken waits for the queue's lock, who passes by does not. The next deadline is set before any callback runs. Those for
+/// which there is no memory come first the next time.
 void IOManager::serveTimers(bool woken) {
   std::vector<Timer::ptr> due;
-  if (woken) {
-    collectDue(kTimersPerPass, due);
-  } else {
-    tryCollectDue(kTimersPerPass, due);
-    if (due.empty()) return;  // somebody else is at it
+  if (m_has_unserved.load(std::memory_order_relaxed)) {
+    Lock lock(m_arming);
+    due.swap(m_unserved);
+    m_has_unserved.store(false, std::memory_order_relaxed);
   }
+  try {
+    woken ? collectDue(kTimersPerPass, due) : tryCollectDue(kTimersPerPass, due);
+  } catch (const std::bad_alloc&) {  // what is not in `due` is still armed
+  }
+  if (due.empty() && !woken) return;  // somebody else is at it
   armTimer();
-  for (Timer::ptr& timer : due) schedule([timer = std::move(timer)] { timer->fire(); });
+  size_t begun = 0;
+  try {
+    for (; begun < due.size(); ++begun) schedule([timer = due[begun]] { timer->fire(); });
+  } catch (const std::bad_alloc&) {
+    due.erase(due.begin(), due.begin() + static_cast<std::ptrdiff_t>(begun));
+    while (!keepUnserved(due)) StdMemory::yield();
+    armTimer();
+  }
+}
+
+/// False: there is no memory to put them behind those of another worker.
+bool IOManager::keepUnserved(std::vector<Timer::ptr>& timers) {
+  Lock lock(m_arming);
+  try {
+    m_unserved.insert(m_unserved.end(), timers.begin(), timers.end());
+  } catch (const std::bad_alloc&) {
+    if (!m_unserved.empty()) return false;
+    m_unserved.swap(timers);
+  }
+  m_has_unserved.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 void IOManager::armTimer() {
+  constexpr int64_t kAgainNs = 1'000'000;
   Lock lock(m_arming);
-  const int64_t due_ns = observeNextDue();
+  int64_t due_ns = observeNextDue();
+  if (m_has_unserved.load(std::memory_order_relaxed)) due_ns = std::min(due_ns, clock().nowNs() + kAgainNs);
   if (m_timer_fd.valid()) sys::timerFdSet(m_timer_fd.get(), due_ns);
 }
 

@@ -2,6 +2,7 @@
 #include "sylar/sched/scheduler.h"
 
 #include <algorithm>
+#include <new>
 #include <ostream>
 #include <stdexcept>
 
@@ -88,15 +89,27 @@ void Scheduler::start() {
   if (m_started || done()) return;
   m_started = true;
   try {
+    sys::claimProcess();
     for (const auto& worker : m_workers) worker->setDriver(makeDriver(worker->slot()));
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       Worker& worker = *m_workers[i];
       const auto run = [this, &worker] {
+        try {
+          ThreadFibers::current();
+        } catch (const std::bad_alloc&) {
+          m_unfit.fetch_add(1, std::memory_order_relaxed);
+        }
+        m_ready.fetch_add(1, std::memory_order_release);
+        sys::futexWake(m_ready, 1);
         while (m_go.load(std::memory_order_acquire) == kWait) sys::futexWait(m_go, kWait, kNever);
         if (m_go.load(std::memory_order_relaxed) == kRun) worker.run();
       };
       m_threads.push_back(std::make_unique<Thread>(run, worker.name()));
     }
+    for (uint32_t ready; (ready = m_ready.load(std::memory_order_acquire)) < m_threads.size();)
+      sys::futexWait(m_ready, ready, kNever);
+    if (m_unfit.load(std::memory_order_relaxed) > 0) throw std::bad_alloc();
+    if (m_options.use_caller) ThreadFibers::current();
   } catch (...) {
     letGo(kNeverRun);
     for (const auto& thread : m_threads) thread->join();

@@ -79,8 +79,8 @@ class Scheduler {
   /// The scheduler whose worker the calling thread is, or which uses it as its caller; else null.
   static Scheduler* GetThis();
 
-  /// Starts the threads; a second call does nothing. Work may be offered before. Throws std::system_error if one cannot be
-  /// made: then none runs, and what was offered is destroyed.
+  /// Starts the threads; a second call does nothing. Work may be offered before. Throws std::system_error or std::bad_alloc if
+  /// one cannot be made: then none runs, and what was offered is destroyed.
   void start();
 
   /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait
@@ -249,6 +249,8 @@ class Scheduler {
   std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
   const std::shared_ptr<Door> m_door;              // by which fibers come that move here
   bool m_started = false;
+  std::atomic<uint32_t> m_ready{0};    // threads that exist and have what they need, or not
+  std::atomic<uint32_t> m_unfit{0};    // of those, the ones that have not
   std::atomic<uint32_t> m_go{kWait};   // threads begin when all of them are there
   std::vector<FiberInfo> m_leftovers;  // the stopping thread's
 

@@ -37,7 +37,6 @@ Worker::~Worker() {
 void Worker::run() {
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
   t_worker = this;
-  sys::claimProcess();
   m_slot.worker = this;
   ThreadFibers::current().setHost(this, &m_slot);
   setThread(sys::threadId());

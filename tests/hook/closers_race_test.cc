@@ -39,6 +39,7 @@ void closeInHandlerOn(pid_t thread, int fd) {
 struct Closer {
   const char* name;
   void (*close)(int fd, pid_t worker);
+  friend void PrintTo(const Closer& closer, std::ostream* os) { *os << closer.name; }
 };
 const Closer kClosers[] = {
     {"close", [](int fd, pid_t) { EXPECT_EQ(::close(fd), 0); }},
@@ -50,7 +51,9 @@ const Closer kClosers[] = {
      }},
     {"close_range", [](int fd, pid_t) { EXPECT_EQ(::close_range(unsigned(fd), unsigned(fd), 0), 0); }},
     {"handlerHere", [](int fd, pid_t) { closeInHandlerOn(threadId(), fd); }},
+#ifndef SYLAR_TSAN  // it runs handlers where a thread meets an interceptor; a worker that sleeps meets none
     {"handlerOnTheWorker", [](int fd, pid_t worker) { closeInHandlerOn(worker, fd); }},
+#endif
 };
 
 class Closers : public testing::TestWithParam<Closer> {};

@@ -66,13 +66,14 @@ enum class Rival { kData, kClose, kNobody };
 /// One round: a read that gets a byte, or EBADF because somebody closed its number.
 void readOnce(std::atomic<int>& slot, Rival rival) {
   const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
-  IOManager::GetThis()->schedule([&slot, ends, rival] {  // the worker begins it when the reader has parked
+  const auto publish = [&slot, ends, rival] {
     slot.store(ends[0]);
     if (rival == Rival::kData) ::send(ends[1], "d", 1, MSG_NOSIGNAL);
     if (int mine = ends[0]; rival == Rival::kClose && slot.compare_exchange_strong(mine, -1)) {
       EXPECT_EQ(::close(ends[0]), 0);
     }
-  });
+  };
+  IOManager::GetThis()->schedule(publish, threadId());  // this worker begins it when the reader has parked
   char byte = 0;
   const ssize_t n = ::read(ends[0], &byte, 1);
   if (n == 1) {

@@ -6,6 +6,9 @@ sylar_test(io/fd_table_test LINKS sylar::io)
 sylar_test(io/iomanager_promises_test LINKS sylar::io)
 sylar_test(io/iomanager_event_test LINKS sylar::io)
 sylar_test(io/iomanager_timer_test LINKS sylar::io)
+if(NOT SYLAR_SANITIZE)  # it brings its own operator new, and so do the sanitizers
+  sylar_test(io/timer_memory_test LINKS sylar::io)
+endif()
 sylar_test(io/iomanager_race_test LINKS sylar::io TIMEOUT 180)
 
 # What an idle process does, seen from outside: strace counts.
