@@ -15,16 +15,14 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = true;
 
-}  // namespace
-
-namespace {
-
 /// Whose fiber calls, if it may be suspended.
 inline Worker* hookWorker() {
   const FiberCore* const me = runningFiber();
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Worker* const worker = static_cast<WorkerSlot*>(me->home)->worker;
-  return worker == nullptr || worker->detached() || sys::inForkedChild() ? nullptr : worker;
+  // A signal handler over the library's own sections must not come back to their locks.
+  const bool passes = worker == nullptr || worker->detached() || sys::inForkedChild() || Entry::interrupting();
+  return passes ? nullptr : worker;
 }
 
 }  // namespace

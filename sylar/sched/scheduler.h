@@ -92,10 +92,10 @@ class Scheduler {
 
   /// Cancels all fibers first and waits neither for timers nor for descriptors: functions return early, hooked calls that would
   /// wait fail with ECANCELED, destructors run. Returns when all have ended, at the latest 100 ms after `deadline` (of the
-  /// steady clock): a fiber that waits again and again regardless is given up, one that computes is left to its thread, which
-  /// stands still when that is over (not with use_caller: the calling thread finishes what it runs). What such a fiber uses must
-  /// outlive it, this object included; GetThis() is null for it, and its hooked calls are libc's. A second call reports what the
-  /// first left. Otherwise as stop().
+  /// steady clock; more only for hundreds of thousands of fibers): a fiber that waits again and again regardless is given up, one
+  /// that computes is left to its thread, which stands still when that is over (not with use_caller: the calling thread finishes
+  /// what it runs). What such a fiber uses must outlive it, this object included; GetThis() is null for it, and its hooked calls
+  /// are libc's. A second call reports what the first left. Otherwise as stop().
   StopResult stop(Deadline deadline);
 
   /// Runs `fc`: a callable, a Fiber::ptr, or a pointer to a std::function<void()> or Fiber::ptr, whose target is moved out. On

@@ -64,7 +64,7 @@ class CyclesTest : public test::OverWorkers {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, CyclesTest, test::kWorkerCounts);
 
-// CD-S8, RT-7.x: stop() waits for whatever somebody outside will wake, and nothing that was accepted is lost.
+// CD-S8, RT-7.1: stop() waits for whatever somebody outside will wake, and nothing that was accepted is lost.
 TEST_P(CyclesTest, StopLosesNothing) {
   for (int i = 0; i < cycles(); ++i) {
     auto iom = std::make_unique<IOManager>(workers(), i % 5 == 0, "cycle");
