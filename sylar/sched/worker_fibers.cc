@@ -69,7 +69,7 @@ bool Worker::prepareFresh(Fiber& fiber) {
   ThreadFibers& thread = ThreadFibers::current();
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     thread.adopt(fiber);
-  } else if (m_last_call) {
+  } else if (m_last_call && m_scheduler.cancelsAll()) {
     refuse(fiber);
     return false;
   } else if (!thread.start(fiber)) {
@@ -313,7 +313,7 @@ bool Worker::detach() {
 
 /// From here on it is cared for as the others are, in a stop that is under way, too.
 void Worker::linkLive(FiberCore& core) {
-  if (m_scheduler.cancelsAll() || m_last_call) core.cancelled = true;
+  if (m_scheduler.cancelsAll()) core.cancelled = true;
   if (m_last_call) core.patience = std::min(core.patience, FiberCore::kLastPatience);
   Lock lock(m_live_lock);
   core.live = true;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sylar/sched/park.h"
@@ -213,6 +214,32 @@ TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
   scheduler.schedule(b);
   scheduler.stop();
   EXPECT_TRUE(a->life() == Fiber::Life::kAbandoned || b->life() == Fiber::Life::kAbandoned);
+}
+
+// Those that are given up take no other work with them: what is accepted afterwards, in a plain stop, runs as always.
+TEST_P(CancelTest, WorkThatIsAcceptedAfterTheLastCallRuns) {
+  for (int round = 0; round < 50; ++round) {
+    Scheduler scheduler(workers(), false, "cancel");
+    scheduler.start();
+    Fiber::ptr a;
+    Fiber::ptr b;
+    a = std::make_shared<Fiber>([&] { b->join(); });
+    b = std::make_shared<Fiber>([&] { a->join(); });
+    scheduler.schedule(a);
+    scheduler.schedule(b);
+    bool accepted = false;
+    std::atomic<bool> ran{false};
+    std::thread told([&] {
+      EXPECT_THROW(a->join(), std::runtime_error);
+      accepted = scheduler.trySchedule([&ran] {
+        EXPECT_FALSE(this_fiber::cancelled());
+        ran = true;
+      });
+    });
+    scheduler.stop();
+    told.join();
+    EXPECT_EQ(ran, accepted);
+  }
 }
 
 // On a plain thread nobody interrupts anything, but the fiber may look.
