@@ -29,11 +29,14 @@ void openedPair(int result, const int* fds, FdKind kind, bool is_private, bool n
   FdTable::opened(fds[1], kind, is_private, nonblocking);
 }
 
-// Sanitizers' runtimes make pipes by our name and close them by bare system calls: there no pipe is fully known.
+// Sanitizers' runtimes make pipes by our name and close them by bare system calls: there nothing is known of a pipe until it is
+// used.
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
 constexpr bool kPipesArePrivate = false;
+constexpr FdKind kKindOfPipes = FdKind::kUnknown;
 #else
 constexpr bool kPipesArePrivate = true;
+constexpr FdKind kKindOfPipes = FdKind::kPipe;
 #endif
 
 /// Files of all kinds. libc closes some of them by itself (closedir), so they are asked before each wait.
@@ -84,14 +87,14 @@ int socketpair(int domain, int type, int protocol, int fds[2]) noexcept {
 
 int pipe(int fds[2]) noexcept {
   const int result = real::pipe(fds);
-  openedPair(result, fds, FdKind::kPipe, kPipesArePrivate, false);
+  openedPair(result, fds, kKindOfPipes, kPipesArePrivate, false);
   return result;
 }
 int __pipe(int fds[2]) { return pipe(fds); }
 
 int pipe2(int fds[2], int flags) noexcept {
   const int result = real::pipe2(fds, flags);
-  openedPair(result, fds, FdKind::kPipe, kPipesArePrivate, (flags & O_NONBLOCK) != 0);
+  openedPair(result, fds, kKindOfPipes, kPipesArePrivate, (flags & O_NONBLOCK) != 0);
   return result;
 }
 

@@ -203,9 +203,9 @@ TEST_P(MoveTest, ADestinationThatIsGoneIsPassedOver) {
 
 // A fiber placed on one scheduler may end on another, after the first is gone.
 TEST_P(MoveTest, APlacedFiberMayOutliveItsScheduler) {
+  Gate over;
   Scheduler second(workers(), false, "second");
   second.start();
-  Gate over;
   {
     Scheduler first(workers(), false, "first");
     first.start();

@@ -113,9 +113,9 @@ TEST_P(SubclassTest, DumpNamesWhatFibersWaitFor) {
 
 // Reading the list races with fibers that begin and end: for TSan.
 TEST_P(SubclassTest, DumpMayBeCalledWhileFibersComeAndGo) {
+  std::atomic<int> left{2'000};
   Scheduler scheduler(workers(), false, "reports");
   scheduler.start();
-  std::atomic<int> left{2'000};
   for (int i = 0; i < 10; ++i) {
     scheduler.schedule([&] {
       while (left.fetch_sub(1) > 0) {
