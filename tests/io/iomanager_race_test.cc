@@ -280,6 +280,28 @@ TEST(IOManagerRace, RegistrationsAreNotLostWhileTheTableGrows) {
   iom.stop();
 }
 
+// Cause: an event that was added while the stop dropped what was pending stayed with an engine that ended.
+TEST_P(IOManagerRaceTest, EventsMayBeAddedWhileItStops) {
+  const Ends sockets = makeSockets();
+  const int rounds = 50 / kScale;
+  for (int round = 0; round < rounds; ++round) {
+    IOManager iom(workers(), false, "race");
+    std::atomic<bool> end{false};
+    Gate adding;
+    std::thread other([&] {
+      while (!end) {
+        if (iom.addEvent(sockets[0], READ, [] { FAIL(); }) == 0) iom.delEvent(sockets[0], READ);
+        adding.open();
+      }
+    });
+    ASSERT_TRUE(adding.wait(static_cast<size_t>(round % 20) + 1));
+    EXPECT_TRUE(iom.stop(Deadline::after(std::chrono::seconds(10))).clean);
+    end = true;
+    other.join();
+    EXPECT_EQ(iom.addEvent(sockets[0], READ, [] { FAIL(); }), -1);
+  }
+}
+
 // C-53, TD-8 on the real thing: timers added, changed and cancelled from all threads while workers serve them.
 TEST_P(IOManagerRaceTest, EveryTimerRunsOrIsCancelled) {
   constexpr int kThreads = 4;

@@ -10,6 +10,8 @@ sylar_test(sched/detach_test LINKS sylar::io)
 sylar_test(sched/join_stop_test LINKS sylar::io)
 sylar_test(sched/subclass_test LINKS sylar::io)
 sylar_test(sched/move_test LINKS sylar::io TIMEOUT 120)
+sylar_test(sched/move_race_test LINKS sylar::io TIMEOUT 120)
+sylar_test(sched/stop_race_test LINKS sylar::io TIMEOUT 120)
 sylar_test(sched/timeouts_test LINKS sylar::io)
 sylar_test(sched/wakeup_race_test LINKS sylar::io TIMEOUT 120)
 if(NOT SYLAR_SANITIZE)  # it brings its own pthread_create, and so do the sanitizers
