@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,7 +23,10 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* argument) noexcept {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto real = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
-  if (g_allowed.fetch_sub(1) <= 0) return EAGAIN;
+  if (g_allowed.fetch_sub(1) <= 0) {
+    for (int i = 0; i < 100; ++i) sched_yield();  // those that were made before may show what they do
+    return EAGAIN;
+  }
   return real(thread, attributes, start, argument);
 }
 
@@ -51,6 +55,29 @@ TEST_P(StartFailureTest, ASchedulerWhoseThreadCannotBeMadeLeavesNothing) {
       scheduler.stop();
     }
     EXPECT_EQ(capture.use_count(), 1);
+  }
+}
+
+// Cause: the threads that had been made ran at once; a fiber that had begun was held when its worker ended, and a check failed.
+TEST_P(StartFailureTest, NothingBeginsBeforeAllThreadsAreThere) {
+  const test::LeakCheck leaks;
+  for (int round = 0; round < 100; ++round) {
+    const auto capture = std::make_shared<int>(0);
+    std::atomic<int> begun{0};
+    {
+      Scheduler scheduler(4, false, "fail");
+      for (int i = 0; i < 8; ++i) {
+        scheduler.schedule([&begun, capture] {
+          ++begun;
+          Fiber::YieldToHold();
+        });
+      }
+      const FailingThread failing(GetParam());
+      EXPECT_THROW(scheduler.start(), std::system_error);
+      EXPECT_EQ(capture.use_count(), 1) << "what was offered is destroyed";
+      EXPECT_FALSE(scheduler.trySchedule([] {}));
+    }
+    EXPECT_EQ(begun, 0);
   }
 }
 
