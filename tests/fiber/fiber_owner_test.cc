@@ -100,6 +100,36 @@ TEST(FiberOwner, AHeldFiberWhoseWorkerHasEndedMayBeScheduledAnew) {
   EXPECT_EQ(held->getState(), Fiber::TERM);
 }
 
+// Cause: reset() kept the home, and what was asked of the next life went to a worker that found no core.
+TEST(FiberOwner, AfterResetItIsNobodys) {
+  const LeakCheck leaks;
+  Scheduler scheduler(1, false, "owner");
+  scheduler.start();
+  const Fiber::ptr fiber = make([] {});
+  const auto end = [&fiber] {
+    fiber->join();
+    while (fiber.use_count() > 1) std::this_thread::yield();  // its worker has let it go
+  };
+  scheduler.schedule(fiber);
+  end();
+  bool cancelled = false;
+  fiber->reset([&cancelled] { cancelled = this_fiber::cancelled(); });
+  fiber->cancel();
+  const Fiber::ptr behind = make([] {});  // whatever the cancel sent is through when one behind it is
+  scheduler.schedule(behind);
+  behind->join();
+  scheduler.schedule(fiber);
+  end();
+  EXPECT_TRUE(cancelled) << "it begins cancelled";
+  for (int round = 0; round < 1'000; ++round) {
+    fiber->reset([] { EXPECT_FALSE(this_fiber::cancelled()); });
+    EXPECT_TRUE(scheduler.trySchedule(fiber));
+    (void)scheduler.trySchedule(fiber);  // a permit, or too late
+    end();
+    EXPECT_EQ(fiber->getState(), Fiber::TERM);
+  }
+}
+
 // Cause: it kept the home of its start. Started by hand on the calling thread, it waits in the worker that this becomes, and the
 // other way round.
 TEST(FiberOwner, AFiberByHandBelongsToTheWorkerThatItsThreadIsNow) {

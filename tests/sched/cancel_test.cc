@@ -1,6 +1,7 @@
 // Cancelling a fiber: sticky, from any thread, kept off by a shield, and giving up those that wait regardless.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -191,6 +192,27 @@ TEST_P(CancelTest, AFiberThatWaitsRegardlessIsGivenUp) {
   EXPECT_EQ(result.leftovers[0].name, "stubborn");
 }
 
+// Cause: a line for each function of a deep queue took longer than the stop may.
+TEST_P(CancelTest, OfManyThatAreGivenUpTheFirstAreLogged) {
+  constexpr size_t kFunctions = 2'000;
+  Scheduler scheduler(workers(), false, "cancel");
+  scheduler.start();
+  Gate ready;
+  for (size_t i = 0; i < workers(); ++i) {
+    scheduler.schedule([&] {
+      ready.open();
+      while (!scheduler.isStopping()) std::this_thread::yield();
+    });
+  }
+  ASSERT_TRUE(ready.wait(workers()));
+  for (size_t i = 0; i < kFunctions; ++i) scheduler.schedule([] { FAIL(); });
+  testing::internal::CaptureStderr();
+  const StopResult result = scheduler.stop(Deadline::after(0ms));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(result.leftovers.size(), kFunctions);
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 100 * static_cast<int>(workers()));
+}
+
 // A plain stop() ends, too, whatever a fiber does with its cancel.
 TEST_P(CancelTest, StopDoesNotWaitForAFiberThatHoldsForEver) {
   Scheduler scheduler(workers(), false, "cancel");
@@ -240,6 +262,43 @@ TEST_P(CancelTest, WorkThatIsAcceptedAfterTheLastCallRuns) {
     told.join();
     EXPECT_EQ(ran, accepted);
   }
+}
+
+// Cause: whoever began to wait by hand after the round of cancelling was in no list that the next one would have gone through.
+TEST_P(CancelTest, AFiberThatWaitsByHandAfterTheRoundIsCancelled) {
+  Scheduler scheduler(workers(), false, "cancel");
+  scheduler.start();
+  std::vector<WakeReason> reasons;
+  const Fiber::ptr outer = spawn(scheduler, [&] {
+    reasons.push_back(parkForEver());
+    for (int i = 0; i < 3; ++i) {
+      const auto inner = std::make_shared<Fiber>([&] { reasons.push_back(parkUntil(Deadline::after(1h))); });
+      inner->resume();
+      EXPECT_EQ(inner->life(), Fiber::Life::kEnded);
+    }
+  });
+  ASSERT_TRUE(eventually([&] { return outer->life() == Fiber::Life::kParked; }));
+  EXPECT_TRUE(scheduler.stop(Deadline::never()).clean);
+  EXPECT_EQ(reasons, std::vector<WakeReason>(4, WakeReason::kCanceled));
+}
+
+// Cause: a fiber that no shared_ptr owns has none that could be kept.
+TEST_P(CancelTest, AFiberObjectOnAStackMayBeGivenUp) {
+  Scheduler scheduler(workers(), false, "cancel");
+  scheduler.start();
+  std::atomic<bool> waits{false};
+  const Fiber::ptr outer = spawn(scheduler, [&] {
+    Fiber inner([&] {
+      const this_fiber::CancelShield shield;
+      waits = true;
+      for (;;) parkForEver();
+    });
+    inner.resume();
+    ADD_FAILURE() << "it never comes back";
+  });
+  ASSERT_TRUE(eventually([&] { return waits.load(); }));
+  EXPECT_EQ(scheduler.stop(Deadline::after(0ms)).leftovers.size(), 2u);
+  EXPECT_EQ(outer->life(), Fiber::Life::kAbandoned);
 }
 
 // On a plain thread nobody interrupts anything, but the fiber may look.

@@ -201,6 +201,31 @@ TEST_P(MoveTest, ADestinationThatIsGoneIsPassedOver) {
   fiber->join();
 }
 
+// Cause: the switcher kept a pointer to where it came from.
+TEST_P(MoveTest, TheSwitcherStaysWhereItIsIfItsOriginIsGone) {
+  Scheduler there(workers(), false, "there");
+  there.start();
+  auto origin = std::make_unique<Scheduler>(workers(), false, "origin");
+  origin->start();
+  Gate arrived;
+  Gate gone;
+  bool stayed = false;
+  const auto fiber = std::make_shared<Fiber>([&] {
+    {
+      const SchedulerSwitcher switcher(&there);
+      arrived.open();
+      EXPECT_TRUE(gone.wait());
+    }
+    stayed = Scheduler::GetThis() == &there;
+  });
+  origin->schedule(fiber);
+  ASSERT_TRUE(arrived.wait());
+  origin.reset();
+  gone.open();
+  fiber->join();
+  EXPECT_TRUE(stayed);
+}
+
 // A fiber placed on one scheduler may end on another, after the first is gone.
 TEST_P(MoveTest, APlacedFiberMayOutliveItsScheduler) {
   Gate over;

@@ -207,6 +207,12 @@ TEST_P(SchedulerTest, AnUnknownThreadIsRefused) {
   scheduler.stop();
 }
 
+// Cause: a worker whose thread does not exist yet has the id 0, and was found by it.
+TEST_P(SchedulerTest, BeforeTheStartNoThreadIsKnown) {
+  Scheduler scheduler(workers(), false, "unknown");
+  EXPECT_FALSE(scheduler.trySchedule([] { FAIL(); }, 0));
+}
+
 // CD-S5, CD-S6: no thief may have it, however long its worker is busy and the others are not.
 TEST_P(SeveralWorkersTest, PinnedWorkIsNotStolen) {
   Scheduler scheduler(workers(), false, "pinned");

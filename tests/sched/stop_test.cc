@@ -58,6 +58,15 @@ TEST_P(StopTest, ASecondStartOrStopDoesNothing) {
   EXPECT_FALSE(scheduler.trySchedule([] {}));
 }
 
+// Cause: it made threads for a scheduler that was over, and nobody joined them.
+TEST_P(StopTest, AStartAfterTheStopOfOneThatWasNeverStartedDoesNothing) {
+  Scheduler scheduler(workers(), false, "stop");
+  scheduler.stop();
+  scheduler.start();
+  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->threadId(), 0);
+  EXPECT_FALSE(scheduler.trySchedule([] {}));
+}
+
 TEST_P(StopTest, TheDestructorStops) {
   std::atomic<int> runs{0};
   {

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sylar/sched/park.h"
@@ -73,6 +75,73 @@ TEST_P(SubclassTest, StopWithADeadlineDoesNotAsk) {
   Expecting scheduler(workers());
   scheduler.start();
   EXPECT_TRUE(scheduler.stop(Deadline::never()).clean);
+}
+
+// Cause: tickle() was called for a fiber that moved in, under the lock through which all fibers move in.
+TEST_P(SubclassTest, AFiberMovesInWhileTickleIsBusy) {
+  class Busy final : public Scheduler {
+   public:
+    explicit Busy(size_t threads) : Scheduler(threads, false, "busy") {}
+    ~Busy() override { stop(); }
+    Gate leave;
+
+   protected:
+    void tickle() override {
+      EXPECT_TRUE(leave.wait());
+      Scheduler::tickle();
+    }
+  };
+  Scheduler origin(workers(), false, "origin");
+  Busy busy(workers());
+  origin.start();
+  busy.start();
+  Gate arrived;
+  for (int i = 0; i < 2; ++i) {
+    origin.schedule([&] {
+      EXPECT_TRUE(busy.switchTo());
+      arrived.open();
+    });
+  }
+  EXPECT_TRUE(arrived.wait(2));
+  busy.leave.open();
+}
+
+/// Expects jobs to end, wherever they do.
+class Counting final : public Scheduler {
+ public:
+  explicit Counting(size_t threads) : Scheduler(threads, false, "counting") {}
+  ~Counting() override { stop(); }
+
+  struct Job {
+    explicit Job(Counting& counting) : owner(counting) { ++owner.pending; }
+    ~Job() {
+      owner.pendingEnded([this] { --owner.pending; });
+      (void)owner.trySchedule([] {});
+    }
+    Counting& owner;
+  };
+  std::atomic<int> pending{0};
+
+ protected:
+  bool stopping() override { return Scheduler::stopping() && pending == 0; }
+};
+
+// Cause: what a stop with a deadline refuses was destroyed under a lock of the library.
+TEST_P(SubclassTest, RefusedWorkMayCallBackWhenItGoes) {
+  Counting scheduler(workers());
+  scheduler.start();
+  Gate ready;
+  for (size_t i = 0; i < workers(); ++i) {
+    scheduler.schedule([&] {
+      ready.open();
+      while (!scheduler.isStopping()) std::this_thread::yield();
+    });
+  }
+  ASSERT_TRUE(ready.wait(workers()));
+  for (int i = 0; i < 10; ++i) scheduler.schedule([job = std::make_shared<Counting::Job>(scheduler)] { FAIL(); });
+  const StopResult result = scheduler.stop(Deadline::after(std::chrono::seconds(0)));
+  EXPECT_FALSE(result.clean) << "work that was accepted has not run";
+  EXPECT_EQ(scheduler.pending, 0);
 }
 
 // ---- Reports. ----------------------------------------------------------------------------------------------------------------
