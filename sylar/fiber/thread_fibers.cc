@@ -218,16 +218,22 @@ void ThreadFibers::abandon(Fiber& fiber) {
     return;
   }
   fiber.m_self = fiber.weak_from_this().lock();  // null: it lies on a stack that is kept with it
-  fiber.m_core->context.keepForEver(fiber.m_core->stack);
-  static constinit std::atomic<QueueNode*> g_abandoned{nullptr};  // so that they are known to be kept on purpose
-  fiber.next = g_abandoned.load(std::memory_order_relaxed);
-  while (!g_abandoned.compare_exchange_weak(fiber.next, &fiber, std::memory_order_release, std::memory_order_relaxed)) {
-  }
-  Fiber::countLive(-1);  // it will never be destroyed
+  keepForEver(fiber);
   fiber.end(Fiber::Life::kAbandoned);
 }
 
+/// It will never be destroyed, and neither will what its stack holds: on purpose.
+void ThreadFibers::keepForEver(Fiber& fiber) {
+  static constinit std::atomic<QueueNode*> g_kept{nullptr};
+  Context::keepForEver(fiber.m_core->stack);
+  fiber.next = g_kept.load(std::memory_order_relaxed);
+  while (!g_kept.compare_exchange_weak(fiber.next, &fiber, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  Fiber::countLive(-1);
+}
+
 void ThreadFibers::leaveBehind(Fiber& fiber) {
+  keepForEver(fiber);
   Lock lock(fiber.m_lock);
   fiber.m_given_up = true;
   fiber.tellObservers();

@@ -84,7 +84,7 @@ class ThreadFibers {
   /// Gives a scheduled fiber up that is in no queue any more: it never runs again. If it has begun, its stack and core are never
   /// used again. Tells who waits for its end.
   static void abandon(Fiber& fiber);
-  /// The same for one whose thread is left behind with it: tells, and touches nothing of it.
+  /// The same for one whose thread is left behind with it, and which may even run: tells who waits.
   static void leaveBehind(Fiber& fiber);
 
   /// Asks `fiber`, which has started, for something; its thread attends to it soon. Any thread.
@@ -110,6 +110,7 @@ class ThreadFibers {
   struct AtThreadExit;
 
   static void fiberMain();
+  static void keepForEver(Fiber& fiber);
   void settleIn(Fiber& fiber);
   void switchOut(FiberCore& me, FiberCore* to);
   static void stayInChild(FiberCore& me);

@@ -114,7 +114,7 @@ void Scheduler::start() {
     letGo(kNeverRun);
     for (const auto& thread : m_threads) thread->join();
     m_threads.clear();
-    giveUp(m_injector.close());
+    giveUp(m_injector.close(), m_leftovers);
     m_done.store(1, std::memory_order_seq_cst);
     throw;
   }

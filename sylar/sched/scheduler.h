@@ -173,8 +173,9 @@ class Scheduler {
   uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_seq_cst); }
   /// Fibers begin cancelled.
   bool cancelsAll() const { return m_cancels_all.load(std::memory_order_relaxed); }
-  /// Shields have ended, and so has the patience with fibers that wait on.
-  bool lastCall() const { return m_last_call.load(std::memory_order_seq_cst); }
+  /// What does not keep a cancelled fiber's wait any more.
+  enum class Call : uint8_t { kNone, kShields, kJoins };
+  Call lastCall() const { return m_last_call.load(std::memory_order_seq_cst); }
   /// Does what the deadline of stop() asks for, once it has passed.
   void watchDeadline();
 
@@ -236,7 +237,8 @@ class Scheduler {
 
   void letGo(Go how);
   StopResult end(Deadline deadline, bool cancels_all);
-  static void giveUp(NodeList unrun);
+  void raiseCall(Call call);
+  static void giveUp(NodeList unrun, std::vector<FiberInfo>& out);
   void awaitDone();
   void detachStuck();
   bool decide() SYLAR_REQUIRES(m_stop_mutex);
@@ -260,7 +262,7 @@ class Scheduler {
   std::vector<FiberInfo> m_stuck SYLAR_GUARDED_BY(m_stop_mutex);  // fibers of detached workers
   std::atomic<bool> m_stopping{false};
   std::atomic<bool> m_cancels_all{false};
-  std::atomic<bool> m_last_call{false};
+  std::atomic<Call> m_last_call{Call::kNone};
   std::atomic<uint32_t> m_done{0};
   std::atomic<uint64_t> m_cancel_round{0};
   std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock

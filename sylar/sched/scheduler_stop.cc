@@ -83,8 +83,16 @@ void Scheduler::watchDeadline() {
   if (deadline_ns == kNever) return;
   const int64_t now_ns = steadyClock().nowNs();
   if (now_ns < deadline_ns) return;
-  if (!m_last_call.exchange(true, std::memory_order_seq_cst)) wakeAll();
-  if (now_ns >= saturatingAdd(deadline_ns, kGraceNs)) detachStuck();
+  const bool patient = now_ns < saturatingAdd(deadline_ns, kGraceNs);
+  raiseCall(patient ? Call::kShields : Call::kJoins);
+  if (!patient) detachStuck();
+}
+
+void Scheduler::raiseCall(Call call) {
+  Call now = m_last_call.load(std::memory_order_relaxed);
+  while (now < call && !m_last_call.compare_exchange_weak(now, call, std::memory_order_seq_cst)) {
+  }
+  if (now < call) wakeAll();
 }
 
 int64_t Scheduler::waitCap(int64_t now_ns) const {
@@ -106,7 +114,7 @@ void Scheduler::detachStuck() {
     NodeList mail;
   };
   std::vector<Stuck> stuck;
-  NodeList unrun;
+  std::vector<NodeList> unrun;
   {
     Lock lock(m_stop_mutex);
     if (done()) return;
@@ -118,25 +126,30 @@ void Scheduler::detachStuck() {
     });
     m_detached += stuck.size();
     if (m_detached == m_workers.size()) {
-      unrun = m_injector.close();
+      unrun.push_back(m_injector.close());
+      for (const auto& worker : m_workers) unrun.push_back(worker->fresh().close());
       finish();
     } else if (!stuck.empty() && m_asleep + m_detached == m_workers.size()) {
       decide();
     }
   }
-  giveUp(unrun);
+  std::vector<FiberInfo> left;
+  for (const NodeList& list : unrun) giveUp(list, left);
   for (Stuck& one : stuck) {
-    std::vector<FiberInfo> left;
     one.worker->leaveBehind(one.mail, left);
     one.worker->driver().retire();
-    Lock lock(m_stop_mutex);
-    std::move(left.begin(), left.end(), std::back_inserter(m_stuck));
   }
+  Lock lock(m_stop_mutex);
+  std::move(left.begin(), left.end(), std::back_inserter(m_stuck));
 }
 
 /// What was offered, and nobody will run.
-void Scheduler::giveUp(NodeList unrun) {
-  while (QueueNode* node = unrun.pop()) ThreadFibers::abandon(*static_cast<Fiber*>(node));
+void Scheduler::giveUp(NodeList unrun, std::vector<FiberInfo>& out) {
+  while (QueueNode* node = unrun.pop()) {
+    auto& fiber = *static_cast<Fiber*>(node);
+    out.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
+    ThreadFibers::abandon(fiber);
+  }
 }
 
 // ---- Detecting that nothing is left. -----------------------------------------------------------------------------------------
@@ -173,7 +186,8 @@ bool Scheduler::decide() {
   if (uncancelled > 0) {  // held, or waiting for one another: nobody will wake them
     m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
   } else if (live > 0) {  // shielded, and waiting for one another
-    if (m_last_call.exchange(true, std::memory_order_seq_cst)) return false;
+    if (lastCall() == Call::kJoins) return false;
+    raiseCall(lastCall() == Call::kNone ? Call::kShields : Call::kJoins);
   } else {
     if (!m_injector.closeIfEmpty([this] { return nothingLeft(); })) return false;
     finish();

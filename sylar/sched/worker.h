@@ -18,14 +18,13 @@
 #include "sylar/sched/driver.h"
 #include "sylar/sched/fresh_queue.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler.h"
 #include "sylar/sched/worker_slot.h"
 #include "sylar/timer/ordered_set_queue.h"
 
 namespace sylar {
 
-class Scheduler;
 class Worker;
-struct FiberInfo;
 
 /// Something that another thread asks a worker to do; runs on the worker's own stack, then is deleted.
 struct Message : QueueNode {
@@ -133,7 +132,7 @@ class Worker final : public FiberHost {
   void followStop();
   void cancel(FiberCore& core);
   void markCancelled(FiberCore& core);
-  bool mayInterrupt(const FiberCore& core) const { return core.cancelled && (!core.shielded || m_last_call); }
+  bool mayInterrupt(const FiberCore& core) const;
   void interrupt(FiberCore& core);
   void abandon(FiberCore& core);
   void refuse(Fiber& fiber);
@@ -156,11 +155,11 @@ class Worker final : public FiberHost {
   OsMutex m_live_lock;          // for others' looks at the list; only the owner changes it
   FiberCore* m_live = nullptr;  // fibers to bring to their end; of hand-resumed ones, those that are parked
   size_t m_live_count = 0;
-  size_t m_cancelled_count = 0;  // of the live ones
-  size_t m_waiting = 0;          // parked fibers whose wake-up comes from outside
-  size_t m_joining = 0;          // parked fibers that join another
-  uint64_t m_cancel_round = 0;   // of the scheduler's, the last that was carried out
-  bool m_last_call = false;      // shields and patience have ended
+  size_t m_cancelled_count = 0;   // of the live ones
+  size_t m_waiting = 0;           // parked fibers whose wake-up comes from outside
+  size_t m_joining = 0;           // parked fibers that join another
+  uint64_t m_cancel_round = 0;    // of the scheduler's, the last that was carried out
+  Scheduler::Call m_last_call{};  // of the scheduler's, likewise
   std::vector<FiberInfo> m_leftovers;
   size_t m_next_victim = 0;
   bool m_fresh_next = false;

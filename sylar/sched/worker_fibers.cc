@@ -11,9 +11,16 @@
 
 namespace sylar {
 
+/// A joiner may have lent the joined fiber its stack: it is told of that one's end, also if it is given up, and called last.
+inline bool Worker::mayInterrupt(const FiberCore& core) const {
+  if (!core.cancelled || !core.shielded) return core.cancelled;
+  return m_last_call >= (core.fiber->joins() == nullptr ? Scheduler::Call::kShields : Scheduler::Call::kJoins);
+}
+
 /// Does what the fiber asked for when it gave the thread back.
 inline void Worker::settle(FiberCore& core) {
-  if (core.cancelled && core.patience > 0 && (m_last_call || (core.request != Request::kReady && !core.shielded))) {
+  if (core.cancelled && core.patience > 0 &&
+      (m_last_call != Scheduler::Call::kNone || (core.request != Request::kReady && !core.shielded))) {
     --core.patience;
   }
   switch (core.request) {
@@ -69,7 +76,7 @@ bool Worker::prepareFresh(Fiber& fiber) {
   ThreadFibers& thread = ThreadFibers::current();
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     thread.adopt(fiber);
-  } else if (m_last_call && m_scheduler.cancelsAll()) {
+  } else if (m_last_call != Scheduler::Call::kNone && m_scheduler.cancelsAll()) {
     refuse(fiber);
     return false;
   } else if (!thread.start(fiber)) {
@@ -103,8 +110,8 @@ WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, 
   return reason;
 }
 
-/// Shielded: a joiner may have lent the fiber its own stack, and goes on only when that is over. So after the last call, too: it
-/// waits again, and is given up.
+/// Shielded: a joiner may have lent the fiber its own stack, and goes on only when that is over. Called all the same, it waits
+/// again, and is given up.
 void Worker::awaitEnd(Fiber& fiber) {
   struct Joiner : Fiber::EndObserver {
     Waker waker;
@@ -136,6 +143,7 @@ size_t Worker::joinsElsewhere() const {
   for (const FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     const Fiber* const joined = core->fiber->joins();
     if (joined == nullptr) continue;
+    if (joined->life() == Fiber::Life::kInit) continue;  // nobody has scheduled it
     auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(*joined));
     count += home == nullptr || home->scheduler.load(std::memory_order_acquire) != &m_scheduler;
   }
@@ -246,8 +254,8 @@ void Worker::followStop() {
   m_scheduler.watchDeadline();
   if (!behindStop()) return;
   m_cancel_round = m_scheduler.cancelRound();
-  const bool last_call = !m_last_call && m_scheduler.lastCall();
-  m_last_call |= last_call;
+  const bool last_call = m_last_call != m_scheduler.lastCall();
+  m_last_call = m_scheduler.lastCall();
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     markCancelled(*core);
     if (last_call) core->patience = std::min(core->patience, FiberCore::kLastPatience);
@@ -314,7 +322,7 @@ bool Worker::detach() {
 /// From here on it is cared for as the others are, in a stop that is under way, too.
 void Worker::linkLive(FiberCore& core) {
   if (m_scheduler.cancelsAll()) core.cancelled = true;
-  if (m_last_call) core.patience = std::min(core.patience, FiberCore::kLastPatience);
+  if (m_last_call != Scheduler::Call::kNone) core.patience = std::min(core.patience, FiberCore::kLastPatience);
   Lock lock(m_live_lock);
   core.live = true;
   core.live_prev = nullptr;

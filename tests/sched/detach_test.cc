@@ -73,12 +73,6 @@ Fiber::ptr make(const char* name, std::function<void()> cb) {
   return fiber;
 }
 
-/// What a worker that is left behind has stays for ever, on purpose. Leak checkers find it here; into cores they do not look.
-void keep(const Fiber::ptr& fiber) {
-  static std::vector<Fiber::ptr>& kept = *new std::vector<Fiber::ptr>;
-  kept.push_back(fiber);
-}
-
 class DetachTest : public testing::TestWithParam<size_t> {};
 INSTANTIATE_TEST_SUITE_P(Workers, DetachTest, test::kWorkerCounts);
 
@@ -95,7 +89,6 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   });
   const Fiber::ptr computes = make("computes", trap.function());
   const Fiber::ptr pinned = make("pinned", [] { FAIL(); });
-  keep(parked);
   scheduler.schedule(parked, thread);
   ASSERT_TRUE(eventually([&] { return parked->life() == Fiber::Life::kParked; }));
   scheduler.schedule(computes, thread);
@@ -119,6 +112,28 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   other.stop();
   for (std::thread& joiner : threads) joiner.join();
   EXPECT_EQ(told, 9);
+}
+
+// Cause: the same for what its own fiber had scheduled and nobody could take any more.
+TEST_P(DetachTest, WhoJoinsWhatItsFiberScheduledGetsAnException) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  for (size_t i = 1; i < GetParam(); ++i) scheduler.schedule(trap.function());
+  ASSERT_TRUE(trap.holds(GetParam() - 1));
+  const Fiber::ptr fresh = make("fresh", [] { FAIL(); });
+  scheduler.schedule([&scheduler, fresh, stay = trap.function()] {
+    scheduler.schedule(fresh);
+    stay();
+  });
+  ASSERT_TRUE(trap.holds(GetParam()));
+  const Fiber::ptr offered = make("offered", [] { FAIL(); });
+  scheduler.schedule(offered);
+  EXPECT_FALSE(scheduler.stop(atOnce()).clean);
+  EXPECT_EQ(offered->life(), Fiber::Life::kAbandoned);
+  EXPECT_THROW(offered->join(), std::runtime_error);
+  ASSERT_EQ(fresh->life(), Fiber::Life::kAbandoned);  // else join() would wait for ever
+  EXPECT_THROW(fresh->join(), std::runtime_error);
 }
 
 // What had been offered when the last worker was left behind is told, too.

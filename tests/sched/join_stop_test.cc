@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/sched/park.h"
 #include "sylar/sched/scheduler.h"
 #include "sylar/sched/worker.h"
 #include "tests/sched/gate.h"
@@ -129,6 +130,36 @@ TEST_P(JoinStopTest, OneThatRunsByHandOnAPlainThreadIsAwaited) {
   plain.join();
   EXPECT_EQ(joined->life(), Fiber::Life::kEnded);
   EXPECT_EQ(joiner->life(), Fiber::Life::kEnded);
+}
+
+// Cause: one that nobody has scheduled counted as somebody else's, whose end might come.
+TEST(JoinStop, AJoinerOfAFiberThatWasNeverScheduledIsGivenUp) {
+  const auto never = std::make_shared<Fiber>([] {});
+  Scheduler scheduler(1, false, "join");
+  scheduler.start();
+  const auto joiner = std::make_shared<Fiber>([&] { never->join(); });
+  scheduler.schedule(joiner);
+  ASSERT_TRUE(eventually([&] { return joiner->life() == Fiber::Life::kParked; }));
+  scheduler.stop();
+  EXPECT_EQ(joiner->life(), Fiber::Life::kAbandoned);
+}
+
+// Cause: the joiner spent its last waits while the worker of a polite fiber was still on its way.
+TEST(JoinStop, AJoinerIsToldByAPoliteFiberOfAnotherWorker) {
+  for (int round = 0; round < 30; ++round) {
+    Scheduler scheduler(2, false, "join");
+    scheduler.start();
+    const auto polite = std::make_shared<Fiber>([] {
+      const this_fiber::CancelShield shield;
+      parkUntil(Deadline::after(std::chrono::hours(1)));
+    });
+    const auto joiner = std::make_shared<Fiber>([&] { polite->join(); });
+    scheduler.schedule(polite, scheduler.workers()[0]->threadId());
+    ASSERT_TRUE(eventually([&] { return polite->life() == Fiber::Life::kParked; }));
+    scheduler.schedule(joiner, scheduler.workers()[1]->threadId());
+    ASSERT_TRUE(eventually([&] { return joiner->life() == Fiber::Life::kParked; }));
+    ASSERT_TRUE(scheduler.stop(Deadline::after(std::chrono::milliseconds(5))).clean) << round;
+  }
 }
 
 }  // namespace
