@@ -13,7 +13,7 @@ packages=(
   # Tests and benchmarks. Redis and its client are the proof that unmodified blocking libraries run in fibers.
   libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
   # Tools that tests and checks run.
-  git pkg-config python3 strace valgrind clang-format-14 clang-tidy-14
+  git pkg-config python3 strace gdb valgrind clang-format-14 clang-tidy-14
 )
 
 if ! command -v dpkg-query >/dev/null; then
