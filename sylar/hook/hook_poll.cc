@@ -169,7 +169,11 @@ int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   EpollEngine* const engine = timeout_ms == 0 ? nullptr : hookEngine();
   if (engine == nullptr) return real::poll(fds, count, timeout_ms);
   // The first look also proves the array readable.
-  if (const int ready = real::poll(fds, count, 0)) return ready;
+  if (const int ready = real::poll(fds, count, 0)) {
+    if (engine->countCall()) takeTurns(*engine);
+    return ready;
+  }
+  engine->letOthersRun();
   const Deadline deadline =
       timeout_ms < 0 ? Deadline::never() : Deadline::after(std::chrono::milliseconds(timeout_ms), waitClock());
   return PollCall(fds, count, *engine).run(deadline);

@@ -35,6 +35,12 @@ EpollEngine* hookEngine() {
   return static_cast<EpollEngine*>(&worker->driver());
 }
 
+void takeTurns(EpollEngine& engine) {
+  engine.letOthersRun();
+  const FiberCore* const me = runningFiber();
+  if (me->live && me->resumer == nullptr) Fiber::YieldToReady();  // one that is resumed by hand is its resumer's affair
+}
+
 bool is_hook_enable() {
   FiberCore* const me = runningFiber();
   return me != nullptr ? me->hook_enabled : t_hook_enabled;
@@ -103,6 +109,7 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   const Deadline until = m_asks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   if (!reserveTimeout(until)) return -ENOMEM;
+  m_engine->letOthersRun();
   Wait wait(m_direction == Direction::kRead ? Fiber::WaitsFor::kRead : Fiber::WaitsFor::kWrite, m_fd);
   Entry::Waiter waiter;
   waiter.waker = wait.waker();

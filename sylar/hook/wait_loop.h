@@ -20,6 +20,8 @@ namespace sylar {
 EpollEngine* hookEngine();
 /// Whether the calling fiber may sleep here.
 bool hookSleeps();
+/// Who has made many calls in a row that did not wait lets others run, or a fast peer would have the worker for itself. Suspends.
+void takeTurns(EpollEngine& engine);
 
 /// One hooked call on a descriptor; may make several attempts (run) before it is through.
 class IoCall {
@@ -99,6 +101,10 @@ long IoCall::run(Attempt attempt, size_t short_of) {
         if (done > 0 && static_cast<size_t>(done) < short_of && m_entry->kind() == FdKind::kTcp && m_entry->registered() &&
             !m_entry->sticky()) {
           m_entry->setDrained(m_direction, edges_seen);
+        }
+        if (m_engine->countCall()) {
+          m_first = false;  // the rest of a long transfer is not the user's first attempt any more
+          takeTurns(*m_engine);
         }
         return done;
       }

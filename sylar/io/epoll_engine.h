@@ -41,12 +41,18 @@ class EpollEngine final : public Driver {
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
   static void closeNumber(int fd) { sys::closeFd(fd); }
 
+  /// Counts a call of the running fiber that did not have to wait. True: that was many since it last let others run.
+  bool countCall() { return ++m_calls_in_a_row >= kCallsInARow; }
+  /// It lets others run now.
+  void letOthersRun() { m_calls_in_a_row = 0; }
+
   void serve(int64_t now_ns) override;
   void poll(int64_t now_ns, int64_t deadline_ns) override;
   void retire() override;
 
  private:
   static constexpr int kMaxEvents = 256;
+  static constexpr unsigned kCallsInARow = 64;
 
   int control(int op, int fd, uint32_t generation, uint32_t events);
   void watch(int fd, uint32_t events);
@@ -54,6 +60,7 @@ class EpollEngine final : public Driver {
   SharedUpkeep& m_upkeep;
   const int m_wake_fd;
   bool m_timer_event = false;
+  unsigned m_calls_in_a_row = 0;
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];
 };
