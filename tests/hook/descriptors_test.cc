@@ -9,7 +9,7 @@ namespace {
 
 /// A read on `fd` that waits until another fiber of the same worker writes to `peer`.
 void readParks(int fd, int peer) {
-  bool written = false;
+  std::atomic<bool> written{false};  // the writer may run on another worker
   IOManager::GetThis()->schedule([&] {
     written = true;
     EXPECT_EQ(::write(peer, "x", 1), 1);
