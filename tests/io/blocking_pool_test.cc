@@ -167,7 +167,7 @@ TEST(BlockingPool, StopWaitsForTheFunction) {
   });
   ASSERT_TRUE(started.wait());
   std::thread opener([&] {
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(eventually([&iom] { return iom.isStopping(); }));
     EXPECT_FALSE(over.load());
     go_on.open();
   });

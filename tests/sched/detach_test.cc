@@ -17,6 +17,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler.h"
 #include "sylar/sched/worker.h"
+#include "tests/sched/counting.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -24,6 +25,7 @@ namespace sylar {
 namespace {
 
 using namespace std::chrono_literals;
+using test::Counting;
 using test::eventually;
 
 Deadline atOnce() { return Deadline::after(0ms); }
@@ -165,26 +167,6 @@ TEST_P(DetachTest, WhatWasGivenUpBeforeIsReported) {
   ASSERT_TRUE(trap.holds(1));
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "stubborn"}));
 }
-
-/// Waits in stop() for jobs that it counts.
-class Counting final : public Scheduler {
- public:
-  explicit Counting(size_t threads) : Scheduler(threads, false, "counting") {}
-  ~Counting() override { stop(); }
-
-  struct Job {
-    explicit Job(Counting& counting) : owner(counting) { ++owner.pending; }
-    ~Job() {
-      owner.pendingEnded([this] { --owner.pending; });
-      (void)owner.trySchedule([] {});
-    }
-    Counting& owner;
-  };
-  std::atomic<int> pending{0};
-
- protected:
-  bool stopping() override { return Scheduler::stopping() && pending == 0; }
-};
 
 // Cause: when the last worker was left behind, what had been offered was destroyed under the lock that pendingEnded() takes.
 TEST_P(DetachTest, WorkThatIsRefusedMayCallBackWhenItGoes) {

@@ -13,12 +13,14 @@
 
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler.h"
+#include "tests/sched/counting.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
 namespace sylar {
 namespace {
 
+using test::Counting;
 using test::eventually;
 using test::Gate;
 
@@ -105,26 +107,6 @@ TEST_P(SubclassTest, AFiberMovesInWhileTickleIsBusy) {
   EXPECT_TRUE(arrived.wait(2));
   busy.leave.open();
 }
-
-/// Expects jobs to end, wherever they do.
-class Counting final : public Scheduler {
- public:
-  explicit Counting(size_t threads) : Scheduler(threads, false, "counting") {}
-  ~Counting() override { stop(); }
-
-  struct Job {
-    explicit Job(Counting& counting) : owner(counting) { ++owner.pending; }
-    ~Job() {
-      owner.pendingEnded([this] { --owner.pending; });
-      (void)owner.trySchedule([] {});
-    }
-    Counting& owner;
-  };
-  std::atomic<int> pending{0};
-
- protected:
-  bool stopping() override { return Scheduler::stopping() && pending == 0; }
-};
 
 // Cause: what a stop with a deadline refuses was destroyed under a lock of the library.
 TEST_P(SubclassTest, RefusedWorkMayCallBackWhenItGoes) {
