@@ -8,6 +8,7 @@
 #include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
 #include "sylar/sched/driver.h"
+#include "sylar/sched/waker.h"
 
 namespace sylar {
 
@@ -27,6 +28,8 @@ class SharedUpkeep {
 /// Its worker's, but for add, modify and remove, which any thread may call under the lock of the descriptor's entry.
 class EpollEngine final : public Driver {
  public:
+  using Waker = sylar::Waker;
+
   /// Throws std::system_error if there is no descriptor for it.
   EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep);
   ~EpollEngine() override;

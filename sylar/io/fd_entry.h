@@ -25,7 +25,8 @@
 #include <utility>
 
 #include "sylar/base/memory.h"
-#include "sylar/sched/waker.h"
+#include "sylar/fiber/queue_node.h"
+#include "sylar/fiber/wait_word.h"
 
 namespace sylar {
 
@@ -49,7 +50,7 @@ enum class FdKind : uint8_t {
 /// A fiber's lies on its stack. Touched under the entry's lock only, but for a callback that was claimed.
 template <class Engine>
 struct FdWaiter {
-  Waker waker;
+  typename Engine::Waker waker;
   Engine* engine = nullptr;  ///< of the worker that waits: where the registration goes if its present engine ends
   void (*fire)(FdWaiter*, WakeReason) = nullptr;
   uint32_t events = ~0U;  ///< wakes for these only; of epoll
@@ -69,14 +70,14 @@ class Claimed {
       waiter.next = nullptr;
       *m_callbacks_end = &waiter;
       m_callbacks_end = &waiter.next;
-    } else if (FiberCore* const core = waiter.waker.core; waiter.waker.claim(m_reason)) {
+    } else if (auto* const core = waiter.waker.core; waiter.waker.claim(m_reason)) {
       m_cores.push(core);
     }
   }
   void deliver() {
     while (QueueNode* node = m_cores.pop()) {
-      auto& core = *static_cast<FiberCore*>(node);
-      m_reason == WakeReason::kClosed ? Waker::deliverByMail(core) : Waker::deliver(core);
+      auto& core = *static_cast<decltype(Engine::Waker::core)>(node);
+      m_reason == WakeReason::kClosed ? Engine::Waker::deliverByMail(core) : Engine::Waker::deliver(core);
     }
     while (FdWaiter<Engine>* waiter = m_callbacks) {
       m_callbacks = waiter->next;
@@ -92,7 +93,7 @@ class Claimed {
   FdWaiter<Engine>** m_callbacks_end = &m_callbacks;
 };
 
-/// `Engine` has: int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void remove(int fd); results 0 or
+/// `Engine` has: a type Waker, as sched's; int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void remove(int fd); results 0 or
 /// -errno; and a static void closeNumber(int fd), which closes it for a signal handler that could not.
 template <class Engine, class Memory = StdMemory>
 class alignas(64) FdEntry {

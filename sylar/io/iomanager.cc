@@ -84,7 +84,7 @@ int IOManager::addEvent(int fd, Event event, std::function<void()> cb) {
     return -1;
   }
   auto callback = std::make_unique<Callback>(*this, std::move(cb), on_fiber ? Fiber::GetThis() : nullptr);
-  if (!injector().admit([this] { m_callbacks.fetch_add(1, std::memory_order_relaxed); })) {
+  if (!rest().injector().admit([this] { m_callbacks.fetch_add(1, std::memory_order_relaxed); })) {
     sys::errnoRef() = ECANCELED;
     return -1;
   }
@@ -164,7 +164,7 @@ void IOManager::dropPending() {
       delEvent(fd, WRITE);
     });
     StdMemory::yield();
-  } while (done());
+  } while (rest().done());
   while (m_adding.load(std::memory_order_acquire) > 0) StdMemory::yield();
 }
 

@@ -66,7 +66,7 @@ Scheduler::~Scheduler() {
     const Lock shut(m_door->mutex);
     m_door->behind = nullptr;
   }
-  { const Lock last(m_stop_mutex); }  // nobody is inside pendingEnded any more
+  m_rest.awaitPendingEnded();
   if (t_caller_of == this) t_caller_of = nullptr;
   for (auto& worker : m_workers) {
     if (!worker->detached()) continue;
@@ -114,8 +114,7 @@ void Scheduler::start() {
     letGo(kNeverRun);
     for (const auto& thread : m_threads) thread->join();
     m_threads.clear();
-    giveUp(m_injector.close(), m_leftovers);
-    m_done.store(1, std::memory_order_seq_cst);
+    giveUp(m_rest.endUnrun(), m_leftovers);
     throw;
   }
   for (size_t i = 0; i < m_threads.size(); ++i) {
@@ -171,7 +170,7 @@ bool Scheduler::refuse(const Fiber& fiber, const char* why) const {
 bool Scheduler::submit(Fiber& fiber) {
   Worker* const here = Worker::current();
   if (here != nullptr && !here->detached() && &here->scheduler() == this) return here->pushFresh(&fiber);
-  const Pushed pushed = m_injector.push(&fiber);
+  const Pushed pushed = m_rest.injector().push(&fiber);
   if (pushed == Pushed::kFirst) tickle();
   return pushed != Pushed::kRejected;
 }
@@ -183,7 +182,7 @@ bool Scheduler::submitTo(Worker& worker, QueueNode* node) {
     open = !worker.detached();
     if (open) notify = worker.slot().mailbox.push(node);
   };
-  if (!m_injector.admit(push) || !open) return false;
+  if (!m_rest.injector().admit(push) || !open) return false;
   if (notify) worker.slot().notify();
   return true;
 }
@@ -221,8 +220,8 @@ bool Scheduler::admitMoved(Fiber& fiber, int thread) {
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   if (target != nullptr) return submitTo(*target, &fiber);
   if (thread != -1) return false;
-  const Pushed pushed = m_injector.push(&fiber);
-  if (pushed == Pushed::kFirst) wakeOne();  // not tickle(): under the door's lock nothing foreign runs
+  const Pushed pushed = m_rest.injector().push(&fiber);
+  if (pushed == Pushed::kFirst) m_rest.wakeOne();  // not tickle(): under the door's lock nothing foreign runs
   return pushed != Pushed::kRejected;
 }
 
@@ -255,29 +254,15 @@ SchedulerSwitcher::~SchedulerSwitcher() {
   ThreadFibers::current().yield(Request::kMove);
 }
 
-// ---- Sleeping and waking. ----------------------------------------------------------------------------------------------------
+void Scheduler::tickle() { m_rest.wakeOne(); }
 
-bool Scheduler::anyFresh() const {
-  if (m_injector.count() > 0) return true;
-  return std::any_of(m_workers.begin(), m_workers.end(), [](const auto& worker) { return worker->fresh().count() > 0; });
-}
-
-void Scheduler::wakeOne() {
-  const size_t start = m_next_woken.fetch_add(1, std::memory_order_relaxed);
-  for (size_t i = 0; i < m_workers.size(); ++i) {
-    if (m_workers[(start + i) % m_workers.size()]->slot().wake()) return;
-  }
-}
-
-void Scheduler::wakeAll() {
-  for (const auto& worker : m_workers) worker->slot().wake();
-}
+void Scheduler::pendingEnded(const std::function<void()>& end) { m_rest.pendingEnded(end); }
 
 // ---- Reports. ----------------------------------------------------------------------------------------------------------------
 
 std::ostream& Scheduler::dump(std::ostream& os) const {
   os << fmt::format("scheduler {}: {} workers, {} asleep, {} functions wait for one\n", getName(), m_workers.size(),
-                    m_sleepers.load(std::memory_order_relaxed), m_injector.count());
+                    m_rest.sleeping(), m_rest.injector().count());
   for (const auto& worker : m_workers) {
     std::vector<FiberInfo> fibers;
     worker->list(fibers);

@@ -33,7 +33,7 @@
 #include "sylar/base/thread.h"
 #include "sylar/fiber/fiber.h"
 #include "sylar/sched/driver.h"
-#include "sylar/sched/fresh_queue.h"
+#include "sylar/sched/rest.h"
 
 namespace sylar {
 
@@ -139,43 +139,18 @@ class Scheduler {
 
   // ---- For workers. --------------------------------------------------------------------------------------------------------
 
-  /// Counts its thread as asleep for its lifetime; while the scheduler stops, the last to fall asleep decides what is next.
-  class Sleeper {
-   public:
-    explicit Sleeper(Scheduler& scheduler);
-    ~Sleeper();
-    Sleeper(const Sleeper&) = delete;
-    Sleeper& operator=(const Sleeper&) = delete;
-    /// True: this sleeper found that there is something else to do than to sleep.
-    bool decidedDone() const { return m_decided; }
-
-   private:
-    Scheduler& m_scheduler;
-    const bool m_stopping;
-    bool m_decided = false;
-  };
-
-  FreshQueue<>& injector() { return m_injector; }
+  using Rest = sylar::Rest<Scheduler>;
+  Rest& rest() { return m_rest; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return m_workers; }
   const Clock& clock() const { return *m_options.clock; }
-  bool done() const { return m_done.load(std::memory_order_seq_cst) != 0; }
-  bool anySleeping() const { return m_sleepers.load(std::memory_order_seq_cst) > 0; }
-  /// True if fresh work waits anywhere.
-  bool anyFresh() const;
-  /// Wakes one sleeping worker, if there is one.
-  void wakeOne();
   int64_t waitCap(int64_t now_ns) const;
   /// Queues a fiber that comes from elsewhere. False: refused.
   bool admitMoved(Fiber& fiber, int thread);
 
   // While it stops (scheduler_stop.cc):
-  bool isStopping() const { return m_stopping.load(std::memory_order_relaxed); }
-  uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_seq_cst); }
+  bool isStopping() const { return m_rest.isStopping(); }
   /// Fibers begin cancelled.
   bool cancelsAll() const { return m_cancels_all.load(std::memory_order_relaxed); }
-  /// What does not keep a cancelled fiber's wait any more.
-  enum class Call : uint8_t { kNone, kShields, kJoins };
-  Call lastCall() const { return m_last_call.load(std::memory_order_seq_cst); }
   /// Does what the deadline of stop() asks for, once it has passed.
   void watchDeadline();
 
@@ -186,27 +161,23 @@ class Scheduler {
   virtual std::unique_ptr<Driver> makeDriver(WorkerSlot& slot);
 
   /// Called when work from outside meets a worker that may sleep; wakes one. To be extended, not replaced. Any thread, no lock.
-  virtual void tickle() { wakeOne(); }
+  virtual void tickle();
   /// Whether stop() may end as far as this object is concerned, once no fiber has anything left to do. A derived class that
   /// expects more work returns false, and calls tickle() when that changes. Called under a lock: brief, no library calls.
   virtual bool stopping() { return isStopping(); }
   /// True if a worker sleeps. Source: sylar.
-  bool hasIdleThreads() const { return anySleeping(); }
+  bool hasIdleThreads() const { return m_rest.anySleeping(); }
 
   /// What else would bring work is not waited for any more: called by stop(deadline) at its beginning, and at the end of any
   /// stop.
   virtual void dropPending() {}
   /// To be called when stopping() may have become true without a worker's doing; `end` makes it so. Once it has, stop() and
   /// the destructor may go on, but not past the end of this call. Any thread.
-  template <class End>
-  void pendingEnded(End end) {
-    Lock lock(m_stop_mutex);
-    end();
-    if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();
-  }
+  void pendingEnded(const std::function<void()>& end);
 
  private:
   friend class SchedulerSwitcher;
+  friend Rest;
   struct Door;
   class Route;
   enum Go : uint32_t { kWait, kRun, kNeverRun };
@@ -233,17 +204,15 @@ class Scheduler {
   bool submitTo(Worker& worker, QueueNode* node);
   bool refuse(const Fiber& fiber, const char* why) const;
   Worker* workerOfThread(int thread) const;
-  void wakeAll();
 
   void letGo(Go how);
   StopResult end(Deadline deadline, bool cancels_all);
-  void raiseCall(Call call);
   static void giveUp(NodeList unrun, std::vector<FiberInfo>& out);
   void awaitDone();
   void detachStuck();
-  bool decide() SYLAR_REQUIRES(m_stop_mutex);
-  bool nothingLeft();
-  void finish() SYLAR_REQUIRES(m_stop_mutex);
+  bool done() const { return m_rest.done(); }
+  bool nothingExpected() { return cancelsAll() || stopping(); }
+  void ended();
 
   const SchedulerOptions m_options;
   const pid_t m_caller;  // who made it
@@ -256,20 +225,12 @@ class Scheduler {
   std::atomic<uint32_t> m_go{kWait};   // threads begin when all of them are there
   std::vector<FiberInfo> m_leftovers;  // the stopping thread's
 
-  OsMutex m_stop_mutex;
-  size_t m_asleep SYLAR_GUARDED_BY(m_stop_mutex) = 0;
-  size_t m_detached SYLAR_GUARDED_BY(m_stop_mutex) = 0;
-  std::vector<FiberInfo> m_stuck SYLAR_GUARDED_BY(m_stop_mutex);  // fibers of detached workers
-  std::atomic<bool> m_stopping{false};
+  OsMutex m_stuck_mutex;
+  std::vector<FiberInfo> m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
   std::atomic<bool> m_cancels_all{false};
-  std::atomic<Call> m_last_call{Call::kNone};
-  std::atomic<uint32_t> m_done{0};
-  std::atomic<uint64_t> m_cancel_round{0};
   std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
 
-  alignas(64) FreshQueue<> m_injector;
-  alignas(64) std::atomic<size_t> m_sleepers{0};
-  std::atomic<size_t> m_next_woken{0};
+  Rest m_rest{*this};
 };
 
 /// Moves the calling fiber to `target` (null: nowhere) and, at the end of its scope, back to where it came from, if that has not

@@ -1,9 +1,5 @@
-// The end of a scheduler.
-//
-// While it stops, every sleep is published under one lock, so the last worker to fall asleep sees all of them at rest and decides
-// what is next: nothing yet (something from outside will wake somebody); a round of cancelling, for fibers that only fibers
-// could wake; the last call, for those that wait regardless; the end. stop(deadline) begins with the round and has the last call
-// at the deadline; a worker whose fiber does not come back soon after is detached.
+// The end of a scheduler. How its workers find out that nothing is left is in rest.h; stop(deadline) begins with a round of
+// cancelling and has the last call at the deadline; a worker whose fiber does not come back soon after is detached.
 #include <algorithm>
 #include <iterator>
 
@@ -30,22 +26,15 @@ StopResult Scheduler::end(Deadline deadline, bool cancels_all) {
   SYLAR_CHECK(inside == nullptr || inside->slot().scheduler != this);
   if (done()) return {m_leftovers.empty(), m_leftovers};
   SYLAR_CHECK(!m_options.use_caller || m_caller == sys::threadId());
-  const auto no_mail = [this] {
-    return std::all_of(m_workers.begin(), m_workers.end(), [](const auto& worker) { return worker->slot().mailbox.empty(); });
-  };
-  if (!m_started && m_injector.closeIfEmpty(no_mail)) {  // never used, or half made
-    m_done.store(1, std::memory_order_seq_cst);
-    return {true, {}};
-  }
+  if (!m_started && m_rest.endUnused()) return {true, {}};  // never used, or half made
   start();
   if (cancels_all) {
     m_cancels_all.store(true, std::memory_order_relaxed);
     m_stop_deadline_ns.store(deadline.ns(), std::memory_order_relaxed);
-    m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
   }
-  m_stopping.store(true, std::memory_order_seq_cst);
+  m_rest.beginStop(cancels_all);
   if (cancels_all) dropPending();
-  wakeAll();
+  m_rest.wakeAll();
   if (m_options.use_caller) m_workers.front()->run();
   awaitDone();
   for (size_t i = 0; i < m_threads.size(); ++i) {
@@ -58,7 +47,7 @@ StopResult Scheduler::end(Deadline deadline, bool cancels_all) {
   m_threads.clear();
   dropPending();  // what came until the injector closed
   {
-    Lock lock(m_stop_mutex);
+    Lock lock(m_stuck_mutex);
     m_leftovers.swap(m_stuck);
   }
   for (const auto& worker : m_workers) {
@@ -73,7 +62,7 @@ void Scheduler::awaitDone() {
   while (!done()) {
     const int64_t deadline_ns = m_stop_deadline_ns.load(std::memory_order_relaxed);
     const int64_t look_ns = std::max(saturatingAdd(deadline_ns, kGraceNs), steadyClock().nowNs() + kNextLookNs);
-    sys::futexWait(m_done, 0, look_ns);
+    sys::futexWait(m_rest.doneWord(), 0, look_ns);
     if (!done()) watchDeadline();
   }
 }
@@ -84,15 +73,8 @@ void Scheduler::watchDeadline() {
   const int64_t now_ns = steadyClock().nowNs();
   if (now_ns < deadline_ns) return;
   const bool patient = now_ns < saturatingAdd(deadline_ns, kGraceNs);
-  raiseCall(patient ? Call::kShields : Call::kJoins);
+  m_rest.raiseCall(patient ? LastCall::kShields : LastCall::kJoins);
   if (!patient) detachStuck();
-}
-
-void Scheduler::raiseCall(Call call) {
-  Call now = m_last_call.load(std::memory_order_relaxed);
-  while (now < call && !m_last_call.compare_exchange_weak(now, call, std::memory_order_seq_cst)) {
-  }
-  if (now < call) wakeAll();
 }
 
 int64_t Scheduler::waitCap(int64_t now_ns) const {
@@ -115,31 +97,26 @@ void Scheduler::detachStuck() {
   };
   std::vector<Stuck> stuck;
   std::vector<NodeList> unrun;
-  {
-    Lock lock(m_stop_mutex);
-    if (done()) return;
+  const auto detach = [&] {
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       if (m_workers[i].get() != Worker::current() && m_workers[i]->detach()) stuck.push_back({m_workers[i].get(), {}});
     }
-    (void)m_injector.admit([&] {  // nothing is put in meanwhile, nor from then on
+    (void)m_rest.injector().admit([&] {  // nothing is put in meanwhile, nor from then on
       for (Stuck& one : stuck) one.mail = one.worker->slot().mailbox.drain();
     });
-    m_detached += stuck.size();
-    if (m_detached == m_workers.size()) {
-      unrun.push_back(m_injector.close());
-      for (const auto& worker : m_workers) unrun.push_back(worker->fresh().close());
-      finish();
-    } else if (!stuck.empty() && m_asleep + m_detached == m_workers.size()) {
-      decide();
-    }
-  }
+    return stuck.size();
+  };
+  m_rest.leaveOut(detach, [&] {
+    unrun.push_back(m_rest.injector().close());
+    for (const auto& worker : m_workers) unrun.push_back(worker->fresh().close());
+  });
   std::vector<FiberInfo> left;
   for (const NodeList& list : unrun) giveUp(list, left);
   for (Stuck& one : stuck) {
     one.worker->leaveBehind(one.mail, left);
     one.worker->driver().retire();
   }
-  Lock lock(m_stop_mutex);
+  Lock lock(m_stuck_mutex);
   std::move(left.begin(), left.end(), std::back_inserter(m_stuck));
 }
 
@@ -152,62 +129,6 @@ void Scheduler::giveUp(NodeList unrun, std::vector<FiberInfo>& out) {
   }
 }
 
-// ---- Detecting that nothing is left. -----------------------------------------------------------------------------------------
-
-Scheduler::Sleeper::Sleeper(Scheduler& scheduler)
-    : m_scheduler(scheduler),
-      m_stopping(
-          (scheduler.m_sleepers.fetch_add(1, std::memory_order_seq_cst), scheduler.m_stopping.load(std::memory_order_seq_cst))) {
-  if (!m_stopping) return;
-  Lock lock(m_scheduler.m_stop_mutex);
-  m_decided = ++m_scheduler.m_asleep + m_scheduler.m_detached == m_scheduler.m_workers.size() && m_scheduler.decide();
-}
-
-Scheduler::Sleeper::~Sleeper() {
-  if (m_stopping) {
-    Lock lock(m_scheduler.m_stop_mutex);
-    --m_scheduler.m_asleep;
-  }
-  m_scheduler.m_sleepers.fetch_sub(1, std::memory_order_seq_cst);
-}
-
-/// All workers are at rest. True: there is a next step, and everybody was woken for it.
-bool Scheduler::decide() {
-  size_t waiting = 0;
-  size_t uncancelled = 0;
-  size_t live = 0;
-  for (const auto& worker : m_workers) {
-    if (worker->detached()) continue;
-    waiting += worker->waiting() + worker->joinsElsewhere();
-    uncancelled += worker->uncancelled();
-    live += worker->live();
-  }
-  if (waiting > 0 || !nothingLeft()) return false;
-  if (uncancelled > 0) {  // held, or waiting for one another: nobody will wake them
-    m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
-  } else if (live > 0) {  // shielded, and waiting for one another
-    if (lastCall() == Call::kJoins) return false;
-    raiseCall(lastCall() == Call::kNone ? Call::kShields : Call::kJoins);
-  } else {
-    if (!m_injector.closeIfEmpty([this] { return nothingLeft(); })) return false;
-    finish();
-    return true;
-  }
-  wakeAll();
-  return true;
-}
-
-bool Scheduler::nothingLeft() {
-  const auto at_rest = [](const auto& worker) {
-    return worker->detached() || (worker->slot().mailbox.sleeping() && worker->fresh().count() == 0);
-  };
-  return m_injector.count() == 0 && (cancelsAll() || stopping()) && std::all_of(m_workers.begin(), m_workers.end(), at_rest);
-}
-
-void Scheduler::finish() {
-  m_done.store(1, std::memory_order_seq_cst);
-  sys::futexWake(m_done, 1);
-  wakeAll();
-}
+void Scheduler::ended() { sys::futexWake(m_rest.doneWord(), 1); }
 
 }  // namespace sylar

@@ -40,7 +40,7 @@ void Worker::run() {
   m_slot.worker = this;
   ThreadFibers::current().setHost(this, &m_slot);
   setThread(sys::threadId());
-  while (!m_scheduler.done()) turn();
+  while (!m_scheduler.rest().done()) turn();
   m_slot.owner.store(0, std::memory_order_release);  // whoever is asked for something from here on is nobody's
   takeMail();
   SYLAR_CHECK(m_runnable.empty());
@@ -94,7 +94,7 @@ void Worker::runBatch() {
 
 QueueNode* Worker::pick(int round) {
   if (round % kInjectorInterval == 0) {
-    if (QueueNode* node = takeInjected()) return node;
+    if (QueueNode* node = m_scheduler.rest().takeInjected()) return node;
   }
   m_fresh_next = !m_fresh_next;
   size_t left;
@@ -103,24 +103,16 @@ QueueNode* Worker::pick(int round) {
   }
   if (QueueNode* node = m_runnable.pop()) return node;
   if (QueueNode* node = m_fresh.take(&left)) return node;
-  return takeInjected();
-}
-
-/// Who takes from the injector and leaves some behind wakes one more worker: so a burst wakes as many as it needs.
-QueueNode* Worker::takeInjected() {
-  size_t left = 0;
-  QueueNode* const node = m_scheduler.injector().take(&left);
-  if (left > 0) m_scheduler.wakeOne();
-  return node;
+  return m_scheduler.rest().takeInjected();
 }
 
 /// Fresh work may wait behind the fiber that scheduled it, not behind another computation while somebody sleeps. Who came to
 /// fetch some looks at the others' queues, too: the wake-up that is spent on this worker may have been meant for what it leaves.
 void Worker::shareFresh() {
-  const bool elsewhere = std::exchange(m_came_to_fetch, false) && m_scheduler.anyFresh();
-  if (m_shared || (m_fresh.count() == 0 && !elsewhere) || !m_scheduler.anySleeping()) return;
+  const bool elsewhere = std::exchange(m_came_to_fetch, false) && m_scheduler.rest().anyFresh();
+  if (m_shared || (m_fresh.count() == 0 && !elsewhere) || !m_scheduler.rest().anySleeping()) return;
   m_shared = true;
-  m_scheduler.wakeOne();
+  m_scheduler.rest().wakeOne();
 }
 
 bool Worker::pushFresh(QueueNode* node) {
@@ -131,7 +123,7 @@ bool Worker::pushFresh(QueueNode* node) {
 
 bool Worker::steal() {
   m_came_to_fetch = true;
-  if (m_scheduler.injector().count() > 0)
+  if (m_scheduler.rest().injector().count() > 0)
     return true;  // the next turn begins with it; taken here, the next one would overtake it
   const auto& workers = m_scheduler.workers();
   for (size_t i = 0; i < workers.size(); ++i) {
@@ -146,16 +138,11 @@ bool Worker::steal() {
 }
 
 void Worker::sleep() {
-  if (!m_slot.mailbox.trySleep()) return;
-  // Declared asleep first, looked second: who offers work does it the other way round, so one of the two sees the other.
-  Scheduler::Sleeper sleeper(m_scheduler);
-  if (m_scheduler.anyFresh() || sleeper.decidedDone() || behindStop() || m_scheduler.done()) {  // done: start() failed
-    m_slot.mailbox.wakeUp();
-    return;
-  }
-  const int64_t now_ns = m_clock.nowNs();
-  m_driver->poll(now_ns, std::min(nextDeadline(), m_scheduler.waitCap(now_ns)));
-  m_slot.mailbox.wakeUp();
+  const auto behind = [this] { return behindStop(); };
+  m_scheduler.rest().sleep(m_slot.mailbox, behind, [this] {
+    const int64_t now_ns = m_clock.nowNs();
+    m_driver->poll(now_ns, std::min(nextDeadline(), m_scheduler.waitCap(now_ns)));
+  });
 }
 
 }  // namespace sylar

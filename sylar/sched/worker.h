@@ -114,7 +114,6 @@ class Worker final : public FiberHost {
   void takeMail();
   void runBatch();
   QueueNode* pick(int round);
-  QueueNode* takeInjected();
   void shareFresh();
   bool steal();
   void sleep();
@@ -158,8 +157,8 @@ class Worker final : public FiberHost {
   size_t m_cancelled_count = 0;   // of the live ones
   size_t m_waiting = 0;           // parked fibers whose wake-up comes from outside
   size_t m_joining = 0;           // parked fibers that join another
-  uint64_t m_cancel_round = 0;    // of the scheduler's, the last that was carried out
-  Scheduler::Call m_last_call{};  // of the scheduler's, likewise
+  uint64_t m_cancel_round = 0;               // of the scheduler's, the last that was carried out
+  LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   std::vector<FiberInfo> m_leftovers;
   size_t m_next_victim = 0;
   bool m_fresh_next = false;

@@ -14,13 +14,13 @@ namespace sylar {
 /// A joiner may have lent the joined fiber its stack: it is told of that one's end, also if it is given up, and called last.
 inline bool Worker::mayInterrupt(const FiberCore& core) const {
   if (!core.cancelled || !core.shielded) return core.cancelled;
-  return m_last_call >= (core.fiber->joins() == nullptr ? Scheduler::Call::kShields : Scheduler::Call::kJoins);
+  return m_last_call >= (core.fiber->joins() == nullptr ? LastCall::kShields : LastCall::kJoins);
 }
 
 /// Does what the fiber asked for when it gave the thread back.
 inline void Worker::settle(FiberCore& core) {
   if (core.cancelled && core.patience > 0 &&
-      (m_last_call != Scheduler::Call::kNone || (core.request != Request::kReady && !core.shielded))) {
+      (m_last_call != LastCall::kNone || (core.request != Request::kReady && !core.shielded))) {
     --core.patience;
   }
   switch (core.request) {
@@ -76,7 +76,7 @@ bool Worker::prepareFresh(Fiber& fiber) {
   ThreadFibers& thread = ThreadFibers::current();
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     thread.adopt(fiber);
-  } else if (m_last_call != Scheduler::Call::kNone && m_scheduler.cancelsAll()) {
+  } else if (m_last_call != LastCall::kNone && m_scheduler.cancelsAll()) {
     refuse(fiber);
     return false;
   } else if (!thread.start(fiber)) {
@@ -247,15 +247,15 @@ void Worker::interrupt(FiberCore& core) {
 }
 
 /// The scheduler asks for something that this worker has not done yet.
-bool Worker::behindStop() const { return m_cancel_round != m_scheduler.cancelRound() || m_last_call != m_scheduler.lastCall(); }
+bool Worker::behindStop() const { return m_cancel_round != m_scheduler.rest().cancelRound() || m_last_call != m_scheduler.rest().lastCall(); }
 
 /// The scheduler stops: does what that asks of this worker's fibers.
 void Worker::followStop() {
   m_scheduler.watchDeadline();
   if (!behindStop()) return;
-  m_cancel_round = m_scheduler.cancelRound();
-  const bool last_call = m_last_call != m_scheduler.lastCall();
-  m_last_call = m_scheduler.lastCall();
+  m_cancel_round = m_scheduler.rest().cancelRound();
+  const bool last_call = m_last_call != m_scheduler.rest().lastCall();
+  m_last_call = m_scheduler.rest().lastCall();
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     markCancelled(*core);
     if (last_call) core->patience = std::min(core->patience, FiberCore::kLastPatience);
@@ -322,7 +322,7 @@ bool Worker::detach() {
 /// From here on it is cared for as the others are, in a stop that is under way, too.
 void Worker::linkLive(FiberCore& core) {
   if (m_scheduler.cancelsAll()) core.cancelled = true;
-  if (m_last_call != Scheduler::Call::kNone) core.patience = std::min(core.patience, FiberCore::kLastPatience);
+  if (m_last_call != LastCall::kNone) core.patience = std::min(core.patience, FiberCore::kLastPatience);
   Lock lock(m_live_lock);
   core.live = true;
   core.live_prev = nullptr;
@@ -409,6 +409,7 @@ int64_t Worker::nextDeadline() {
 
 // ---- waker.h, park.h. --------------------------------------------------------------------------------------------------------
 
+template <>
 void Waker::deliver(FiberCore& core) {
   Worker* const here = Worker::current();
   auto& home = static_cast<WorkerSlot&>(*core.home);
@@ -419,6 +420,7 @@ void Waker::deliver(FiberCore& core) {
   }
 }
 
+template <>
 void Waker::deliverByMail(FiberCore& core) { static_cast<WorkerSlot&>(*core.home).push(&core); }
 
 bool mayPark() {

@@ -14,12 +14,15 @@
 #include <vector>
 
 #include "sylar/io/fd_entry.h"
+#include "sylar/sched/waker.h"
 
 namespace sylar::test {
 
 constexpr int kFd = 7;
 
 struct FakeEngine {
+  using Waker = sylar::Waker;
+
   struct Call {
     std::string what;
     uint32_t generation = 0;
