@@ -93,8 +93,9 @@ class Claimed {
   FdWaiter<Engine>** m_callbacks_end = &m_callbacks;
 };
 
-/// `Engine` has: a type Waker, as sched's; int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void remove(int fd); results 0 or
-/// -errno; and a static void closeNumber(int fd), which closes it for a signal handler that could not.
+/// `Engine` has: a type Waker, as sched's; int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void
+/// remove(int fd); results 0 or -errno; and a static void closeNumber(int fd), which closes it for a signal handler that could
+/// not.
 template <class Engine, class Memory = StdMemory>
 class alignas(64) FdEntry {
  public:

@@ -58,8 +58,8 @@ void Worker::turn() {
   expireTimeouts(now_ns);
   m_driver->serve(now_ns);
   runBatch();
-  const bool more = !m_runnable.empty() || m_fresh.count() > 0;
-  if (more || steal()) {
+  const bool more = !m_runnable.empty() || fresh().count() > 0;
+  if (more || m_fresh.fetch(m_scheduler.rest(), m_scheduler.workers())) {
     m_driver->poll(0, 0);  // whatever there is to do: descriptors get their turn
   } else {
     sleep();
@@ -79,11 +79,11 @@ void Worker::takeMail() {
 }
 
 void Worker::runBatch() {
-  m_shared = false;
+  m_fresh.beginTurn();
   for (int round = 0; round < kBatch; ++round) {
     QueueNode* const node = pick(round);
     if (node == nullptr) return;
-    shareFresh();
+    m_fresh.share(m_scheduler.rest());
     runNode(node);
     if (m_scheduler.isStopping()) {
       m_scheduler.watchDeadline();
@@ -97,44 +97,12 @@ QueueNode* Worker::pick(int round) {
     if (QueueNode* node = m_scheduler.rest().takeInjected()) return node;
   }
   m_fresh_next = !m_fresh_next;
-  size_t left;
   if (m_fresh_next) {
-    if (QueueNode* node = m_fresh.take(&left)) return node;
+    if (QueueNode* node = m_fresh.take()) return node;
   }
   if (QueueNode* node = m_runnable.pop()) return node;
-  if (QueueNode* node = m_fresh.take(&left)) return node;
+  if (QueueNode* node = m_fresh.take()) return node;
   return m_scheduler.rest().takeInjected();
-}
-
-/// Fresh work may wait behind the fiber that scheduled it, not behind another computation while somebody sleeps. Who came to
-/// fetch some looks at the others' queues, too: the wake-up that is spent on this worker may have been meant for what it leaves.
-void Worker::shareFresh() {
-  const bool elsewhere = std::exchange(m_came_to_fetch, false) && m_scheduler.rest().anyFresh();
-  if (m_shared || (m_fresh.count() == 0 && !elsewhere) || !m_scheduler.rest().anySleeping()) return;
-  m_shared = true;
-  m_scheduler.rest().wakeOne();
-}
-
-bool Worker::pushFresh(QueueNode* node) {
-  const Pushed pushed = m_fresh.push(node);
-  if (pushed == Pushed::kFirst) m_shared = false;  // whoever was woken before may have found nothing, and sleep again
-  return pushed != Pushed::kRejected;
-}
-
-bool Worker::steal() {
-  m_came_to_fetch = true;
-  if (m_scheduler.rest().injector().count() > 0)
-    return true;  // the next turn begins with it; taken here, the next one would overtake it
-  const auto& workers = m_scheduler.workers();
-  for (size_t i = 0; i < workers.size(); ++i) {
-    Worker& victim = *workers[++m_next_victim % workers.size()];
-    if (&victim == this) continue;
-    NodeList loot;
-    if (victim.fresh().steal(&loot) == 0) continue;
-    while (QueueNode* node = loot.pop()) SYLAR_CHECK(pushFresh(node));
-    return true;
-  }
-  return false;
 }
 
 void Worker::sleep() {

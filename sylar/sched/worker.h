@@ -16,7 +16,7 @@
 #include "sylar/base/clock.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/driver.h"
-#include "sylar/sched/fresh_queue.h"
+#include "sylar/sched/own_fresh.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler.h"
 #include "sylar/sched/worker_slot.h"
@@ -61,7 +61,7 @@ class Worker final : public FiberHost {
 
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
   /// Queues work that has not started. False: refused.
-  bool pushFresh(QueueNode* node);
+  bool pushFresh(QueueNode* node) { return m_fresh.push(node); }
   /// Does what a fiber of its own was asked by other threads.
   void attend(const Fiber::ptr& fiber);
   /// Makes room for a timeout of the running fiber, so that no wait can fail half-way. False: no memory.
@@ -72,7 +72,7 @@ class Worker final : public FiberHost {
 
   // ---- From any thread. ------------------------------------------------------------------------------------------------------
 
-  FreshQueue<>& fresh() { return m_fresh; }
+  FreshQueue<>& fresh() { return m_fresh.queue(); }
   /// Kernel id of its thread; 0 before that exists and after the end.
   pid_t threadId() const { return m_thread_id.load(std::memory_order_acquire); }
   void setThread(pid_t id) { m_thread_id.store(id, std::memory_order_release); }
@@ -114,8 +114,6 @@ class Worker final : public FiberHost {
   void takeMail();
   void runBatch();
   QueueNode* pick(int round);
-  void shareFresh();
-  bool steal();
   void sleep();
 
   void runNode(QueueNode* node);
@@ -154,18 +152,15 @@ class Worker final : public FiberHost {
   OsMutex m_live_lock;          // for others' looks at the list; only the owner changes it
   FiberCore* m_live = nullptr;  // fibers to bring to their end; of hand-resumed ones, those that are parked
   size_t m_live_count = 0;
-  size_t m_cancelled_count = 0;   // of the live ones
-  size_t m_waiting = 0;           // parked fibers whose wake-up comes from outside
-  size_t m_joining = 0;           // parked fibers that join another
-  uint64_t m_cancel_round = 0;               // of the scheduler's, the last that was carried out
+  size_t m_cancelled_count = 0;            // of the live ones
+  size_t m_waiting = 0;                    // parked fibers whose wake-up comes from outside
+  size_t m_joining = 0;                    // parked fibers that join another
+  uint64_t m_cancel_round = 0;             // of the scheduler's, the last that was carried out
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   std::vector<FiberInfo> m_leftovers;
-  size_t m_next_victim = 0;
   bool m_fresh_next = false;
-  bool m_shared = false;         // a sleeper was woken in this turn for what stays behind
-  bool m_came_to_fetch = false;  // has searched since it last ran something
 
-  alignas(64) FreshQueue<> m_fresh;
+  OwnFresh<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};
   std::atomic<Place> m_place{Place::kLoop};
   const std::shared_ptr<std::atomic<uint32_t>> m_placed = std::make_shared<std::atomic<uint32_t>>(0);

@@ -247,7 +247,9 @@ void Worker::interrupt(FiberCore& core) {
 }
 
 /// The scheduler asks for something that this worker has not done yet.
-bool Worker::behindStop() const { return m_cancel_round != m_scheduler.rest().cancelRound() || m_last_call != m_scheduler.rest().lastCall(); }
+bool Worker::behindStop() const {
+  return m_cancel_round != m_scheduler.rest().cancelRound() || m_last_call != m_scheduler.rest().lastCall();
+}
 
 /// The scheduler stops: does what that asks of this worker's fibers.
 void Worker::followStop() {
@@ -421,7 +423,9 @@ void Waker::deliver(FiberCore& core) {
 }
 
 template <>
-void Waker::deliverByMail(FiberCore& core) { static_cast<WorkerSlot&>(*core.home).push(&core); }
+void Waker::deliverByMail(FiberCore& core) {
+  static_cast<WorkerSlot&>(*core.home).push(&core);
+}
 
 bool mayPark() {
   const FiberCore* const me = runningFiber();
