@@ -11,7 +11,7 @@
 
 namespace sylar {
 
-/// Its worker's, but for queue(), which is for all. `Rest`, `Workers`: the scheduler's.
+/// Its worker's, but for queue(), which is for all. `Rest`, `workers`: the scheduler's.
 template <class Memory = StdMemory>
 class OwnFresh {
  public:
@@ -41,20 +41,23 @@ class OwnFresh {
     rest.wakeOne();
   }
 
-  /// With nothing left to run: the older half of another worker's. True: there is something to do.
-  template <class Rest, class Workers>
-  [[nodiscard]] bool fetch(Rest& rest, const Workers& workers) {
-    m_came_to_fetch = true;
-    if (rest.injector().count() > 0) return true;  // the next turn begins with it; taken here, the next would overtake it
+  /// With nothing left to run: takes over the older half of another worker's, and returns the oldest, to be run at once: put into
+  /// the queue it could be stolen from here before it has run, and back again, for ever.
+  template <class Workers>
+  QueueNode* steal(const Workers& workers) {
     for (size_t i = 0; i < workers.size(); ++i) {
       FreshQueue<Memory>& victim = workers[++m_next_victim % workers.size()]->fresh();
       NodeList loot;
       if (&victim == &m_queue || victim.steal(&loot) == 0) continue;
+      QueueNode* const oldest = loot.pop();
       while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
-      return true;
+      return oldest;
     }
-    return false;
+    return nullptr;
   }
+
+  /// There was nothing left to run here.
+  void cameToFetch() { m_came_to_fetch = true; }
 
  private:
   bool m_shared = false;         // a sleeper was woken in this turn for what stays behind

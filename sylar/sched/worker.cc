@@ -58,12 +58,23 @@ void Worker::turn() {
   expireTimeouts(now_ns);
   m_driver->serve(now_ns);
   runBatch();
-  const bool more = !m_runnable.empty() || fresh().count() > 0;
-  if (more || m_fresh.fetch(m_scheduler.rest(), m_scheduler.workers())) {
+  if (goesOn()) {
     m_driver->poll(0, 0);  // whatever there is to do: descriptors get their turn
   } else {
     sleep();
   }
+}
+
+/// Whether there is something to do without sleeping; runs what it has stolen for that.
+bool Worker::goesOn() {
+  if (!m_runnable.empty() || fresh().count() > 0) return true;
+  m_fresh.cameToFetch();
+  if (m_scheduler.rest().injector().count() > 0) return true;  // the next turn begins with it; taken here, the next overtakes it
+  QueueNode* const stolen = m_fresh.steal(m_scheduler.workers());
+  if (stolen == nullptr) return false;
+  m_fresh.share(m_scheduler.rest());
+  runNode(stolen);
+  return true;
 }
 
 void Worker::takeMail() {

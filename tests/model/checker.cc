@@ -358,8 +358,8 @@ bool Checker::canGoOn(size_t index) const {
 /// Whether it matters for the next step of `thread` what `owner` has in its buffer.
 bool Checker::touches(const Thread& thread, const Thread& owner) const {
   return std::any_of(owner.buffer.begin(), owner.buffer.end(), [&](const Buffered& store) {
-    if (thread.step.kind == Step::Kind::kAwait || store.place == thread.step.place) return true;
-    return thread.step.kind != Step::Kind::kAccess &&
+    if (store.place == thread.step.place) return true;
+    return thread.step.kind == Step::Kind::kDrain &&
            std::any_of(thread.buffer.begin(), thread.buffer.end(), [&](const Buffered& own) { return own.place == store.place; });
   });
 }
@@ -498,7 +498,9 @@ Message Checker::read(PlaceId place, std::memory_order order) {
   int oldest = thread.view.seen[place];
   if (order == std::memory_order_seq_cst) oldest = std::max<int>(oldest, m_order.seen[place]);
   const int last = static_cast<int>(all.size()) - 1;
+  if (m_plan.random_runs == 0 && m_preemptions == m_plan.preemptions) oldest = last;
   const int picked = last - static_cast<int>(choose(static_cast<unsigned>(last - oldest + 1)));
+  m_preemptions += picked != last;
   thread.view.seen[place] = static_cast<int16_t>(picked);
   return all[static_cast<size_t>(picked)];
 }

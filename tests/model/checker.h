@@ -3,7 +3,8 @@
 //
 // The threads are fibers on one thread of the machine. Each access to shared memory (memory.h) is a step, before which any
 // thread may go on; the search is depth first, by replay of the choices made so far. It is exhaustive up to a number of
-// preemptions: switches away from a thread that could go on. Switches at a block or an end are free.
+// preemptions: switches away from a thread that could go on. Switches at a block or an end are free. With kWeak, a load
+// that reads another than the newest store counts as one, too.
 //
 // Two memories:
 //   kTso   x86: stores wait in a buffer of their thread; that they become visible is a choice of its own
@@ -54,7 +55,8 @@ void runThreads();
 /// Ends the run as failed unless `holds`.
 void require(bool holds, const char* what, std::source_location where = std::source_location::current());
 
-/// Blocks the calling thread until `condition`, which looks at newest values only (Atomic::peek); for what the kernel does.
+/// Blocks the calling thread until `condition`, which depends on no step of its own: on variables of the scenario, and on places
+/// that are written by read-modify-writes only (Atomic::peek). For what the kernel does.
 void await(const char* what, const std::function<bool()>& condition,
            std::source_location where = std::source_location::current());
 

@@ -1,0 +1,113 @@
+#include "tests/model/house.h"
+
+namespace sylar {
+
+template <>
+void model::ModelWaker::deliver(model::Core& core) {
+  model::Slot& home = *core.home.get();
+  model::require(!core.linked.get(), "a core is delivered once");
+  model::require(!core.gone, "nobody delivers what was given up");
+  if (home.worker.isHere()) {
+    home.worker.makeRunnable(core);
+  } else {
+    core.linked.set(true);
+    home.push(&core);
+  }
+}
+
+template <>
+void model::ModelWaker::deliverByMail(model::Core& core) {
+  model::Slot& home = *core.home.get();
+  model::require(!core.linked.get(), "a core is delivered once");
+  core.linked.set(true);
+  home.push(&core);
+}
+
+}  // namespace sylar
+
+namespace sylar::model {
+
+bool Slot::poll(const std::function<bool()>& or_else) {
+  await("asleep", [&] { return bell.peek() != 0 || or_else(); });
+  return bell.exchange(0, std::memory_order_acq_rel) != 0;
+}
+
+void Worker::makeRunnable(Core& core) {
+  core.linked.set(true);
+  m_runnable.push(&core);
+}
+
+void Worker::takeMail() {
+  NodeList mail = m_slot.mailbox.drain();
+  while (QueueNode* node = mail.pop()) m_runnable.push(node);
+}
+
+void Worker::sleep(const std::function<bool()>& enough) {
+  const auto behind = [this] {
+    return m_cancel_round != m_house->rest().cancelRound() || m_last_call != m_house->rest().lastCall();
+  };
+  m_house->rest().sleep(m_slot.mailbox, behind, [&] { m_slot.poll(enough); });
+}
+
+void Worker::follow() {
+  const uint64_t round = m_house->rest().cancelRound();
+  m_last_call = m_house->rest().lastCall();
+  if (std::exchange(m_cancel_round, round) != round && on_cancel_round) on_cancel_round();
+}
+
+WakeReason Worker::park(Core& core, bool timer) {
+  adoptThread();
+  core.parked = true;
+  for (bool due = false;;) {
+    takeMail();
+    if (timer && (due || choose(2) == 1)) {
+      timer = false;
+      if (core.wait.claim(core.wait.epoch(), WakeReason::kTimeout)) makeRunnable(core);
+    }
+    while (QueueNode* node = m_runnable.pop()) {
+      if (node == &core) {
+        core.linked.set(false);
+        core.parked = false;
+        return core.wait.reason();
+      }
+      require(node->kind == QueueNode::Kind::kMessage, "no core comes back but the one that waits");
+      static_cast<Task*>(node)->run();
+    }
+    if (!m_slot.mailbox.trySleep()) continue;
+    due = !m_slot.poll([timer] { return timer; });
+    m_slot.mailbox.wakeUp();
+  }
+}
+
+QueueNode* Worker::pick() {
+  if (QueueNode* node = m_house->rest().takeInjected()) return node;
+  if (QueueNode* node = m_fresh.take()) return node;
+  return m_runnable.pop();
+}
+
+void Worker::runUntil(const std::function<bool()>& enough) {
+  adoptThread();
+  while (!m_house->rest().done() && !enough()) {
+    takeMail();
+    if (m_house->rest().isStopping()) follow();
+    m_fresh.beginTurn();
+    while (QueueNode* node = pick()) run(*node);
+    m_fresh.cameToFetch();
+    if (m_house->rest().injector().count() > 0) continue;
+    if (QueueNode* stolen = m_fresh.steal(m_house->workers())) {
+      run(*stolen);
+    } else {
+      sleep(enough);
+    }
+  }
+}
+
+void Worker::run(QueueNode& node) {
+  m_fresh.share(m_house->rest());
+  auto& task = static_cast<Task&>(node);
+  require(task.runs++ == 0, "a task runs once");
+  require(task.payload.get() == 1, "who runs a task sees what was written for it");
+  task.run();
+}
+
+}  // namespace sylar::model

@@ -1,0 +1,2 @@
+#include "tests/model/scenarios.h"
+namespace sylar::model { const std::vector<Scenario> kStopScenarios{}; }
