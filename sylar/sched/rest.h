@@ -96,8 +96,8 @@ class Rest {
 
   /// From here on workers that fall asleep decide. `cancel_all`: all fibers are cancelled first.
   void beginStop(bool cancel_all) {
+    m_stopping.store(true, std::memory_order_seq_cst);  // first: a worker that finds itself behind the round looks what it is
     if (cancel_all) m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
-    m_stopping.store(true, std::memory_order_seq_cst);
   }
   bool isStopping() const { return m_stopping.load(std::memory_order_relaxed); }
 

@@ -102,7 +102,7 @@ class Checker {
   const Message& newest(PlaceId place) const { return m_places[place].back(); }
 
   /// The message that a load of the calling thread reads.
-  Message read(PlaceId place, std::memory_order order);
+  const Message& read(PlaceId place, std::memory_order order);
   /// A store that everybody may see from here on. `after`: the store that a read-modify-write read.
   void publish(PlaceId place, uint64_t value, std::memory_order order, const Message* after);
   void buffer(PlaceId place, uint64_t value, std::memory_order order);
@@ -485,7 +485,7 @@ void Checker::drain() {
   while (!me().buffer.empty()) flushOldest(me());
 }
 
-Message Checker::read(PlaceId place, std::memory_order order) {
+const Message& Checker::read(PlaceId place, std::memory_order order) {
   Thread& thread = me();
   thread.last_loaded = place;
   if (!weak() || !m_running) {
@@ -543,12 +543,13 @@ uint64_t readModifyWrite(PlaceId place, std::memory_order order, const char* wha
   Checker& checker = *g_checker;
   checker.point(lockedAccessTo(place, what, where));
   checker.drain();
-  const Message before = checker.newest(place);
-  checker.acquire(before, order);
-  const uint64_t after = change(before.value);
-  checker.publish(place, after, order, &before);
+  const Message& newest = checker.newest(place);
+  const uint64_t before = newest.value;
+  const uint64_t after = change(before);
+  checker.acquire(newest, order);
+  checker.publish(place, after, order, &newest);
   checker.trace(what, place, after, where);
-  return before.value;
+  return before;
 }
 
 }  // namespace
@@ -584,7 +585,7 @@ PlaceId make(uint64_t value) { return g_checker->makePlace(value); }
 uint64_t load(PlaceId place, std::memory_order order, Where where) {
   Checker& checker = *g_checker;
   checker.point(accessTo(place, "load", where));
-  const Message message = checker.read(place, order);
+  const Message& message = checker.read(place, order);
   checker.acquire(message, order);
   checker.trace("load", place, message.value, where);
   return message.value;
@@ -620,21 +621,17 @@ bool compareExchange(PlaceId place, uint64_t& expected, uint64_t desired, std::m
   Checker& checker = *g_checker;
   checker.point(lockedAccessTo(place, "compare-exchange", where));
   checker.drain();
-  const Message before = checker.newest(place);
-  if (before.value == expected) {
-    checker.acquire(before, success);
-    checker.publish(place, desired, success, &before);
+  const Message& newest = checker.newest(place);
+  if (newest.value == expected) {
+    checker.acquire(newest, success);
+    checker.publish(place, desired, success, &newest);
     checker.trace("compare-exchange", place, desired, where);
     return true;
   }
-  const Message seen = checker.read(place, failure);
-  if (seen.value == expected) {  // a stale value that would do is no reason to fail
-    checker.acquire(before, failure);
-    expected = before.value;
-  } else {
-    checker.acquire(seen, failure);
-    expected = seen.value;
-  }
+  const Message& read = checker.read(place, failure);
+  const Message& seen = read.value != expected ? read : newest;  // a stale value that would do is no reason to fail
+  checker.acquire(seen, failure);
+  expected = seen.value;
   checker.trace("compare fails", place, expected, where);
   return false;
 }
@@ -645,10 +642,10 @@ void lock(PlaceId place, Where where) {
   Checker& checker = *g_checker;
   checker.point({Step::Kind::kLock, place, nullptr, "lock", where});
   checker.drain();
-  const Message before = checker.newest(place);
-  SYLAR_CHECK(before.value == 0);
-  checker.acquire(before, std::memory_order_acquire);
-  checker.publish(place, self() + 1, std::memory_order_acquire, &before);
+  const Message& newest = checker.newest(place);
+  SYLAR_CHECK(newest.value == 0);
+  checker.acquire(newest, std::memory_order_acquire);
+  checker.publish(place, self() + 1, std::memory_order_acquire, &newest);
   checker.trace("lock", place, self() + 1, where);
 }
 

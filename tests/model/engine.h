@@ -12,8 +12,8 @@
 
 namespace sylar::model {
 
-inline constexpr size_t kMaxThreads = 8;
-inline constexpr size_t kMaxPlaces = 128;
+inline constexpr size_t kMaxThreads = 6;  // the scenario itself is one
+inline constexpr size_t kMaxPlaces = 64;
 
 using Where = std::source_location;
 using PlaceId = uint32_t;

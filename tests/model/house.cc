@@ -51,8 +51,9 @@ void Worker::sleep(const std::function<bool()>& enough) {
 
 void Worker::follow() {
   const uint64_t round = m_house->rest().cancelRound();
-  m_last_call = m_house->rest().lastCall();
+  const LastCall call = m_house->rest().lastCall();
   if (std::exchange(m_cancel_round, round) != round && on_cancel_round) on_cancel_round();
+  if (std::exchange(m_last_call, call) != call && on_last_call) on_last_call(call);
 }
 
 WakeReason Worker::park(Core& core, bool timer) {

@@ -95,6 +95,7 @@ class Worker {
   void setCancelled(size_t cancelled) { m_cancelled = cancelled; }
   /// What it does about a round of cancelling.
   std::function<void()> on_cancel_round;
+  std::function<void(LastCall)> on_last_call;
 
  private:
   QueueNode* pick();
