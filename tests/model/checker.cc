@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -58,8 +59,9 @@ struct Thread {
   Step step;
   View view;
   std::vector<Buffered> buffer;  // kTso: stores that only this thread sees, oldest first
-  PlaceId last_loaded = kMaxPlaces;
-  uint64_t paused_at = 0;
+  uint64_t looked_at = 0;        // places, a bit each, since it last paused
+  uint64_t last_pause = 0;       // the memory's version then
+  uint64_t waits_for = 0;        // paused: another version than this
   std::function<void()> interrupt;
   bool interrupted = false;
   int priority = 0;
@@ -262,7 +264,8 @@ void Checker::add(std::string name, std::function<void()> body) {
   thread.done = false;
   thread.step = {};
   thread.buffer.clear();
-  thread.last_loaded = kMaxPlaces;
+  thread.looked_at = 0;
+  thread.last_pause = ~uint64_t{0};
   thread.interrupt = nullptr;
   thread.interrupted = false;
   thread.marks.inside = 0;
@@ -349,7 +352,7 @@ bool Checker::canGoOn(size_t index) const {
   if (thread.done) return false;
   switch (thread.step.kind) {
     case Step::Kind::kLock: return newest(thread.step.place).value == 0;
-    case Step::Kind::kPause: return thread.paused_at != m_version;
+    case Step::Kind::kPause: return thread.waits_for != m_version;
     case Step::Kind::kAwait: return (*thread.step.condition)();
     default: return true;
   }
@@ -487,7 +490,7 @@ void Checker::drain() {
 
 const Message& Checker::read(PlaceId place, std::memory_order order) {
   Thread& thread = me();
-  thread.last_loaded = place;
+  thread.looked_at |= uint64_t{1} << place;
   if (!weak() || !m_running) {
     for (auto own = thread.buffer.rbegin(); own != thread.buffer.rend(); ++own) {
       if (own->place == place) return own->message;
@@ -512,13 +515,15 @@ void Checker::acquire(const Message& message, std::memory_order order) {
 void Checker::pause(Where where) {
   if (!m_running) return;
   Thread& thread = me();
-  const PlaceId place = thread.last_loaded;
   bool stale = false;
-  if (weak() && place != kMaxPlaces) {  // what was stored is seen in the end
+  for (uint64_t left = weak() ? thread.looked_at : 0; left != 0; left &= left - 1) {  // what was stored is seen in the end
+    const auto place = static_cast<size_t>(std::countr_zero(left));
     const auto last = static_cast<int16_t>(m_places[place].size() - 1);
-    stale = std::exchange(thread.view.seen[place], last) != last;
+    stale = std::exchange(thread.view.seen[place], last) != last || stale;
   }
-  thread.paused_at = stale ? ~uint64_t{0} : m_version;
+  thread.looked_at = 0;
+  const bool changed = std::exchange(thread.last_pause, m_version) != m_version;  // since it began to look
+  thread.waits_for = stale || changed ? ~uint64_t{0} : m_version;
   point({Step::Kind::kPause, kMaxPlaces, nullptr, "looks again when something changes", where});
 }
 

@@ -13,7 +13,7 @@
 namespace sylar::model {
 
 inline constexpr size_t kMaxThreads = 6;  // the scenario itself is one
-inline constexpr size_t kMaxPlaces = 64;
+inline constexpr size_t kMaxPlaces = 64;  // a bit each
 
 using Where = std::source_location;
 using PlaceId = uint32_t;

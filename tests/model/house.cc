@@ -75,8 +75,16 @@ WakeReason Worker::park(Core& core, bool timer) {
       static_cast<Task*>(node)->run();
     }
     if (!m_slot.mailbox.trySleep()) continue;
-    due = !m_slot.poll([timer] { return timer; });
+    due = !m_slot.poll([&] { return timer || driverReady(); }) && !driverReady();
     m_slot.mailbox.wakeUp();
+    if (driverReady()) m_driver->serve();
+  }
+}
+
+void Worker::serveUntil(const std::function<bool()>& enough) {
+  while (!enough()) {
+    await("asleep", [&] { return driverReady() || enough(); });
+    if (driverReady()) m_driver->serve();
   }
 }
 

@@ -50,10 +50,10 @@ struct Core : QueueNode {
   explicit Core(Slot& slot) : QueueNode(Kind::kCore), home(&slot) {}
 
   WaitWord<ModelMemory> wait;
-  Var<Slot*> home;     ///< read by the winner of a claim only
-  Var<bool> linked;    ///< stands in a queue: the link is the winner's, then the home worker's
+  Var<Slot*> home;   ///< read by the winner of a claim only
+  Var<bool> linked;  ///< stands in a queue: the link is the winner's, then the home worker's
   bool parked = false;
-  bool gone = false;   ///< given up: nobody may deliver it any more
+  bool gone = false;  ///< given up: nobody may deliver it any more
 };
 
 using ModelWaker = WakerOf<Core>;
@@ -66,9 +66,19 @@ struct Task : QueueNode {
   int runs = 0;
 };
 
+/// What a worker collects events from.
+class Driver {
+ public:
+  virtual bool ready() const = 0;
+  virtual void serve() = 0;
+
+ protected:
+  ~Driver() = default;
+};
+
 class Worker {
  public:
-  explicit Worker(House* house = nullptr) : m_house(house), m_slot(*this) {}
+  explicit Worker(House* house = nullptr, Driver* driver = nullptr) : m_house(house), m_driver(driver), m_slot(*this) {}
 
   // As production's Worker has them, for Rest.
   Slot& slot() { return m_slot; }
@@ -87,6 +97,8 @@ class Worker {
   /// Runs the loop until `core`, whose wait is open or decided, comes out of a queue. `timer`: a deadline of it may pass at any
   /// time.
   WakeReason park(Core& core, bool timer = false);
+  /// Collects events until `enough` holds.
+  void serveUntil(const std::function<bool()>& enough);
   /// The scheduler's loop, until it has ended or `enough` holds.
   void runUntil(const std::function<bool()>& enough);
 
@@ -104,7 +116,10 @@ class Worker {
   void follow();
   void sleep(const std::function<bool()>& enough);
 
+  bool driverReady() const { return m_driver != nullptr && m_driver->ready(); }
+
   House* const m_house;
+  Driver* const m_driver;
   Slot m_slot;
   OwnFresh<ModelMemory> m_fresh;
   NodeList m_runnable;

@@ -1,2 +1,415 @@
+// P3: who waits for a descriptor is woken by its events and by its close, and by nothing of another file under the same number.
+//
+// The kernel is written here: one number, the file that is open there, and an epoll per worker. Each of its calls is one step.
+// The loop around an attempt is that of IoCall, in short.
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "sylar/io/fd_entry.h"
+#include "tests/model/house.h"
 #include "tests/model/scenarios.h"
-namespace sylar::model { const std::vector<Scenario> kFdScenarios{}; }
+
+namespace sylar::model {
+namespace {
+
+constexpr int kFd = 7;
+constexpr int kAgain = -EAGAIN;
+
+struct Kernel;
+
+/// A worker's epoll, as FdEntry and as the worker see it.
+struct Engine final : Driver {
+  using Waker = ModelWaker;
+
+  explicit Engine(Kernel& its_kernel) : kernel(its_kernel) {}
+
+  int add(int fd, uint32_t generation, uint32_t events);
+  int modify(int fd, uint32_t generation, uint32_t events);
+  void remove(int fd);
+  static void closeNumber(int fd);
+
+  bool ready() const override;
+  void serve() override;
+
+  Kernel& kernel;
+  int file = 0;             // registered; 0: none
+  uint32_t generation = 0;  // of the registration
+  bool reported = false;    // an edge that nobody has collected
+};
+
+using Entry = FdEntry<Engine, ModelMemory>;
+
+struct Kernel {
+  Kernel() { g_kernel = this; }
+
+  /// Every call is one step, and seen by all later ones.
+  void enter() { m_calls.fetch_add(1, std::memory_order_acq_rel); }
+
+  void report() {
+    for (Engine* engine : engines) {
+      if (engine->file == file && file != 0 && bytes > 0) engine->reported = true;
+    }
+  }
+  void send() {
+    enter();
+    ++bytes;
+    report();
+  }
+  /// One byte of what is open now.
+  int read() {
+    enter();
+    if (file == 0) return -EBADF;
+    if (bytes == 0) return kAgain;
+    --bytes;
+    return 1;
+  }
+  int close() {
+    enter();
+    require(file != 0, "a number is closed once");
+    for (Engine* engine : engines) {
+      if (engine->file == file) engine->file = 0, engine->reported = false;
+    }
+    file = 0;
+    return 0;
+  }
+  void open(int first_bytes) {
+    enter();
+    require(file == 0, "the number was free");
+    file = ++files;
+    bytes = first_bytes;
+  }
+
+  Entry entry{};
+  std::vector<Engine*> engines;
+  int files = 1;
+  int file = 1;
+  int bytes = 0;
+
+  static Kernel* g_kernel;
+
+ private:
+  Atomic<int> m_calls;
+};
+Kernel* Kernel::g_kernel = nullptr;
+
+int Engine::add(int, uint32_t its_generation, uint32_t) {
+  kernel.enter();
+  if (kernel.file == 0) return -EBADF;
+  if (file == kernel.file) return -EEXIST;
+  file = kernel.file;
+  generation = its_generation;
+  kernel.report();
+  return 0;
+}
+int Engine::modify(int, uint32_t its_generation, uint32_t) {
+  kernel.enter();
+  if (kernel.file == 0) return -EBADF;
+  if (file != kernel.file) return -ENOENT;
+  generation = its_generation;
+  kernel.report();
+  return 0;
+}
+void Engine::remove(int) {
+  kernel.enter();
+  file = 0;
+  reported = false;
+}
+void Engine::closeNumber(int) { Kernel::g_kernel->close(); }
+
+bool Engine::ready() const { return reported; }
+/// epoll_wait, and what it reports. Between the two all may happen.
+void Engine::serve() {
+  if (!reported) return;
+  kernel.enter();
+  if (!std::exchange(reported, false) || kernel.bytes == 0) return;
+  kernel.entry.onEvent(generation, EPOLLIN);
+}
+
+/// A worker with its epoll, and the fiber on it.
+struct Reader {
+  explicit Reader(Kernel& its_kernel) : kernel(its_kernel), engine(its_kernel), worker(nullptr, &engine), core(worker.slot()) {
+    kernel.engines.push_back(&engine);
+  }
+
+  /// As IoCall::run: 1, -EBADF, or -EAGAIN for a timeout.
+  int read(bool timer = false) {
+    Entry& entry = kernel.entry;
+    const uint32_t generation = Entry::generationOf(entry.awaitOpen());
+    for (int file = 0;;) {
+      const uint64_t edges = entry.edges(Direction::kRead);
+      if (file == 0 || !entry.knownEmpty(Direction::kRead, edges)) {
+        if (file != 0 && !entry.pin(generation)) return -EBADF;
+        const int done = kernel.read();
+        if (file != 0) {
+          require(kernel.file == file, "a retry is made on the file of the first attempt");
+          entry.unpin();
+        }
+        if (done != kAgain) return done;
+        file = kernel.file;
+      }
+      const ModelWaker waker{&core, core.wait.prepare()};
+      FdWaiter<Engine> waiter;
+      waiter.waker = waker;
+      waiter.engine = &engine;
+      const int error = entry.enqueue(kFd, generation, Direction::kRead, edges, false, waiter);
+      if (error != 0) {
+        if (!core.wait.giveUp(waker.epoch)) worker.park(core);
+        if (error != -EAGAIN) return error;
+        continue;
+      }
+      switch (worker.park(core, timer)) {
+        case WakeReason::kReady: break;
+        case WakeReason::kClosed: return -EBADF;
+        case WakeReason::kTimeout:
+        case WakeReason::kCanceled: entry.dequeue(Direction::kRead, waiter); return kAgain;
+      }
+      require(!waiter.linked, "who was woken is in no list");
+    }
+  }
+
+  /// Its fiber has ended; others may still have their registration here.
+  void serveUntil(const std::function<bool()>& enough) { worker.serveUntil(enough); }
+
+  Kernel& kernel;
+  Engine engine;
+  Worker worker;
+  Core core;
+};
+
+// The event that comes between the failing attempt and the wait is not lost.
+void read() {
+  Kernel kernel;
+  Reader reader(kernel);
+  addThread("reader", [&] {
+    for (int i = 0; i < 2; ++i) require(reader.read() == 1, "it reads the byte");
+  });
+  addThread("sender", [&] {
+    kernel.send();
+    kernel.send();
+  });
+  runThreads();
+}
+
+// FM-18: two readers on two workers, one registration: each gets its byte.
+void twoReaders() {
+  Kernel kernel;
+  Reader first(kernel), second(kernel);
+  int ended = 0;
+  for (Reader* reader : {&first, &second}) {
+    addThread(reader == &first ? "first" : "second", [&, reader] {
+      require(reader->read() == 1, "it reads a byte");
+      ++ended;
+      reader->serveUntil([&] { return ended == 2; });
+    });
+  }
+  addThread("sender", [&] {
+    kernel.send();
+    kernel.send();
+  });
+  runThreads();
+}
+
+// FM-41: a timeout and the byte in the same moment: the byte, or the timeout and then the byte.
+void timeout() {
+  Kernel kernel;
+  Reader reader(kernel);
+  addThread("reader", [&] {
+    const int first = reader.read(true);
+    require(first == 1 || first == kAgain, "a byte or a timeout");
+    if (first == kAgain) require(reader.read() == 1, "the next read gets the byte");
+  });
+  addThread("sender", [&] { kernel.send(); });
+  runThreads();
+}
+
+// RT-7.3, FM-13: a close while a reader waits, or is about to.
+void close() {
+  Kernel kernel;
+  Reader reader(kernel);
+  addThread("reader", [&] {
+    const int result = reader.read();
+    require(result == 1 || result == -EBADF, "the byte, or closed");
+  });
+  addThread("closer", [&] { kernel.entry.close(kFd, [&] { return kernel.close(); }); });
+  addThread("sender", [&] { kernel.send(); });
+  runThreads();
+  require(kernel.file == 0, "it was closed");
+}
+
+// RT-7.3, FM-14: a close, and another file under the number at once, through a creator's hook. A reader of the old one and a late
+// event of it touch nothing of the new one, whose own reader gets its byte.
+void reuse() {
+  Kernel kernel;
+  Reader old(kernel), fresh(kernel);
+  bool over = false;
+  kernel.bytes = choose(2) == 0 ? 0 : 1;
+  addThread("old reader", [&] {
+    const int result = old.read();  // its first attempt may come late and meet the new file, as in POSIX
+    require(result == 1 || result == -EBADF, "a byte, or closed");
+    old.serveUntil([&] { return over; });
+  });
+  addThread("owner", [&] {
+    kernel.entry.close(kFd, [&] { return kernel.close(); });
+    kernel.open(0);
+    kernel.entry.open(kFd, FdKind::kStream, true, false);
+    require(fresh.read() == 1, "the new file's byte");
+    over = true;
+  });
+  addThread("sender", [&] {
+    await("the new file", [&] { return kernel.file == 2; });
+    kernel.send();
+    kernel.send();
+  });
+  runThreads();
+}
+
+// The same where no hook tells of the new file: it is adopted by the first call on it.
+void adoption() {
+  Kernel kernel;
+  Reader old(kernel), fresh(kernel);
+  bool over = false;
+  addThread("old reader", [&] {
+    const int result = old.read();
+    require(result == -EBADF || result == 1, "closed, or what its first attempt met");
+    old.serveUntil([&] { return over; });
+  });
+  addThread("owner", [&] {
+    kernel.entry.close(kFd, [&] { return kernel.close(); });
+    kernel.open(2);
+    require(fresh.read() == 1, "the new file's byte");
+    over = true;
+  });
+  runThreads();
+}
+
+// A registration at the engine of one worker moves to that of another, against an edge.
+void move() {
+  Kernel kernel;
+  Reader first(kernel), second(kernel);
+  bool over = false;
+  kernel.bytes = 0;
+  addThread("first", [&] {
+    require(first.read() == 1, "it reads the first byte");
+    first.serveUntil([&] { return over; });
+  });
+  addThread("second", [&] {
+    require(second.read() == 1, "it reads a byte");
+    over = true;
+  });
+  addThread("sender", [&] {
+    kernel.send();
+    kernel.send();
+  });
+  runThreads();
+}
+
+// The end of an engine that has the registration, against an edge: who waits at another one gets the byte.
+void engineEnds() {
+  Kernel kernel;
+  Reader leaving(kernel), staying(kernel);
+  addThread("leaving", [&] {
+    require(leaving.read(true) <= 1, "it reads, or times out");
+    kernel.entry.leaveEngine(kFd, leaving.engine);
+    leaving.engine.file = 0;  // its epoll is closed
+    leaving.engine.reported = false;
+    require(!kernel.entry.registered() || kernel.file == 0 || staying.engine.file == kernel.file, "nothing is left there");
+  });
+  addThread("staying", [&] { require(staying.read() == 1, "it reads a byte"); });
+  addThread("sender", [&] {
+    kernel.send();
+    kernel.send();
+  });
+  runThreads();
+}
+
+// Two close the same number: one does, the other finds it closed; a waiting reader is told.
+void twoClosers() {
+  Kernel kernel;
+  Reader reader(kernel);
+  int closed = 0;
+  const auto real_close = [&] {
+    kernel.enter();
+    if (kernel.file == 0) return -EBADF;
+    ++closed;
+    return kernel.close();
+  };
+  addThread("reader", [&] { require(reader.read() == -EBADF, "closed"); });
+  for (const char* name : {"closer", "other closer"}) {
+    addThread(name, [&] { kernel.entry.close(kFd, real_close); });
+  }
+  runThreads();
+  require(closed == 1, "one has closed it");
+}
+
+// A signal handler closes the number over any step of a thread that waits for it, collects its events or closes another.
+void closeInAHandler() {
+  Kernel kernel;
+  Reader reader(kernel);
+  bool closed = false;
+  const auto handler = [&] {
+    closed = true;
+    if (Entry::interrupting()) {
+      kernel.entry.closeLater(kFd);
+    } else {
+      kernel.entry.close(kFd, [&] { return kernel.close(); });
+    }
+  };
+  addThread("reader", [&] {
+    mayBeInterruptedBy(handler);
+    const int result = reader.read();
+    require(result == 1 || (closed && result == -EBADF), "the byte, or closed");
+  });
+  addThread("sender", [&] { kernel.send(); });
+  runThreads();
+  require(closed == (kernel.file == 0), "what the handler closed is closed");
+}
+
+// The same over another thread's steps, while the reader waits.
+void closeInAHandlerElsewhere() {
+  Kernel kernel;
+  Reader reader(kernel), other(kernel);
+  bool over = false;
+  bool closed = false;
+  const auto handler = [&] {
+    closed = true;
+    if (Entry::interrupting()) {
+      kernel.entry.closeLater(kFd);
+    } else {
+      kernel.entry.close(kFd, [&] { return kernel.close(); });
+    }
+  };
+  addThread("reader", [&] {
+    const int result = reader.read();
+    require(result == 1 || (closed && result == -EBADF), "the byte, or closed");
+    over = true;
+  });
+  addThread("interrupted", [&] {
+    mayBeInterruptedBy(handler);
+    kernel.entry.wakeAll(Direction::kRead);
+    other.serveUntil([&] { return over; });
+  });
+  addThread("sender", [&] { kernel.send(); });
+  runThreads();
+  require(closed == (kernel.file == 0), "what the handler closed is closed");
+}
+
+}  // namespace
+
+const std::vector<Scenario> kFdScenarios{
+    {"fd/read", read},
+    {"fd/two_readers", twoReaders},
+    {"fd/timeout", timeout},
+    {"fd/close", close},
+    {"fd/reuse", reuse},
+    {"fd/adoption", adoption},
+    {"fd/move", move},
+    {"fd/engine_ends", engineEnds},
+    {"fd/two_closers", twoClosers},
+    {"fd/close_in_a_handler", closeInAHandler},
+    {"fd/close_in_a_handler_elsewhere", closeInAHandlerElsewhere},
+};
+
+}  // namespace sylar::model

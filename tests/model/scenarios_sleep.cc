@@ -121,8 +121,8 @@ void burst() {
   require(work.allRan(), "all ran");
 }
 
-// Fresh work of a fiber against the last other worker that falls asleep: a task schedules two and ends; the first of them computes
-// until the second has run.
+// Fresh work of a fiber against the last other worker that falls asleep: a task schedules two and ends; the first of them
+// computes until the second has run.
 void freshAgainstLastSleeper() {
   Work work(2);
   Task& second = work.task();

@@ -192,12 +192,9 @@ void whatWasWrittenIsSeen() {
 }  // namespace
 
 const std::vector<Scenario> kWaitScenarios{
-    {"wait/two_wakers", twoWakers},
-    {"wait/timeout_and_cancel", timeoutAndCancel},
-    {"wait/give_up", giveUp},
-    {"wait/reused_core", reusedCore},
-    {"wait/abandoning", abandoning},
-    {"wait/what_was_written_is_seen", whatWasWrittenIsSeen},
+    {"wait/two_wakers", twoWakers},  {"wait/timeout_and_cancel", timeoutAndCancel},
+    {"wait/give_up", giveUp},        {"wait/reused_core", reusedCore},
+    {"wait/abandoning", abandoning}, {"wait/what_was_written_is_seen", whatWasWrittenIsSeen},
 };
 
 }  // namespace sylar::model
