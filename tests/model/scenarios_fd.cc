@@ -56,6 +56,7 @@ struct Kernel {
   void send() {
     enter();
     ++bytes;
+    ++sent[static_cast<size_t>(file)];
     report();
   }
   /// One byte of what is open now.
@@ -87,6 +88,7 @@ struct Kernel {
   int files = 1;
   int file = 1;
   int bytes = 0;
+  int sent[4] = {};  // to each file
 
   static Kernel* g_kernel;
 
@@ -161,7 +163,7 @@ struct Reader {
         continue;
       }
       switch (worker.park(core, timer)) {
-        case WakeReason::kReady: break;
+        case WakeReason::kReady: require(kernel.sent[static_cast<size_t>(kernel.file)] > 0, "no event of another file"); break;
         case WakeReason::kClosed: return -EBADF;
         case WakeReason::kTimeout:
         case WakeReason::kCanceled: entry.dequeue(Direction::kRead, waiter); return kAgain;

@@ -57,6 +57,24 @@ void offerTwo() {
   for (size_t i = 0; i < 2; ++i) require(tasks[i].runs == (accepted[i] ? 1 : 0), "what was accepted has run");
 }
 
+// The same for work that goes to one worker by mail.
+void offerByMail() {
+  House house(2);
+  Task task([] {});
+  bool accepted = false;
+  startWorkers(house);
+  addThread("stopper", [&] { stop(house); });
+  addThread("producer", [&] {
+    task.payload.set(1);
+    bool notify = false;
+    accepted = house.rest().injector().admit([&] { notify = house.worker(1).slot().mailbox.push(&task); });
+    if (notify) house.worker(1).slot().notify();
+  });
+  runThreads();
+  checkEnd(house);
+  require(task.runs == (accepted ? 1 : 0), "what was accepted has run");
+}
+
 // RT-7.7: a fiber schedules more while the scheduler stops: that runs, too, wherever.
 void spawn() {
   House house(2);
@@ -211,6 +229,7 @@ void leaveOutTheLast() {
 const std::vector<Scenario> kStopScenarios{
     {"stop/offer", offer},
     {"stop/offer_two", offerTwo},
+    {"stop/offer_by_mail", offerByMail},
     {"stop/spawn", spawn},
     {"stop/park", park},
     {"stop/pending", pending},

@@ -3,8 +3,45 @@ target_link_libraries(model_checker PRIVATE sylar_flags PUBLIC sylar::sched)
 
 sylar_test(model/checker_test LINKS model_checker)
 
-set(model_sources model/model_check.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
+add_executable(model_check model/model_check.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
   model/scenarios_fd.cc)
-add_executable(model_check ${model_sources})
 target_link_libraries(model_check PRIVATE sylar_flags model_checker)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+if(SYLAR_SANITIZE)  # the scenarios themselves: one preemption is enough to run all of their lines
+  add_test(NAME Model.OnePreemption COMMAND model_check --bound 1)
+  set_tests_properties(Model.OnePreemption PROPERTIES TIMEOUT 600)
+  return()
+endif()
+
+# RT-7.1 to RT-7.3, RT-7.5, RT-7.7: all orders with two preemptions, in both memories.
+foreach(memory tso weak)
+  foreach(group wait sleep queue stop fd)
+    add_test(NAME Model.${group}.${memory} COMMAND model_check --bound 2 --memory ${memory} ${group}/)
+    set_tests_properties(Model.${group}.${memory} PROPERTIES TIMEOUT 900)
+  endforeach()
+endforeach()
+add_test(NAME Model.RandomRuns COMMAND model_check --random 2000)
+
+# RT-7.8: each seeded defect is found.
+set(mutants_py ${CMAKE_CURRENT_SOURCE_DIR}/model/mutants.py)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mutants_py})
+execute_process(COMMAND ${mutants_py} list OUTPUT_VARIABLE mutants OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" " " mutants "${mutants}")
+separate_arguments(mutants UNIX_COMMAND "${mutants}")
+foreach(mutant IN LISTS mutants)
+  string(REPLACE "," ";" mutant "${mutant}")
+  list(GET mutant 0 name)
+  list(GET mutant 1 header)
+  list(GET mutant 2 scenario)
+  list(GET mutant 3 memory)
+  set(folder ${PROJECT_BINARY_DIR}/mutants/${name})
+  add_custom_command(OUTPUT ${folder}/sylar/${header} COMMAND ${mutants_py} write ${name} ${folder}
+    DEPENDS ${mutants_py} ${PROJECT_SOURCE_DIR}/sylar/${header})
+  add_executable(mutant_${name} model/mutant.cc ${folder}/sylar/${header})
+  target_include_directories(mutant_${name} BEFORE PRIVATE ${folder})
+  target_compile_options(mutant_${name} PRIVATE -O1 -g0)
+  target_link_libraries(mutant_${name} PRIVATE sylar_flags model_checker)
+  add_test(NAME Mutant.${name} COMMAND mutant_${name} --expect-failure --memory ${memory} ${scenario})
+  set_tests_properties(Mutant.${name} PROPERTIES TIMEOUT 600)
+endforeach()

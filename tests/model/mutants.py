@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Seeded defects in the protocol headers, and the scenario that must find each (RT-7.8).
+
+  mutants.py list                 names, scenarios and memories, one mutant a line, for CMake
+  mutants.py write NAME FOLDER    writes the header, with the defect, to FOLDER/sylar/...
+
+A defect is an exact piece of the header and what replaces it; a piece that is not there exactly once is an error, so a change of
+a header cannot quietly turn its mutants off.
+"""
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/fresh_queue.h"
+OWN, REST, ENTRY = "sched/own_fresh.h", "sched/rest.h", "io/fd_entry.h"
+
+# name: (header, piece, replacement, scenario, memory)
+MUTANTS = {
+    # P1
+    "wait_epoch_not_compared": (
+        WAIT, "uint64_t open = epoch << kStateBits | kOpen;",
+        "uint64_t open = (m_word.load(std::memory_order_relaxed) & ~kStateMask) | kOpen;", "wait/two_wakers", "tso"),
+    "wait_claim_by_load_and_store": (
+        WAIT, """    return m_word.compare_exchange_strong(open, epoch << kStateBits | state, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed);""",
+        """    if (m_word.load(std::memory_order_acquire) != open) return false;
+    m_word.store(epoch << kStateBits | state, std::memory_order_release);
+    return true;""", "wait/two_wakers", "tso"),
+    "wait_epoch_restarts": (
+        WAIT, "(last >> kStateBits) + 1", "(last & kStateMask) == kOpen ? 2 : 1", "wait/reused_core", "tso"),
+    "wait_give_up_leaves_it_open": (
+        WAIT, "bool giveUp(uint64_t epoch) { return close(epoch, kNone); }",
+        "bool giveUp(uint64_t epoch) { return m_word.load(std::memory_order_acquire) == (epoch << kStateBits | kOpen); }",
+        "wait/give_up", "tso"),
+    # P2, the mailbox
+    "mail_published_relaxed": (
+        MAILBOX, "reinterpret_cast<uintptr_t>(node), std::memory_order_seq_cst,",
+        "reinterpret_cast<uintptr_t>(node), std::memory_order_relaxed,", "sleep/mail", "tso"),
+    "mail_drained_relaxed": (
+        MAILBOX, "m_head.exchange(kEmpty, std::memory_order_acq_rel)", "m_head.exchange(kEmpty, std::memory_order_relaxed)",
+        "sleep/mail", "tso"),
+    "mail_not_reversed": (MAILBOX, "mail.pushFront(node);", "mail.push(node);", "sleep/mail", "tso"),
+    "mail_to_a_sleeper_not_notified": (
+        MAILBOX, "return head == kSleeping;", "return false;", "sleep/mail", "tso"),
+    "sleep_declared_without_a_look": (
+        MAILBOX, "return m_head.compare_exchange_strong(empty, kSleeping, std::memory_order_seq_cst, std::memory_order_relaxed);",
+        "return m_head.exchange(kSleeping, std::memory_order_seq_cst) == empty;", "sleep/mail", "tso"),
+    "sleep_declared_acq_rel": (
+        MAILBOX, "(empty, kSleeping, std::memory_order_seq_cst, std::memory_order_relaxed)",
+        "(empty, kSleeping, std::memory_order_acq_rel, std::memory_order_relaxed)", "sleep/inject", "weak"),
+    "sleeper_looked_for_relaxed": (
+        MAILBOX, "return m_head.load(std::memory_order_seq_cst) == kSleeping &&",
+        "return m_head.load(std::memory_order_relaxed) == kSleeping &&", "sleep/inject", "weak"),
+    # P2, the queues
+    "fresh_counted_relaxed": (
+        QUEUE, "m_count.fetch_add(1, std::memory_order_seq_cst)", "m_count.fetch_add(1, std::memory_order_relaxed)",
+        "sleep/inject", "weak"),
+    "fresh_count_read_relaxed": (
+        QUEUE, "size_t count() const { return m_count.load(std::memory_order_seq_cst); }",
+        "size_t count() const { return m_count.load(std::memory_order_relaxed); }", "sleep/inject", "weak"),
+    "fresh_counted_after_the_lock": (
+        QUEUE, """    m_fifo.push(node);
+    return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;""",
+        """    m_fifo.push(node);
+    lock.unlock();
+    return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;""", "queue/closing", "tso"),
+    "fresh_accepted_after_the_close": (
+        QUEUE, "    if (m_closed) return Pushed::kRejected;\n", "", "queue/closing", "tso"),
+    "fresh_left_behind_not_told": (
+        QUEUE, "m_count.fetch_sub(1, std::memory_order_seq_cst) - 1;", "m_count.fetch_sub(1, std::memory_order_seq_cst) * 0;",
+        "sleep/burst", "tso"),
+    "fresh_stolen_not_counted": (
+        QUEUE, "m_count.fetch_sub(share, std::memory_order_seq_cst);", "m_count.fetch_sub(0, std::memory_order_seq_cst);",
+        "queue/stealing", "tso"),
+    "own_fresh_not_shared": (OWN, "    m_shared = true;\n    rest.wakeOne();", "    m_shared = true;",
+                             "sleep/fresh_against_last_sleeper", "tso"),
+    "own_fresh_loot_can_be_stolen_back": (
+        OWN, """      QueueNode* const oldest = loot.pop();
+      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
+      return oldest;""", """      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
+      return take();""", "sleep/fresh_against_last_sleeper", "tso"),
+    # P2, resting
+    "rest_no_second_look": (REST, "if (!anyFresh() && !decided", "if (!decided", "sleep/inject", "tso"),
+    "rest_looks_before_it_declares": (
+        REST, """    if (!mailbox.trySleep()) return;
+""", """    const bool fresh = anyFresh();
+    if (!mailbox.trySleep()) return;
+    const auto anyFresh = [fresh] { return fresh; };
+""", "sleep/inject", "tso"),
+    "rest_no_chain": (REST, "    if (left > 0) wakeOne();\n", "", "sleep/burst", "tso"),
+    # The stop
+    "stop_looks_at_no_mail": (
+        REST, "(worker->slot().mailbox.sleeping() && worker->fresh().count() == 0)", "worker->fresh().count() == 0", "stop/park",
+        "tso"),
+    "stop_no_last_look": (
+        REST, "m_injector.closeIfEmpty([this] { return nothingLeft(); })", "m_injector.closeIfEmpty([] { return true; })",
+        "stop/offer_by_mail", "tso"),
+    "stop_pending_ends_unheard": (
+        REST, "    if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();\n", "", "stop/pending", "tso"),
+    "stop_round_not_announced": (
+        REST, """      finish();
+      return true;
+    }
+    wakeAll();""", """      finish();
+      return true;
+    }""", "stop/cancel_round", "tso"),
+    "stop_left_out_but_not_decided": (
+        REST, """    } else if (count > 0 && m_asleep + m_left_out == m_host.workers().size()) {
+      decide();
+    }""", "    }", "stop/leave_out", "tso"),
+    "stop_waits_for_those_left_out": (
+        REST, "return ++m_asleep + m_left_out == m_host.workers().size() && decide();",
+        "return ++m_asleep == m_host.workers().size() && decide();", "stop/leave_out", "tso"),
+    # P3
+    "fd_edge_not_compared": (
+        ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n", "", "fd/read", "tso"),
+    "fd_event_not_counted": (
+        ENTRY, """      bump(Direction::kRead);
+      claimAll(Direction::kRead, claimed, events);""", "      claimAll(Direction::kRead, claimed, events);", "fd/read", "tso"),
+    "fd_wakes_one": (
+        ENTRY, "        claimed.add(*waiter);  // from here on a fiber that lost its wait to another waker may be gone\n",
+        "        claimed.add(*waiter);\n        return;\n", "fd/two_readers", "tso"),
+    "fd_wait_of_another_generation": (
+        ENTRY, "    if (generationOf(now) != generation || isClosing(now)) return -EBADF;\n    const int error",
+        "    if (isClosing(now)) return -EBADF;\n    const int error", "fd/reuse", "tso"),
+    "fd_event_of_another_generation": (
+        ENTRY, "    if (generationOf(now) != generation || isClosing(now)) return;", "    if (isClosing(now)) return;", "fd/reuse",
+        "tso"),
+    "fd_retry_of_another_generation": (
+        ENTRY, "if (generationOf(before) == generation && !isClosing(before)) return true;",
+        "if (generation != 0 || !isClosing(before)) return true;", "fd/reuse", "tso"),
+    "fd_close_does_not_wait_for_pins": (
+        ENTRY, "    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();\n", "", "fd/reuse", "tso"),
+    "fd_real_close_first": (
+        ENTRY, """    const uint32_t generation = generationOf(life());
+    endWaits(fd, claimed);""", """    const uint32_t generation = generationOf(life());
+    const int early = real_close();
+    const auto real_close = [early] { return early; };
+    endWaits(fd, claimed);""", "fd/reuse", "tso"),
+    "fd_close_wakes_nobody": (
+        ENTRY, "    claimAll(Direction::kRead, claimed);\n    claimAll(Direction::kWrite, claimed);\n    if (m_engine",
+        "    if (m_engine", "fd/close", "tso"),
+    "fd_closing_not_declared": (
+        ENTRY, "const bool mine = !isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel));",
+        "const bool mine = !isClosing(m_life.fetch_or(0, std::memory_order_acq_rel));", "fd/two_closers", "tso"),
+    "fd_move_without_registering": (
+        ENTRY, "      forget(fd);\n      at_engine = nullptr;\n    }", "      forget(fd);\n    }", "fd/move", "tso"),
+    "fd_engine_leaves_waiters_behind": (
+        ENTRY, "if (waiter == nullptr || registerFor(fd, direction, false, *waiter->engine) == 0) continue;",
+        "if (waiter == nullptr || waiter->linked) continue;", "fd/engine_ends", "tso"),
+    "fd_handlers_close_forgotten": (
+        ENTRY, "if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);", "",
+        "fd/close_in_a_handler", "tso"),
+}
+
+
+def write(name, folder):
+    header, piece, replacement, _, _ = MUTANTS[name]
+    text = (ROOT / "sylar" / header).read_text()
+    if text.count(piece) != 1:
+        sys.exit(f"mutants.py: {name}: this must stand once in sylar/{header}, but stands {text.count(piece)} times:\n{piece}")
+    target = pathlib.Path(folder) / "sylar" / header
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text.replace(piece, replacement))
+
+
+def main():
+    if sys.argv[1:] == ["list"]:
+        for name, (header, _, _, scenario, memory) in MUTANTS.items():
+            print(f"{name},{header},{scenario},{memory}")
+    elif len(sys.argv) == 4 and sys.argv[1] == "write":
+        write(sys.argv[2], sys.argv[3])
+    else:
+        sys.exit(__doc__)
+
+
+main()
