@@ -9,6 +9,7 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/io/iomanager.h"
 #include "tests/support/fibers.h"
+#include "tests/support/scale.h"
 
 namespace sylar {
 namespace {
@@ -60,11 +61,11 @@ struct Load {
 
 class CyclesTest : public test::OverWorkers {
  protected:
-  int cycles() const { return kCycles / 4; }  // four counts of workers
+  int cycles() const { return static_cast<int>(test::scaled(kCycles / 4)); }  // four counts of workers
 };
 INSTANTIATE_TEST_SUITE_P(Workers, CyclesTest, test::kWorkerCounts);
 
-// CD-S8, RT-7.1: stop() waits for whatever somebody outside will wake, and nothing that was accepted is lost.
+// CD-S8, RG-18, RT-7.1: stop() waits for whatever somebody outside will wake, and nothing that was accepted is lost.
 TEST_P(CyclesTest, StopLosesNothing) {
   for (int i = 0; i < cycles(); ++i) {
     auto iom = std::make_unique<IOManager>(workers(), i % 5 == 0, "cycle");
@@ -78,7 +79,7 @@ TEST_P(CyclesTest, StopLosesNothing) {
   }
 }
 
-// RT-3.8: everything is cancelled, and ends clean.
+// RG-18, RT-3.8: everything is cancelled, and ends clean.
 TEST_P(CyclesTest, StopWithADeadlineLeavesNothing) {
   for (int i = 0; i < cycles(); ++i) {
     IOManager iom(workers(), i % 5 == 0, "cycle");

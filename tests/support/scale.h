@@ -1,0 +1,15 @@
+// How long a race test runs: as long as a test should, or SYLAR_TEST_SCALE times that; scripts/soak.sh sets it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+namespace sylar::test {
+
+inline uint64_t scaled(uint64_t rounds) {
+  const char* const given = std::getenv("SYLAR_TEST_SCALE");
+  return given == nullptr ? rounds : rounds * std::max<uint64_t>(std::strtoull(given, nullptr, 10), 1);
+}
+
+}  // namespace sylar::test
