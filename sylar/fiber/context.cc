@@ -6,6 +6,7 @@
 
 #include "sylar/base/check.h"
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 
 #ifdef SYLAR_ASAN
 #include <sanitizer/common_interface_defs.h>
@@ -54,9 +55,9 @@ void announceLeaving([[maybe_unused]] void** fake_stack, [[maybe_unused]] const 
 #define SYLAR_FAKE_STACK_(from) nullptr
 #endif
 #ifdef SYLAR_TSAN
-#define SYLAR_TSAN_SWITCH_(to) __tsan_switch_to_fiber((to).m_tsan_fiber, 0)  // in the frame that jumps
+#define SYLAR_TSAN_SWITCH_(to, no_sync) __tsan_switch_to_fiber((to).m_tsan_fiber, (no_sync) ? 1 : 0)  // in the frame that jumps
 #else
-#define SYLAR_TSAN_SWITCH_(to) (void)0
+#define SYLAR_TSAN_SWITCH_(to, no_sync) (void)(no_sync)
 #endif
 
 void Context::adoptThread() {
@@ -80,6 +81,7 @@ void Context::makeWith(const Stack& stack, Start start) {
 }
 
 void Context::arrive(Transfer arrival, Context* self) {
+  const tsan::Exempt handed_over;
   auto& left = *static_cast<Context*>(arrival.data);
   left.m_suspended = arrival.context;
 #ifdef SYLAR_ASAN
@@ -91,20 +93,21 @@ void Context::arrive(Transfer arrival, Context* self) {
   }
 }
 
-[[gnu::noinline]] void Context::switchTo(Context& from, Context& to) {
+[[gnu::noinline]] void Context::switchTo(Context& from, Context& to, Kind kind) {
   const ExceptionGlobals exceptions = exceptionGlobals();
   const int saved_errno = sys::errnoRef();
   announceLeaving(SYLAR_FAKE_STACK_(from), SYLAR_TARGET_STACK_(to));
-  SYLAR_TSAN_SWITCH_(to);
+  SYLAR_TSAN_SWITCH_(to, kind == Kind::kTurn && tsan::strict());
   const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended, &from);
   arrive({arrival.fctx, arrival.data}, &from);
+  const tsan::Exempt of_this_thread;
   exceptionGlobals() = exceptions;
   sys::errnoRef() = saved_errno;
 }
 
 [[gnu::noinline]] void Context::exitTo(Context& from, Context& to) {
   announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));
-  SYLAR_TSAN_SWITCH_(to);
+  SYLAR_TSAN_SWITCH_(to, false);  // an end is what others wait for
   boost::context::detail::jump_fcontext(to.m_suspended, &from);
   detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
 }

@@ -23,8 +23,12 @@ class Context {
     makeWith(stack, &outermost<Entry>);
   }
 
+  /// What a switch says about before and after, to TSan in its strict mode: a call from one to the other, as by hand, or turns
+  /// that a loop gives to fibers, which have nothing to do with one another.
+  enum class Kind { kCall, kTurn };
+
   /// Suspends the caller in `from` and goes on in `to`. Returns when somebody switches to `from`.
-  static void switchTo(Context& from, Context& to);
+  static void switchTo(Context& from, Context& to, Kind kind = Kind::kCall);
 
   /// Leaves `from` for ever.
   [[noreturn]] static void exitTo(Context& from, Context& to);

@@ -11,6 +11,7 @@
 #include "sylar/base/clock.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/stack.h"
 #include "sylar/fiber/thread_fibers.h"
 
@@ -26,6 +27,7 @@ constinit std::atomic<uint64_t> g_next_id_block{1};
 [[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_last_id = 0;
 
 uint64_t newId() {
+  const tsan::Exempt of_this_thread;
   if (t_next_id == t_last_id) {
     t_next_id = g_next_id_block.fetch_add(kIdBlock, std::memory_order_relaxed);
     t_last_id = t_next_id + kIdBlock;
@@ -211,10 +213,11 @@ void Fiber::YieldToHold() {
   if (me == nullptr) return;
   if (!me->permit) {
     ThreadFibers::current().yield(Request::kHold);
-    return;
+  } else {
+    me->permit = false;
+    if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::current().yield(Request::kMove);
   }
-  me->permit = false;
-  if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::current().yield(Request::kMove);
+  tsan::acquire(me->fiber);  // what was before the schedule()
 }
 
 bool Fiber::wantsAway() const {

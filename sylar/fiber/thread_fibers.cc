@@ -7,6 +7,7 @@
 #include "sylar/base/clock.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/suspend_check.h"
 
 namespace sylar {
@@ -39,7 +40,10 @@ struct ThreadFibers::AtThreadExit {
   return *t_this;
 }
 
-ThreadFibers::ThreadFibers() { m_own_stack.adoptThread(); }
+ThreadFibers::ThreadFibers() {
+  m_own_stack.adoptThread();
+  tsan::exemptErrno();
+}
 
 ThreadFibers::~ThreadFibers() { SYLAR_CHECK(t_running == nullptr); }
 
@@ -57,9 +61,11 @@ const FiberCore* ThreadFibers::ownerOfGuard(const void* address) {
 void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
   m_host = host;
   m_home = home;
+  tsan::release(this);  // for fibers that come from other threads
 }
 
 bool ThreadFibers::start(Fiber& fiber) {
+  const tsan::Exempt of_this_thread;
   const Stack stack = m_stacks.take(fiber.m_stack_size);
   if (!stack) return false;
   FiberCore* core = m_cores.take();
@@ -67,6 +73,8 @@ bool ThreadFibers::start(Fiber& fiber) {
     m_stacks.give(stack);
     return false;
   }
+  tsan::acquire(core);
+  tsan::acquire(stack.base);
   core->request = Request::kReady;
   core->permit = false;
   core->hook_enabled = true;
@@ -103,6 +111,11 @@ void ThreadFibers::settleIn(Fiber& fiber) {
   if ((asked & Fiber::kCancel) != 0) core.cancelled = true;
 }
 
+void ThreadFibers::leaveHome(Fiber& fiber) {
+  tsan::acquire(fiber.m_core);  // what it did here; the thread may end before it comes back, or for good
+  fiber.m_home.store(nullptr, std::memory_order_seq_cst);
+}
+
 FiberHome* ThreadFibers::homeOf(const Fiber& fiber) {
   FiberHome* const home = fiber.m_home.load(std::memory_order_seq_cst);
   const bool stands =
@@ -111,6 +124,7 @@ FiberHome* ThreadFibers::homeOf(const Fiber& fiber) {
 }
 
 void ThreadFibers::ask(Fiber& fiber, Fiber::Asked what) {
+  tsan::release(&fiber);
   fiber.m_asked.fetch_or(what, std::memory_order_seq_cst);
   FiberHome* const home = homeOf(fiber);
   if (home == nullptr) return;
@@ -128,10 +142,16 @@ std::shared_ptr<FiberDestination> ThreadFibers::takeDestination(Fiber& fiber) {
   return std::move(fiber.m_destination);
 }
 
+/// A fiber and its resumer call one another; a worker's loop gives turns.
+inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const {
+  return resumer == nullptr && m_host != nullptr ? Context::Kind::kTurn : Context::Kind::kCall;
+}
+
 FiberCore& ThreadFibers::enter(FiberCore& core) {
+  const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
   t_running = &core;
-  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context);
+  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, kindOfSwitch(me));
   return *m_came_back;
 }
 
@@ -141,9 +161,12 @@ void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
     return;
   }
   checkSuspend(me);
+  const tsan::Exempt of_this_thread;
   t_running = to;
   m_came_back = &me;
-  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack);
+  tsan::release(&me);  // for who gives it up
+  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, kindOfSwitch(to));
+  if (tsan::strict()) tsan::acquire(&current());  // it may be another thread by now
 }
 
 /// In a forked child there is only the fiber that forked: its worker's loop, and all that could wake it, are the parent's.
@@ -181,14 +204,20 @@ void ThreadFibers::fiberMain() {
   FiberCore& me = *runningFiber();
   me.request = Request::kDone;
   if (me.resumer == nullptr && sys::inForkedChild()) stayInChild(me);
-  t_running = me.resumer;
-  thread.m_came_back = &me;
+  {
+    const tsan::Exempt of_this_thread;
+    t_running = me.resumer;
+    thread.m_came_back = &me;
+  }
   Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack);
 }
 
 void ThreadFibers::recycle(FiberCore& core) {
+  const tsan::Exempt of_this_thread;
   if (core.timer_linked) m_host->unlinkTimer(core);
   core.context.release();
+  tsan::release(&core);  // for those who use them next
+  tsan::release(core.stack.base);
   m_stacks.give(core.stack);
   core.fiber = nullptr;
   m_cores.give(&core);
@@ -225,6 +254,7 @@ void ThreadFibers::abandon(Fiber& fiber) {
 /// It will never be destroyed, and neither will what its stack holds: on purpose.
 void ThreadFibers::keepForEver(Fiber& fiber) {
   static constinit std::atomic<QueueNode*> g_kept{nullptr};
+  tsan::acquire(fiber.m_core);
   Context::keepForEver(fiber.m_core->stack);
   fiber.next = g_kept.load(std::memory_order_relaxed);
   while (!g_kept.compare_exchange_weak(fiber.next, &fiber, std::memory_order_release, std::memory_order_relaxed)) {
@@ -241,6 +271,7 @@ void ThreadFibers::leaveBehind(Fiber& fiber) {
 
 void ThreadFibers::discard(Fiber& fiber) {
   log::warn("fiber {} is dropped while suspended: its stack is reclaimed, destructors on it do not run", fiber.getId());
+  tsan::acquire(fiber.m_core);
   recycle(*fiber.m_core);
 }
 

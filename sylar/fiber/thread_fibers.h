@@ -73,7 +73,7 @@ class ThreadFibers {
   /// A suspended fiber that comes from another thread, or was started by hand, is this thread's and its worker's from here on.
   void adopt(Fiber& fiber);
   /// It is nobody's for now; what it is asked meanwhile waits for whoever adopts it.
-  static void leaveHome(Fiber& fiber) { fiber.m_home.store(nullptr, std::memory_order_seq_cst); }
+  static void leaveHome(Fiber& fiber);
   /// Null: on a plain thread, on the way, or its worker has ended.
   static FiberHome* homeOf(const Fiber& fiber);
   /// It was started on a plain thread, and no scheduler has had it since.
@@ -112,6 +112,7 @@ class ThreadFibers {
   static void fiberMain();
   static void keepForEver(Fiber& fiber);
   void settleIn(Fiber& fiber);
+  Context::Kind kindOfSwitch(const FiberCore* resumer) const;
   void switchOut(FiberCore& me, FiberCore* to);
   static void stayInChild(FiberCore& me);
   void discard(Fiber& fiber);

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "sylar/base/memory.h"
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/wait_word.h"
 
@@ -351,10 +352,12 @@ class alignas(64) FdEntry {
   };
 
   static void enter() {
+    const tsan::Exempt of_this_thread;
     ++Memory::marks().inside;
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   static void leave() {
+    const tsan::Exempt of_this_thread;
     auto& marks = Memory::marks();
     std::atomic_signal_fence(std::memory_order_seq_cst);
     --marks.inside;

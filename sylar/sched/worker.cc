@@ -5,6 +5,7 @@
 
 #include "sylar/base/check.h"
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/sched/scheduler.h"
 
 namespace sylar {
@@ -35,6 +36,7 @@ Worker::~Worker() {
 }
 
 void Worker::run() {
+  const tsan::Exempt of_this_thread;
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
   t_worker = this;
   m_slot.worker = this;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sylar/base/clock.h"
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/own_fresh.h"
@@ -61,7 +62,10 @@ class Worker final : public FiberHost {
 
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
   /// Queues work that has not started. False: refused.
-  bool pushFresh(QueueNode* node) { return m_fresh.push(node); }
+  bool pushFresh(QueueNode* node) {
+    const tsan::Exempt of_this_thread;
+    return m_fresh.push(node);
+  }
   /// Does what a fiber of its own was asked by other threads.
   void attend(const Fiber::ptr& fiber);
   /// Makes room for a timeout of the running fiber, so that no wait can fail half-way. False: no memory.

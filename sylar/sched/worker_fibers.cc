@@ -6,6 +6,7 @@
 #include "sylar/base/check.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/sched/scheduler.h"
 #include "sylar/sched/worker.h"
 
@@ -89,6 +90,7 @@ bool Worker::prepareFresh(Fiber& fiber) {
 }
 
 inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+  const tsan::Exempt of_this_thread;
   // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
   if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
   if (!deadline.isNever()) arm(core, deadline.ns());
@@ -98,6 +100,7 @@ inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline 
   ThreadFibers::current().park();
   m_waiting -= counted;
   core.deadline_ns = kNever;
+  tsan::acquire(&core.wait);  // what the winner of the claim released
   return core.wait.reason();
 }
 
@@ -126,6 +129,7 @@ void Worker::awaitEnd(Fiber& fiber) {
       wait.giveUp();
       return;
     }
+    const tsan::Exempt of_this_thread;
     me.setJoins(&fiber);
     ++m_joining;
     const WakeReason reason = wait.park(Deadline::never(), WaitFor::kFibers);
@@ -323,6 +327,7 @@ bool Worker::detach() {
 
 /// From here on it is cared for as the others are, in a stop that is under way, too.
 void Worker::linkLive(FiberCore& core) {
+  const tsan::Exempt of_this_thread;
   if (m_scheduler.cancelsAll()) core.cancelled = true;
   if (m_last_call != LastCall::kNone) core.patience = std::min(core.patience, FiberCore::kLastPatience);
   Lock lock(m_live_lock);
@@ -336,6 +341,7 @@ void Worker::linkLive(FiberCore& core) {
 }
 
 void Worker::unlinkLive(FiberCore& core) {
+  const tsan::Exempt of_this_thread;
   Lock lock(m_live_lock);
   core.live = false;
   (core.live_prev == nullptr ? m_live : core.live_prev->live_next) = core.live_next;
@@ -354,6 +360,7 @@ void Worker::list(std::vector<FiberInfo>& out) {
 // ---- Timeouts. A node stays linked at the deadline that it was registered with; a later one is only noted (lazy push). --------
 
 bool Worker::reserveTimeout(FiberCore& core, Deadline deadline) {
+  const tsan::Exempt of_this_thread;
   if (deadline.isNever() || core.timer_linked) return true;
   try {
     m_timeouts.insert(core.timer, deadline.ns());  // disarmed, until the fiber parks
@@ -375,6 +382,7 @@ void Worker::arm(FiberCore& core, int64_t deadline_ns) {
 }
 
 void Worker::unlinkTimer(FiberCore& core) {
+  const tsan::Exempt of_this_thread;
   m_timeouts.erase(core.timer);
   core.timer_linked = false;
 }
@@ -413,6 +421,7 @@ int64_t Worker::nextDeadline() {
 
 template <>
 void Waker::deliver(FiberCore& core) {
+  const tsan::Exempt of_its_home;
   Worker* const here = Worker::current();
   auto& home = static_cast<WorkerSlot&>(*core.home);
   if (here != nullptr && &here->slot() == &home) {
@@ -424,6 +433,7 @@ void Waker::deliver(FiberCore& core) {
 
 template <>
 void Waker::deliverByMail(FiberCore& core) {
+  const tsan::Exempt of_its_home;
   static_cast<WorkerSlot&>(*core.home).push(&core);
 }
 

@@ -66,12 +66,14 @@ enum class Rival { kData, kClose, kNobody };
 /// One round: a read that gets a byte, or EBADF because somebody closed its number.
 void readOnce(std::atomic<int>& slot, Rival rival) {
   const Ends ends = makeUnix(hookedCalls(), SOCK_STREAM);
-  const auto publish = [&slot, ends, rival] {
+  std::atomic<bool> published{false};
+  const auto publish = [&slot, &published, ends, rival] {
     slot.store(ends[0]);
     if (rival == Rival::kData) ::send(ends[1], "d", 1, MSG_NOSIGNAL);
     if (int mine = ends[0]; rival == Rival::kClose && slot.compare_exchange_strong(mine, -1)) {
       EXPECT_EQ(::close(ends[0]), 0);
     }
+    published = true;
   };
   IOManager::GetThis()->schedule(publish, threadId());  // this worker begins it when the reader has parked
   char byte = 0;
@@ -87,6 +89,7 @@ void readOnce(std::atomic<int>& slot, Rival rival) {
     Fiber::YieldToReady();
     if (i % 64 == 0) ::raise(SIGUSR1);  // a busy machine may keep the sender waiting
   }
+  while (!published) Fiber::YieldToReady();  // it may still send
   EXPECT_EQ(::close(ends[1]), 0);
 }
 
