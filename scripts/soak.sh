@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Runs for hours what CI has only minutes for: the race tests with more rounds and fresh seeds, in the release, asan and tsan
+# builds, under TSan in both modes (sylar/base/tsan.h); and the model checker at bound 3, then on random schedules.
+#
+#   scripts/soak.sh [hours]      1 by default; 0.5 is half an hour. It ends with the step that is under way then.
+#
+# One line a step. A call goes on where the last one ended: build/soak/next has the round, the step and its seed. The first failure
+# ends the call with the command that repeats it, which is also the first step of the next call.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly scale=5 patience=2h random_schedules=100000
+state=build/soak/next
+log=build/soak/log
+end=$(awk -v now="$(date +%s)" -v hours="${1:-1}" 'BEGIN { printf "%d", now + hours * 3600 }')
+
+scripts/setup.sh
+for preset in release asan tsan; do
+  cmake --preset "$preset"
+  cmake --build --preset "$preset" --parallel "$(nproc)"
+done
+
+steps=(model)
+for mode in release asan tsan strict; do
+  for program in build/release/bin/*_race_test build/release/bin/integration_cycles_test; do
+    steps+=("$mode $(basename "$program")")
+  done
+done
+
+newSeed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
+
+# What step $2 of round $1 runs with seed $3, into `command`.
+setCommand() {
+  local round=$1 seed=$3 mode program
+  read -r mode program <<<"${steps[$2]}"
+  command=(env "SYLAR_TEST_SEED=$seed" "SYLAR_TEST_SCALE=$scale")
+  case $mode in
+    model)
+      command=(build/release/bin/model_check --bound 3)
+      ((round == 0)) || command=(build/release/bin/model_check --random "$random_schedules" --seed "$seed")
+      ;;
+    release) command+=("build/release/bin/$program") ;;
+    strict) command+=(SYLAR_TSAN_STRICT=1 scripts/run_sanitized.sh "build/tsan/bin/$program") ;;
+    *) command+=(scripts/run_sanitized.sh "build/$mode/bin/$program") ;;
+  esac
+}
+
+mkdir -p build/soak
+round=0 step=0 seed=$(newSeed)
+[[ ! -e $state ]] || read -r round step seed <"$state"
+while (($(date +%s) < end)); do
+  ((step < ${#steps[@]})) || { ((++round)); step=0; }
+  echo "$round $step $seed" >"$state"
+  setCommand "$round" "$step" "$seed"
+  printf 'soak: round %d, step %d of %d: %s ... ' "$round" $((step + 1)) ${#steps[@]} "${command[*]}"
+  begun=$SECONDS
+  if ! timeout "$patience" "${command[@]}" >"$log" 2>&1; then
+    echo "FAILED"
+    tail -n 100 "$log"
+    echo "soak: all of it is in $log; to repeat it: ${command[*]}"
+    exit 1
+  fi
+  echo "ok, $((SECONDS - begun)) s"
+  step=$((step + 1)) seed=$(newSeed)
+  echo "$round $step $seed" >"$state"
+done
+echo "soak: no failure"
