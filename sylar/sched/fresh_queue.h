@@ -26,12 +26,12 @@ class FreshQueue {
     return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;
   }
 
-  /// The oldest node, or null; `*left` is how many stay behind.
-  QueueNode* take(size_t* left) {
+  /// The oldest node, or null.
+  QueueNode* take() {
     if (m_count.load(std::memory_order_seq_cst) == 0) return nullptr;
     Lock lock(m_lock);
     QueueNode* const node = m_fifo.pop();
-    *left = node == nullptr ? 0 : m_count.fetch_sub(1, std::memory_order_seq_cst) - 1;
+    if (node != nullptr) m_count.fetch_sub(1, std::memory_order_seq_cst);
     return node;
   }
 

@@ -1,7 +1,8 @@
 // Internal. A worker's own fresh work: queued by its fibers, stolen by others, and shared out in time (protocol P2).
 //
 // Fresh work may wait behind the fiber that scheduled it, not behind another computation while somebody sleeps. So before a
-// worker runs anything it looks whether it leaves fresh work behind, and wakes a sleeper for that, once a turn.
+// worker runs anything it looks whether it leaves fresh work behind, and wakes a sleeper for that, once a turn. Who was woken
+// does the same before it runs what it found: so a burst wakes as many as it needs.
 #pragma once
 
 #include <utility>
@@ -24,10 +25,7 @@ class OwnFresh {
     return pushed != Pushed::kRejected;
   }
 
-  QueueNode* take() {
-    size_t left;
-    return m_queue.take(&left);
-  }
+  QueueNode* take() { return m_queue.take(); }
 
   void beginTurn() { m_shared = false; }
 

@@ -66,14 +66,6 @@ class Rest {
     for (const auto& worker : m_host.workers()) worker->slot().wake();
   }
 
-  /// Takes from the injector. Who leaves some behind wakes one more worker: so a burst wakes as many as it needs.
-  QueueNode* takeInjected() {
-    size_t left = 0;
-    QueueNode* const node = m_injector.take(&left);
-    if (left > 0) wakeOne();
-    return node;
-  }
-
   /// Runs `poll`, which returns when somebody has notified the worker, unless there is something to do. The worker's
   /// `behind(*this)`: the stop asks for something that it has not done yet.
   template <class Behind, class Poll>

@@ -107,7 +107,7 @@ void Worker::runBatch() {
 
 QueueNode* Worker::pick(int round) {
   if (round % kInjectorInterval == 0) {
-    if (QueueNode* node = m_scheduler.rest().takeInjected()) return node;
+    if (QueueNode* node = m_scheduler.rest().injector().take()) return node;
   }
   m_fresh_next = !m_fresh_next;
   if (m_fresh_next) {
@@ -115,7 +115,7 @@ QueueNode* Worker::pick(int round) {
   }
   if (QueueNode* node = m_runnable.pop()) return node;
   if (QueueNode* node = m_fresh.take()) return node;
-  return m_scheduler.rest().takeInjected();
+  return m_scheduler.rest().injector().take();
 }
 
 void Worker::sleep() {

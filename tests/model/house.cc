@@ -89,7 +89,7 @@ void Worker::serveUntil(const std::function<bool()>& enough) {
 }
 
 QueueNode* Worker::pick() {
-  if (QueueNode* node = m_house->rest().takeInjected()) return node;
+  if (QueueNode* node = m_house->rest().injector().take()) return node;
   if (QueueNode* node = m_fresh.take()) return node;
   return m_runnable.pop();
 }

@@ -82,12 +82,10 @@ Options parse(int argc, char** argv) {
 
 std::vector<Scenario> selected(const std::vector<std::string>& names) {
   std::vector<Scenario> result;
-  for (const auto* group : {&kWaitScenarios, &kSleepScenarios, &kStopScenarios, &kFdScenarios}) {
-    for (const Scenario& scenario : *group) {
-      bool wanted = names.empty();
-      for (const std::string& name : names) wanted = wanted || std::string_view(scenario.name).starts_with(name);
-      if (wanted) result.push_back(scenario);
-    }
+  for (const Scenario& scenario : scenarios()) {
+    bool wanted = names.empty();
+    for (const std::string& name : names) wanted = wanted || std::string_view(scenario.name).starts_with(name);
+    if (wanted) result.push_back(scenario);
   }
   if (result.empty()) usage("no such scenario");
   return result;

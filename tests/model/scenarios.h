@@ -10,9 +10,12 @@ struct Scenario {
   void (*run)();
 };
 
-extern const std::vector<Scenario> kWaitScenarios;   ///< wait_word.h, waker.h (P1)
-extern const std::vector<Scenario> kSleepScenarios;  ///< mailbox.h, fresh_queue.h, own_fresh.h, rest.h (P2)
-extern const std::vector<Scenario> kStopScenarios;   ///< rest.h: the end
-extern const std::vector<Scenario> kFdScenarios;     ///< fd_entry.h (P3)
+std::vector<Scenario> waitScenarios();   ///< wait_word.h, waker.h (P1)
+std::vector<Scenario> sleepScenarios();  ///< mailbox.h, fresh_queue.h, own_fresh.h, rest.h (P2)
+std::vector<Scenario> stopScenarios();   ///< rest.h: the end
+std::vector<Scenario> fdScenarios();     ///< fd_entry.h (P3)
+
+/// Those of the program.
+std::vector<Scenario> scenarios();
 
 }  // namespace sylar::model

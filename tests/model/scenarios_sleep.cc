@@ -107,11 +107,38 @@ void inject() {
   require(work.allRan(), "all ran");
 }
 
+// The same with one worker: there is nobody else to see what it misses.
+void injectToOne() {
+  Work work(1);
+  Task& task = work.task();
+  work.startWorkers();
+  addThread("producer", [&] { work.house.offer(task); });
+  runThreads();
+  require(work.allRan(), "it ran");
+}
+
 // A burst from outside wakes as many workers as it needs: the first item computes until the second has run.
 void burst() {
   Work work(2);
   Task& second = work.task();
   Task& first = work.task([&] { work.awaitRun(second); });
+  work.startWorkers();
+  addThread("producer", [&] {
+    work.house.offer(first);
+    work.house.offer(second);
+  });
+  runThreads();
+  require(work.allRan(), "all ran");
+}
+
+// A burst that meets a busy worker, which has not come to fetch: what it takes computes until the other item has run.
+void burstAtABusyWorker() {
+  Work work(2);
+  Task& second = work.task();
+  Task& first = work.task([&] { work.awaitRun(second); });
+  Task& busy = work.task();
+  busy.payload.set(1);
+  work.house.worker(0).slot().push(&busy);
   work.startWorkers();
   addThread("producer", [&] {
     work.house.offer(first);
@@ -172,13 +199,12 @@ void stealing() {
     ++task.runs;
   };
   addThread("owner", [&] {
-    size_t left = 0;
     for (Task& task : tasks) {
       task.payload.set(1);
       require(queue.push(&task) != Pushed::kRejected, "the queue is open");
     }
     for (int i = 0; i < 2; ++i) {
-      if (QueueNode* node = queue.take(&left)) run(node);
+      if (QueueNode* node = queue.take()) run(node);
     }
   });
   addThread("thief", [&] {
@@ -189,12 +215,10 @@ void stealing() {
     require(got == count, "as many as it says");
   });
   addThread("other thief", [&] {
-    size_t left = 0;
-    if (QueueNode* node = queue.take(&left)) run(node);
+    if (QueueNode* node = queue.take()) run(node);
   });
   runThreads();
-  size_t left = 0;
-  while (QueueNode* node = queue.take(&left)) run(node);
+  while (QueueNode* node = queue.take()) run(node);
   for (const Task& task : tasks) require(task.runs == 1, "each ran once");
   require(queue.count() == 0, "none is counted that is not there");
 }
@@ -227,15 +251,19 @@ void closing() {
 
 }  // namespace
 
-const std::vector<Scenario> kSleepScenarios{
-    {"sleep/mail", mail},
-    {"sleep/one_notification", oneNotification},
-    {"sleep/inject", inject},
-    {"sleep/burst", burst},
-    {"sleep/fresh_against_last_sleeper", freshAgainstLastSleeper},
-    {"sleep/fresh_and_injected", freshAndInjected},
-    {"queue/stealing", stealing},
-    {"queue/closing", closing},
-};
+std::vector<Scenario> sleepScenarios() {
+  return {
+      {"sleep/mail", mail},
+      {"sleep/one_notification", oneNotification},
+      {"sleep/inject", inject},
+      {"sleep/inject_to_one", injectToOne},
+      {"sleep/burst", burst},
+      {"sleep/burst_at_a_busy_worker", burstAtABusyWorker},
+      {"sleep/fresh_against_last_sleeper", freshAgainstLastSleeper},
+      {"sleep/fresh_and_injected", freshAndInjected},
+      {"queue/stealing", stealing},
+      {"queue/closing", closing},
+  };
+}
 
 }  // namespace sylar::model

@@ -226,18 +226,20 @@ void leaveOutTheLast() {
 
 }  // namespace
 
-const std::vector<Scenario> kStopScenarios{
-    {"stop/offer", offer},
-    {"stop/offer_two", offerTwo},
-    {"stop/offer_by_mail", offerByMail},
-    {"stop/spawn", spawn},
-    {"stop/park", park},
-    {"stop/pending", pending},
-    {"stop/timer_brings_work", timerBringsWork},
-    {"stop/cancel_round", cancelRound},
-    {"stop/last_call", lastCall},
-    {"stop/leave_out", leaveOut},
-    {"stop/leave_out_the_last", leaveOutTheLast},
-};
+std::vector<Scenario> stopScenarios() {
+  return {
+      {"stop/offer", offer},
+      {"stop/offer_two", offerTwo},
+      {"stop/offer_by_mail", offerByMail},
+      {"stop/spawn", spawn},
+      {"stop/park", park},
+      {"stop/pending", pending},
+      {"stop/timer_brings_work", timerBringsWork},
+      {"stop/cancel_round", cancelRound},
+      {"stop/last_call", lastCall},
+      {"stop/leave_out", leaveOut},
+      {"stop/leave_out_the_last", leaveOutTheLast},
+  };
+}
 
 }  // namespace sylar::model

@@ -1,11 +1,13 @@
 add_library(model_checker STATIC model/checker.cc)
 target_link_libraries(model_checker PRIVATE sylar_flags PUBLIC sylar::sched)
+add_library(model_program STATIC model/model_check.cc)
+target_link_libraries(model_program PRIVATE sylar_flags PUBLIC model_checker)
 
 sylar_test(model/checker_test LINKS model_checker)
 
-add_executable(model_check model/model_check.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
+add_executable(model_check model/scenarios.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
   model/scenarios_fd.cc)
-target_link_libraries(model_check PRIVATE sylar_flags model_checker)
+target_link_libraries(model_check PRIVATE sylar_flags model_program)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 if(SYLAR_SANITIZE)  # the scenarios themselves: one preemption is enough to run all of their lines
@@ -40,8 +42,12 @@ foreach(mutant IN LISTS mutants)
     DEPENDS ${mutants_py} ${PROJECT_SOURCE_DIR}/sylar/${header})
   add_executable(mutant_${name} model/mutant.cc ${folder}/sylar/${header})
   target_include_directories(mutant_${name} BEFORE PRIVATE ${folder})
-  target_compile_options(mutant_${name} PRIVATE -O1 -g0)
-  target_link_libraries(mutant_${name} PRIVATE sylar_flags model_checker)
+  string(REGEX REPLACE "/.*" "" group ${scenario})
+  string(REPLACE "queue" "sleep" group ${group})
+  target_compile_definitions(mutant_${name} PRIVATE MODEL_SCENARIOS=${group}Scenarios
+    MODEL_SCENARIOS_FILE="tests/model/scenarios_${group}.cc")
+  target_compile_options(mutant_${name} PRIVATE -O1 -g0 -w)
+  target_link_libraries(mutant_${name} PRIVATE model_program)
   add_test(NAME Mutant.${name} COMMAND mutant_${name} --expect-failure --memory ${memory} ${scenario})
   set_tests_properties(Mutant.${name} PROPERTIES TIMEOUT 600)
 endforeach()

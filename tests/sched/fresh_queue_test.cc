@@ -24,8 +24,7 @@ class FreshQueueTest : public testing::Test {
   /// All that is left, from the head.
   std::vector<int> takeAll() {
     std::vector<int> values;
-    size_t left = 0;
-    while (QueueNode* node = queue.take(&left)) values.push_back(static_cast<Item*>(node)->value);
+    while (QueueNode* node = queue.take()) values.push_back(static_cast<Item*>(node)->value);
     return values;
   }
   std::vector<int> steal() {
@@ -41,18 +40,16 @@ class FreshQueueTest : public testing::Test {
   std::deque<Item> items;
 };
 
-TEST_F(FreshQueueTest, TakesFromTheHeadAndSaysWhatIsLeft) {
+TEST_F(FreshQueueTest, TakesFromTheHead) {
   fill(3);
   EXPECT_EQ(queue.count(), 3u);
   for (size_t i = 1; i <= 3; ++i) {
-    size_t left = 99;
-    QueueNode* const node = queue.take(&left);
+    QueueNode* const node = queue.take();
     ASSERT_NE(node, nullptr);
     EXPECT_EQ(static_cast<Item*>(node)->value, static_cast<int>(i));
-    EXPECT_EQ(left, 3 - i);
+    EXPECT_EQ(queue.count(), 3 - i);
   }
-  size_t left = 0;
-  EXPECT_EQ(queue.take(&left), nullptr);
+  EXPECT_EQ(queue.take(), nullptr);
   EXPECT_EQ(queue.count(), 0u);
 }
 

@@ -1,0 +1,13 @@
+#include "tests/model/scenarios.h"
+
+namespace sylar::model {
+
+std::vector<Scenario> scenarios() {
+  std::vector<Scenario> all;
+  for (const auto& group : {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios()}) {
+    all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
+}
+
+}  // namespace sylar::model
