@@ -16,10 +16,10 @@ constinit std::atomic<Level> g_level{Level::kInfo};
 // Never destroyed: a static's destructor may still log.
 spdlog::logger& logger() {
   static auto* const instance = [] {
-    auto* made = new spdlog::logger("sylar", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_unique<spdlog::logger>("sylar", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_level(spdlog::level::trace);  // g_level decides
     made->set_pattern("%Y-%m-%d %H:%M:%S.%e %l sylar: %v");
-    return made;
+    return made.release();
   }();
   return *instance;
 }

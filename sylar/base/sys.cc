@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
 #include <algorithm>
@@ -21,14 +20,6 @@ namespace {
 constexpr int kOwnBits = 1 << 24;
 constinit std::atomic<uint64_t> g_own[kOwnBits / 64];
 constinit std::atomic<int> g_own_end{0};  // only grows: no own number is as high
-
-int keepOwn(long fd) {
-  if (fd < 0 || fd >= kOwnBits) return static_cast<int>(fd);
-  g_own[fd / 64].fetch_or(uint64_t{1} << (fd % 64), std::memory_order_relaxed);
-  int end = g_own_end.load(std::memory_order_relaxed);
-  while (end <= fd && !g_own_end.compare_exchange_weak(end, static_cast<int>(fd) + 1, std::memory_order_relaxed)) continue;
-  return static_cast<int>(fd);
-}
 
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
@@ -62,7 +53,11 @@ void claimProcess() {
   static const bool claimed = [] {
     int error = 0;
     void* const memory = mapMemory(4096, &error);
-    if (memory == nullptr || adviseMemory(memory, 4096, MADV_WIPEONFORK) != 0) throw std::bad_alloc();
+    if (memory == nullptr) throw std::bad_alloc();
+    if (adviseMemory(memory, 4096, MADV_WIPEONFORK) != 0) {
+      unmapMemory(memory, 4096);
+      throw std::bad_alloc();
+    }
     detail::g_claim.store(::new (memory) std::atomic<uint32_t>(1), std::memory_order_release);
     return true;
   }();
@@ -110,8 +105,14 @@ int closeFd(int fd) {
   if (isOwn(fd)) disown(fd);
   return static_cast<int>(call(SYS_close, fd));
 }
-int eventFd() { return keepOwn(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
-int epollCreate() { return keepOwn(call(SYS_epoll_create1, EPOLL_CLOEXEC)); }
+
+int keepOwn(long fd) {
+  if (fd < 0 || fd >= kOwnBits) return static_cast<int>(fd);
+  g_own[fd / 64].fetch_or(uint64_t{1} << (fd % 64), std::memory_order_relaxed);
+  int end = g_own_end.load(std::memory_order_relaxed);
+  while (end <= fd && !g_own_end.compare_exchange_weak(end, static_cast<int>(fd) + 1, std::memory_order_relaxed)) continue;
+  return static_cast<int>(fd);
+}
 
 bool isOwn(int fd) {
   if (fd < 0 || fd >= g_own_end.load(std::memory_order_relaxed)) return false;
@@ -127,10 +128,6 @@ int nextOwn(int fd) {
     if (rest != 0) return at + std::countr_zero(rest);
   }
   return INT_MAX;
-}
-
-int epollControl(int epoll, int op, int fd, epoll_event* event) {
-  return static_cast<int>(call(SYS_epoll_ctl, epoll, op, fd, event));
 }
 
 int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns) {
@@ -151,8 +148,6 @@ int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns) {
   const timespec wait = toTimespec(std::max<int64_t>(deadline_ns - now_ns, 0));
   return static_cast<int>(call(SYS_ppoll, &one, 1, deadline_ns == kNever ? nullptr : &wait, nullptr, 0));
 }
-
-int timerFd() { return keepOwn(call(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)); }
 
 int timerFdSet(int fd, int64_t deadline_ns) {
   itimerspec setting{};

@@ -1,10 +1,15 @@
 // Internal. Every system call that the library makes for itself goes through this file: the one seam for fault injection,
 // and the reason why our own calls can never be caught by our own hooks.
 //
+// What can fail for want of something (memory, descriptors, registrations, threads) stands in sys_memory.cc and sys_calls.cc. A
+// test that defines all functions of such a file is linked with those instead, and so decides which call fails; a program pays
+// nothing for that.
+//
 // Results: >= 0, or -errno. `errno` itself is never touched, so a hook can use these without spoiling the caller's errno.
 // Thread safety: all. None suspends.
 #pragma once
 
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -94,6 +99,8 @@ int signalStack(const stack_t* set, stack_t* was);
 int closeFd(int fd);
 int eventFd();  ///< non-blocking, close-on-exec
 int epollCreate();
+/// From here on `fd` is the library's own; passes on what is no descriptor.
+int keepOwn(long fd);
 bool isOwn(int fd);
 /// It was closed behind our back, and the number is somebody's.
 void disown(int fd);
@@ -106,6 +113,8 @@ int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int6
 int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns);
 int timerFd();                                ///< CLOCK_MONOTONIC, non-blocking, close-on-exec
 int timerFdSet(int fd, int64_t deadline_ns);  ///< absolute; kNever disarms
+/// pthread_create(3).
+int createThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument);
 long readFd(int fd, void* data, size_t size);
 long writeFd(int fd, const void* data, size_t size);
 

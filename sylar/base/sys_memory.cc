@@ -1,5 +1,4 @@
-// The calls for memory, in a file of their own: a test that defines all four of them is linked with those instead, and so decides
-// which of them fails.
+// The calls for memory, in a file of their own: see sys.h.
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 

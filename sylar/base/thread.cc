@@ -13,9 +13,9 @@ namespace {
 thread_local Thread* t_thread = nullptr;
 thread_local std::string t_name = "UNKNOW";
 
-void nameThisThread(const std::string& name) {
-  t_name = name;
-  ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
+void nameThisThread(std::string name) {
+  t_name = std::move(name);
+  ::pthread_setname_np(::pthread_self(), t_name.substr(0, 15).c_str());
 }
 
 }  // namespace
@@ -23,12 +23,13 @@ void nameThisThread(const std::string& name) {
 struct Thread::Start {
   Thread* thread;
   std::function<void()> cb;
+  std::string name;  // the thread's own copy: where it begins nobody could be told that there is no memory for one
   std::atomic<uint32_t> running{0};
 };
 
 Thread::Thread(std::function<void()> cb, const std::string& name) : m_name(name.empty() ? "UNKNOW" : name) {
-  Start start{this, std::move(cb), {}};
-  const int error = ::pthread_create(&m_thread, nullptr, &Thread::main, &start);
+  Start start{this, std::move(cb), m_name, {}};
+  const int error = sys::createThread(&m_thread, nullptr, &Thread::main, &start);
   if (error != 0) throw std::system_error(error, std::generic_category(), "sylar::Thread " + m_name);
   m_joinable = true;
   while (start.running.load(std::memory_order_acquire) == 0) sys::futexWait(start.running, 0, kNever);
@@ -43,7 +44,7 @@ void* Thread::main(void* arg) {
   Thread* thread = start->thread;
   t_thread = thread;
   thread->m_id = sys::threadId();
-  nameThisThread(thread->m_name);
+  nameThisThread(std::move(start->name));
   const std::function<void()> cb = std::move(start->cb);
   start->running.store(1, std::memory_order_release);
   sys::futexWake(start->running, 1);  // only the address is used: `start` may be gone

@@ -18,7 +18,7 @@ class Thread {
   using ptr = std::shared_ptr<Thread>;
 
   /// Starts `cb`; returns when the thread runs and getId() is known. The kernel sees the first 15 bytes of `name`; an empty name
-  /// becomes "UNKNOW". Throws std::system_error if the thread cannot be made.
+  /// becomes "UNKNOW". Throws std::system_error if the thread cannot be made, and std::bad_alloc.
   Thread(std::function<void()> cb, const std::string& name);
 
   /// Detaches a thread that was not joined. Source: sylar.
@@ -37,7 +37,7 @@ class Thread {
   static Thread* GetThis();
   /// Name of the calling thread: the one given here or by SetName, else "UNKNOW".
   static const std::string& GetName();
-  /// Names the calling thread, for GetName and for the kernel (first 15 bytes). An empty name is ignored.
+  /// Names the calling thread, for GetName and for the kernel (first 15 bytes). An empty name is ignored. Throws std::bad_alloc.
   static void SetName(const std::string& name);
 
  private:
