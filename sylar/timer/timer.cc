@@ -27,6 +27,11 @@ void Timer::fire() {
   if (const auto action = m_core->claimDispatched(*this)) action->run();
 }
 
+void Timer::giveBack(Timer::ptr timer) noexcept {
+  TimerCore& core = *timer->m_core;
+  core.giveBack(std::move(timer));
+}
+
 TimerManager::TimerManager(const Clock& clock) : m_core(std::make_shared<TimerCore>(*this, clock)) {}
 TimerManager::~TimerManager() { close(); }
 void TimerManager::close() { m_core->close(); }

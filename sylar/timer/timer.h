@@ -50,6 +50,10 @@ class Timer final : private TimerNode {
   /// May suspend: yes, if the callback does.
   void fire();
 
+  /// For the driver, instead of fire(): it found no memory to run the callback in. collectDue() hands the timer out again a
+  /// millisecond later, unless it is cancelled. Never throws; a second call does nothing.
+  static void giveBack(Timer::ptr timer) noexcept;
+
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 

@@ -1,5 +1,6 @@
 #include "sylar/timer/timer_core.h"
 
+#include <algorithm>
 #include <climits>
 #include <limits>
 #include <utility>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
+constexpr int64_t kAgainNs = kNsPerMs;  // what was given back is due again after that
 constexpr uint32_t kClosing = 0x8000'0000;
 
 /// Owns a lock that was taken by tryLock() or lock().
@@ -81,8 +83,10 @@ int64_t TimerCore::now() {
   return saturatingAdd(raw, m_offset_ns);
 }
 
+int64_t TimerCore::firstDue() const { return m_returned.empty() ? m_queue.nextDue() : std::min(m_queue.nextDue(), m_again_ns); }
+
 void TimerCore::publish() {
-  const int64_t due_ns = m_queue.nextDue();
+  const int64_t due_ns = firstDue();
   m_next_due_ns.store(due_ns == kNever ? kNever : due_ns - m_offset_ns, std::memory_order_relaxed);
 }
 
@@ -99,10 +103,10 @@ TimerCore::Event TimerCore::arm(Timer& timer, int64_t start_ns) {
   const bool front = armed ? m_queue.update(timer, deadline_ns) : m_queue.insert(timer, deadline_ns);
   timer.m_start_ns = start_ns;
   publish();
-  if (m_tickled || !((front && !later) || m_stepped)) return Event::kNone;
-  m_tickled = true;
-  return pin(Event::kNewFront);
+  return (front && !later) || m_stepped ? newFront() : Event::kNone;
 }
+
+TimerCore::Event TimerCore::newFront() { return std::exchange(m_tickled, true) ? Event::kNone : pin(Event::kNewFront); }
 
 void TimerCore::add(const Timer::ptr& timer) {
   std::shared_ptr<const TimerAction> refused;
@@ -133,7 +137,7 @@ bool TimerCore::cancel(Timer& timer) {
       m_queue.erase(timer);
       publish();
       self = std::move(timer.m_self);
-      if (m_queue.empty()) event = pin(Event::kLastGone);
+      if (noneArmed()) event = pin(Event::kLastGone);
     }
     setState(timer, State::kCancelled);
     action = std::move(timer.m_action);
@@ -168,6 +172,30 @@ bool TimerCore::reset(Timer& timer, uint64_t ms, bool from_now) {
   return true;
 }
 
+// Of a recurring timer the next round comes sooner. A one-shot stays Queued and can be cancelled as before.
+void TimerCore::giveBack(Timer::ptr timer) noexcept {
+  const std::shared_ptr<TimerCore> keep = timer->m_core;
+  Event event = Event::kNone;
+  {
+    Lock lock(m_mutex);
+    if (m_closed) return;
+    const int64_t again_ns = saturatingAdd(now(), kAgainNs);
+    if (timer->m_recurring) {
+      timer->m_run_pending = false;
+      if (timer->m_state != State::kArmed || timer->deadline_ns <= again_ns) return;
+      m_queue.update(*timer, again_ns);
+    } else {
+      if (timer->m_state != State::kQueued || timer->m_self != nullptr) return;
+      if (m_returned.empty()) m_again_ns = again_ns;
+      m_returned.push(timer.get());
+      timer->m_self = std::move(timer);
+    }
+    publish();
+    event = newFront();
+  }
+  tell(event);
+}
+
 std::shared_ptr<const TimerAction> TimerCore::claimDispatched(Timer& timer) {
   Lock lock(m_mutex);
   if (m_closed) return nullptr;
@@ -190,8 +218,8 @@ uint64_t TimerCore::nextTimerMs() {
   if (m_closed) return ~0ull;
   const int64_t now_ns = now();
   observed();
-  if (m_queue.empty()) return ~0ull;
-  const int64_t left_ns = m_queue.nextDue() - now_ns;
+  if (noneArmed()) return ~0ull;
+  const int64_t left_ns = firstDue() - now_ns;
   return left_ns <= 0 ? 0 : static_cast<uint64_t>(left_ns / kNsPerMs + (left_ns % kNsPerMs != 0 ? 1 : 0));
 }
 
@@ -203,7 +231,7 @@ int64_t TimerCore::observeNextDue() {
 
 bool TimerCore::hasTimer() {
   Lock lock(m_mutex);
-  return !m_queue.empty();
+  return !noneArmed();
 }
 
 bool TimerCore::takeRollover() {
@@ -255,7 +283,19 @@ void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
   });
 }
 
+/// What is left of the budget.
+size_t TimerCore::collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
+  if (m_returned.empty() || m_closed || now() < m_again_ns) return budget;
+  for (; budget > 0 && !m_returned.empty(); --budget) {
+    if (out.size() == out.capacity()) out.reserve(2 * out.size() + 1);
+    auto& timer = static_cast<Timer&>(*m_returned.pop());
+    timer.m_state == State::kQueued ? out.push_back(std::move(timer.m_self)) : leavers.push(timer);
+  }
+  return budget;
+}
+
 bool TimerCore::collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
+  budget = collectReturned(budget, leavers, out);
   return expire(budget, leavers, [&out](Timer& timer) {
     if (!timer.m_recurring) {
       out.push_back(std::move(timer.m_self));
@@ -307,6 +347,11 @@ void TimerCore::close() {
     while (TimerNode* node = armed.pop()) {
       auto& timer = static_cast<Timer&>(*node);
       setState(timer, State::kCancelled);
+      leavers.push(timer);
+    }
+    while (TimerNode* node = m_returned.pop()) {
+      auto& timer = static_cast<Timer&>(*node);
+      if (timer.m_state == State::kQueued) setState(timer, State::kCancelled);
       leavers.push(timer);
     }
     publish();

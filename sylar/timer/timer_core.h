@@ -42,6 +42,8 @@ class TimerCore {
   bool refresh(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   bool reset(Timer& timer, uint64_t ms, bool from_now) SYLAR_EXCLUDES(m_mutex);
 
+  void giveBack(Timer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
+
   /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
   std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   /// The same for a recurring timer that listExpired() handed out.
@@ -66,11 +68,15 @@ class TimerCore {
 
   int64_t now() SYLAR_REQUIRES(m_mutex);
   void publish() SYLAR_REQUIRES(m_mutex);
+  int64_t firstDue() const SYLAR_REQUIRES(m_mutex);
+  bool noneArmed() const SYLAR_REQUIRES(m_mutex) { return m_queue.empty() && m_returned.empty(); }
+  [[nodiscard]] Event newFront() SYLAR_REQUIRES(m_mutex);
   void observed() SYLAR_REQUIRES(m_mutex);
   [[nodiscard]] Event arm(Timer& timer, int64_t start_ns) SYLAR_REQUIRES(m_mutex);
 
   template <class HandOut>
   bool expire(size_t budget, Leavers& leavers, HandOut handOut) SYLAR_REQUIRES(m_mutex);
+  size_t collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
 
   Event pin(Event event) SYLAR_REQUIRES(m_mutex);
@@ -81,6 +87,8 @@ class TimerCore {
 
   OsMutex m_mutex;
   OrderedSetQueue m_queue SYLAR_GUARDED_BY(m_mutex);
+  TimerList m_returned SYLAR_GUARDED_BY(m_mutex);     ///< one-shots that were given back; the cancelled ones, too
+  int64_t m_again_ns SYLAR_GUARDED_BY(m_mutex) = 0;   ///< when those are handed out
   int64_t m_last_raw_ns SYLAR_GUARDED_BY(m_mutex);    ///< what the clock said last
   int64_t m_offset_ns SYLAR_GUARDED_BY(m_mutex) = 0;  ///< sum of the clock's steps back: our time is the clock's plus this
   bool m_rolled_over SYLAR_GUARDED_BY(m_mutex) = false;
@@ -88,7 +96,7 @@ class TimerCore {
   bool m_stepped SYLAR_GUARDED_BY(m_mutex) = false;  ///< on the clock's scale the front came nearer; the sleeper does not know
   bool m_closed SYLAR_GUARDED_BY(m_mutex) = false;
 
-  /// The queue's nextDue() on the clock's scale. Written under the lock.
+  /// firstDue() on the clock's scale. Written under the lock.
   std::atomic<int64_t> m_next_due_ns{kNever};
 
   /// Calls of the manager's virtual functions under way; the top bit: close() waits for the last. Counted up under the lock
