@@ -62,7 +62,8 @@ struct Handler {
   std::shared_ptr<const Fiber::ExceptionHandler> handler SYLAR_GUARDED_BY(mutex);
 };
 Handler& exceptionHandler() {
-  static Handler& handler = *new Handler;  // fibers may end after main
+  alignas(Handler) static unsigned char s_memory[sizeof(Handler)];
+  static Handler& handler = *::new (s_memory) Handler;  // never destroyed: fibers may end after main
   return handler;
 }
 
@@ -143,7 +144,10 @@ void Fiber::reset(std::function<void()> cb) {
   if (now != Life::kInit && now != Life::kEnded && now != Life::kFailed) {
     throw std::logic_error(fmt::format("sylar::Fiber::reset: fiber {} is {}", m_id, nameOf(now)));
   }
-  if (const std::exception_ptr missed = std::exchange(m_exception, nullptr)) reportException(m_id, getName(), missed);
+  if (m_exception != nullptr) {
+    const std::string name = getName();
+    reportException(m_id, name, std::exchange(m_exception, nullptr));
+  }
   m_cb = std::move(cb);
   // Nobody's again: what is still on its way to its last home finds it gone.
   m_home.store(nullptr, std::memory_order_seq_cst);
@@ -164,6 +168,7 @@ bool Fiber::mayResume(Life now) const {
 }
 
 void Fiber::resume() {
+  ThreadFibers& thread = ThreadFibers::current();  // what may throw comes first
   const Life was = life();
   if (!mayResume(was) || !tryMove(was, Life::kRunning)) {
     const bool elsewhere = was == Life::kHeldByHand || was == Life::kReady;
@@ -174,7 +179,6 @@ void Fiber::resume() {
     return;
   }
   const ptr keep = weak_from_this().lock();  // the caller's own handle may go while it runs
-  ThreadFibers& thread = ThreadFibers::current();
   if (was == Life::kInit && !thread.start(*this)) {
     move(Life::kRunning, Life::kInit);
     throw std::bad_alloc();
@@ -272,9 +276,9 @@ void Fiber::unobserveEnd(EndObserver& observer) {
 void Fiber::join() {
   SYLAR_CHECK(m_id != 0);  // a thread's own stack: it ends only when nobody could join it any more
   SYLAR_CHECK(runningFiber() == nullptr || runningFiber()->fiber != this);
-  ThreadFibers& thread = ThreadFibers::current();
-  if (runningFiber() != nullptr && thread.host() != nullptr) {
-    thread.host()->awaitEnd(*this);
+  FiberHost* const host = runningFiber() == nullptr ? nullptr : ThreadFibers::current().host();
+  if (host != nullptr) {
+    host->awaitEnd(*this);
   } else {
     struct Blocked : EndObserver {
       std::atomic<uint32_t> over{0};
@@ -297,6 +301,28 @@ void Fiber::join() {
   }
   if (exception != nullptr) std::rethrow_exception(exception);
   if (given_up) throw std::runtime_error(fmt::format("sylar: fiber {} was given up by its scheduler", m_id));
+}
+
+Fiber::Question* Fiber::Question::make(ptr fiber) noexcept {
+  auto* question = new (std::nothrow) Question(false);
+  if (question == nullptr) {
+    // Whoever opens it looks at all that was asked before, wherever the fiber is then.
+    if (fiber->m_spare_is_away.exchange(true, std::memory_order_seq_cst)) return nullptr;
+    question = &fiber->m_spare_question;
+  }
+  question->m_fiber = std::move(fiber);
+  return question;
+}
+
+Fiber::ptr Fiber::Question::open(QueueNode* question) {
+  auto* const opened = static_cast<Question*>(question);
+  ptr fiber = std::move(opened->m_fiber);
+  if (opened->m_spare) {
+    fiber->m_spare_is_away.exchange(false, std::memory_order_seq_cst);
+  } else {
+    delete opened;
+  }
+  return fiber;
 }
 
 void Fiber::cancel() {

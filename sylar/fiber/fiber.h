@@ -54,7 +54,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
 
   /// Runs the fiber until it yields or ends. Refused with a log line, and without effect: if it runs, is parked in a blocking
   /// call, belongs to a scheduler, has ended, or was started on another thread. Throws std::bad_alloc if there is no
-  /// memory for its stack. An exception of its function does not come out here: see join().
+  /// memory for its stack; then it is as before. An exception of its function does not come out here: see join().
   void resume();
   void swapIn() { resume(); }
   void call() { resume(); }
@@ -141,6 +141,20 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
 
   /// What other threads may ask of it.
   enum Asked : uint8_t { kPermit = 1, kCancel = 2 };
+  /// Goes to the fiber's worker by mail, and keeps the fiber until it is opened.
+  class Question final : public QueueNode {
+   public:
+    /// Null: there is no memory for one, and the fiber's own, which it has for that, is under way: that will do.
+    static Question* make(ptr fiber) noexcept;
+    /// Takes the fiber out of a question that has arrived, which ends.
+    static ptr open(QueueNode* question);
+
+   private:
+    friend class Fiber;
+    explicit Question(bool spare) : QueueNode(Kind::kMessage), m_spare(spare) {}
+    const bool m_spare;
+    ptr m_fiber;
+  };
   /// Cancelled, and its thread has not looked yet. On plain threads nobody looks but this_fiber::cancelled().
   bool askedToEnd() const { return (m_asked.load(std::memory_order_relaxed) & kCancel) != 0; }
 
@@ -170,6 +184,8 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
 
   std::atomic<Life> m_life{Life::kInit};
   std::atomic<uint8_t> m_asked{0};
+  std::atomic<bool> m_spare_is_away{false};
+  Question m_spare_question{true};
   mutable Spinlock m_lock;
   std::atomic<pid_t> m_thread_id{0};        // where it was started
   std::atomic<FiberHome*> m_home{nullptr};  // of the worker that runs it

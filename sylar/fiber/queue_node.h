@@ -9,7 +9,7 @@ struct QueueNode {
   enum class Kind : uint8_t {
     kCore,     ///< a FiberCore: a suspended fiber to go on with
     kFiber,    ///< a Fiber: fresh work, to be given a core and a stack
-    kMessage,  ///< something that a worker is asked to do (sched)
+    kMessage,  ///< a Fiber::Question: a worker is to look at what a fiber was asked
   };
 
   explicit QueueNode(Kind what) : kind(what) {}
