@@ -90,6 +90,7 @@ void Scheduler::start() {
   m_started = true;
   try {
     sys::claimProcess();
+    m_threads.reserve(m_workers.size());  // a thread that was made must not be lost
     for (const auto& worker : m_workers) worker->setDriver(makeDriver(worker->slot()));
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       Worker& worker = *m_workers[i];
@@ -244,8 +245,9 @@ bool Scheduler::switchTo(int thread) {
 
 SchedulerSwitcher::SchedulerSwitcher(Scheduler* target) {
   Scheduler* const from = Scheduler::GetThis();
-  if (target == nullptr || target == from || !target->switchTo() || from == nullptr) return;
-  m_way_back = std::make_shared<Scheduler::Route>(from->m_door, -1);
+  if (target == nullptr || target == from) return;
+  auto way_back = from == nullptr ? nullptr : std::make_shared<Scheduler::Route>(from->m_door, -1);
+  if (target->switchTo()) m_way_back = std::move(way_back);
 }
 
 SchedulerSwitcher::~SchedulerSwitcher() {

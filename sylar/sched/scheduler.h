@@ -33,6 +33,7 @@
 #include "sylar/base/thread.h"
 #include "sylar/fiber/fiber.h"
 #include "sylar/sched/driver.h"
+#include "sylar/sched/leftovers.h"
 #include "sylar/sched/rest.h"
 
 namespace sylar {
@@ -48,17 +49,11 @@ struct SchedulerOptions {
   std::chrono::milliseconds max_wait{0};  ///< longest sleep of an idle worker; 0 = no cap, which is right
 };
 
-/// A fiber, for reports.
-struct FiberInfo {
-  uint64_t id;
-  std::string name;
-  std::string waits_for;  ///< what it is doing, in words
-};
-
 /// How Scheduler::stop(deadline) went.
 struct StopResult {
   bool clean;                        ///< every fiber has ended
-  std::vector<FiberInfo> leftovers;  ///< those that have not; they never run again, and their destructors do not run
+  std::vector<FiberInfo> leftovers;  ///< those that have not; they never run again, and their destructors do not run. Without
+                                     ///< those for whose report there was no memory
 };
 
 class Scheduler {
@@ -86,8 +81,8 @@ class Scheduler {
   /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait
   /// for a descriptor or a deadline. Fibers that only another fiber could wake are cancelled then: their waits end, hooked calls
   /// fail with ECANCELED; one that waits for ever all the same is given up, with a log line. A second call does nothing. With
-  /// use_caller only from the thread that made the scheduler; never from one of its own fibers (both checked). Blocks the
-  /// thread.
+  /// use_caller only from the thread that made the scheduler; never from one of its own fibers (both checked). Throws what
+  /// start() throws, if that was not called before. Blocks the thread.
   void stop();
 
   /// Cancels all fibers first and waits neither for timers nor for descriptors: functions return early, hooked calls that would
@@ -95,20 +90,23 @@ class Scheduler {
   /// steady clock; more only for hundreds of thousands of fibers): a fiber that waits again and again regardless is given up, one
   /// that computes is left to its thread, which stands still when that is over (not with use_caller: the calling thread finishes
   /// what it runs). What such a fiber uses must outlive it, this object included; GetThis() is null for it, and its hooked calls
-  /// are libc's. A second call reports what the first left. Otherwise as stop().
+  /// are libc's. A second call reports what the first left. Throws std::bad_alloc if there is no memory for the
+  /// report: then it has stopped, and a second call may have it. Otherwise as stop().
   StopResult stop(Deadline deadline);
 
   /// Runs `fc`: a callable, a Fiber::ptr, or a pointer to a std::function<void()> or Fiber::ptr, whose target is moved out. On
   /// worker `thread` (kernel thread id) if that is not -1. A fiber that has started and is held goes on, where it has run
   /// before or, if another `thread` is named, there; if it is not held, the call is kept as a permit for its next YieldToHold.
-  /// Null work, an unknown thread and work offered after the end of stop() are refused with a log line and destroyed.
-  /// Suspends: no. Source: sylar.
+  /// Null work, an unknown thread and work offered after the end of stop() are refused with a log line and destroyed. Throws
+  /// std::bad_alloc, then nothing is scheduled, and what a pointer leads to is as before. Work that gets no memory for its stack
+  /// later, where it is to begin, ends with std::bad_alloc: see Fiber::join(). Suspends: no. Source: sylar.
   template <class FiberOrCb>
   void schedule(FiberOrCb fc, int thread = -1) {
     trySchedule(std::move(fc), thread);
   }
 
-  /// The same for every element of [begin, end), each of which is moved out. In this order.
+  /// The same for every element of [begin, end), each of which is moved out. In this order: if it throws, those before are
+  /// scheduled, and the others as before.
   template <class InputIterator>
   requires requires(InputIterator it) { *it; }
   void schedule(InputIterator begin, InputIterator end) {
@@ -122,13 +120,14 @@ class Scheduler {
   }
 
   /// Runs `cb` on the running worker with the fewest functions placed, pinned there from the start; each counts until it ends.
-  /// For work that lives long, such as connections. False: refused, as above. Suspends: no.
+  /// For work that lives long, such as connections. False: refused, as above. Throws std::bad_alloc, then `cb` is destroyed.
+  /// Suspends: no.
   bool place(std::function<void()> cb);
 
   /// Moves the calling fiber to this scheduler, onto worker `thread` if that is not -1; it goes on there. The one way in which a
   /// started fiber changes its thread: what it remembers of thread_local variables and of errno's address no longer holds.
-  /// False, with a log line: it stays where it is (not a scheduled fiber, an unknown thread, the scheduler has stopped).
-  /// Suspends: yes. Source: sylar.
+  /// False, with a log line: it stays where it is (not a scheduled fiber, an unknown thread, the scheduler has stopped). Throws
+  /// std::bad_alloc, then it has not moved. Suspends: yes. Source: sylar.
   bool switchTo(int thread = -1);
 
   /// Writes workers and live fibers, one a line, with what they wait for. Source: sylar.
@@ -185,7 +184,13 @@ class Scheduler {
   static Fiber::ptr toFiber(std::nullptr_t) { return nullptr; }
   static Fiber::ptr toFiber(Fiber::ptr fiber) { return fiber; }
   static Fiber::ptr toFiber(Fiber::ptr* fiber) { return fiber == nullptr ? nullptr : std::exchange(*fiber, nullptr); }
-  static Fiber::ptr toFiber(std::function<void()>* cb) { return cb == nullptr ? nullptr : toFiber(std::exchange(*cb, nullptr)); }
+  // Of what a pointer leads to nothing is taken before there is memory for all.
+  static Fiber::ptr toFiber(std::function<void()>* cb) {
+    if (cb == nullptr || *cb == nullptr) return nullptr;
+    auto fiber = std::make_shared<Fiber>(std::move(*cb));
+    *cb = nullptr;
+    return fiber;
+  }
   template <class Callable>
   requires std::is_invocable_v<Callable&>
   static Fiber::ptr toFiber(Callable cb) {
@@ -195,7 +200,12 @@ class Scheduler {
   // An iterator over callables: what it points at is moved out.
   template <class T>
   requires(std::is_invocable_v<T&> && !std::is_function_v<T>) static Fiber::ptr toFiber(T* cb) {
-    return cb == nullptr ? nullptr : toFiber(std::move(*cb));
+    if (cb == nullptr) return nullptr;
+    auto fiber = std::make_shared<Fiber>([] {});
+    std::function<void()> function(std::move(*cb));
+    if (function == nullptr) return nullptr;
+    fiber->reset(std::move(function));
+    return fiber;
   }
 
   bool offer(Fiber::ptr fiber, int thread);
@@ -206,8 +216,8 @@ class Scheduler {
   Worker* workerOfThread(int thread) const;
 
   void letGo(Go how);
-  StopResult end(Deadline deadline, bool cancels_all);
-  static void giveUp(NodeList unrun, std::vector<FiberInfo>& out);
+  void end(Deadline deadline, bool cancels_all);
+  static void giveUp(NodeList unrun, Leftovers& out);
   void awaitDone();
   void detachStuck();
   bool done() const { return m_rest.done(); }
@@ -220,13 +230,13 @@ class Scheduler {
   std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
   const std::shared_ptr<Door> m_door;              // by which fibers come that move here
   bool m_started = false;
-  std::atomic<uint32_t> m_ready{0};    // threads that exist and have what they need, or not
-  std::atomic<uint32_t> m_unfit{0};    // of those, the ones that have not
-  std::atomic<uint32_t> m_go{kWait};   // threads begin when all of them are there
-  std::vector<FiberInfo> m_leftovers;  // the stopping thread's
+  std::atomic<uint32_t> m_ready{0};   // threads that exist and have what they need, or not
+  std::atomic<uint32_t> m_unfit{0};   // of those, the ones that have not
+  std::atomic<uint32_t> m_go{kWait};  // threads begin when all of them are there
+  Leftovers m_leftovers;              // the stopping thread's
 
   OsMutex m_stuck_mutex;
-  std::vector<FiberInfo> m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
+  Leftovers m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
   std::atomic<bool> m_cancels_all{false};
   std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
 
@@ -234,7 +244,7 @@ class Scheduler {
 };
 
 /// Moves the calling fiber to `target` (null: nowhere) and, at the end of its scope, back to where it came from, if that has not
-/// ended. Source: sylar.
+/// ended. Throws std::bad_alloc, then it has not moved. Source: sylar.
 class SchedulerSwitcher {
  public:
   explicit SchedulerSwitcher(Scheduler* target = nullptr);

@@ -1,7 +1,7 @@
 // The end of a scheduler. How its workers find out that nothing is left is in rest.h; stop(deadline) begins with a round of
 // cancelling and has the last call at the deadline; a worker whose fiber does not come back soon after is detached.
 #include <algorithm>
-#include <iterator>
+#include <new>
 
 #include "sylar/base/check.h"
 #include "sylar/base/memory.h"
@@ -19,14 +19,17 @@ constexpr int64_t kNextLookNs = 5'000'000;  // at one that was just between two 
 
 void Scheduler::stop() { end(Deadline::never(), false); }
 
-StopResult Scheduler::stop(Deadline deadline) { return end(deadline, true); }
+StopResult Scheduler::stop(Deadline deadline) {
+  end(deadline, true);
+  return {m_leftovers.count() == 0, m_leftovers.list()};
+}
 
-StopResult Scheduler::end(Deadline deadline, bool cancels_all) {
+void Scheduler::end(Deadline deadline, bool cancels_all) {
   Worker* const inside = Worker::current();
   SYLAR_CHECK(inside == nullptr || inside->slot().scheduler != this);
-  if (done()) return {m_leftovers.empty(), m_leftovers};
+  if (done()) return;
   SYLAR_CHECK(!m_options.use_caller || m_caller == sys::threadId());
-  if (!m_started && m_rest.endUnused()) return {true, {}};  // never used, or half made
+  if (!m_started && m_rest.endUnused()) return;  // never used, or half made
   start();
   if (cancels_all) {
     m_cancels_all.store(true, std::memory_order_relaxed);
@@ -48,13 +51,12 @@ StopResult Scheduler::end(Deadline deadline, bool cancels_all) {
   dropPending();  // what came until the injector closed
   {
     Lock lock(m_stuck_mutex);
-    m_leftovers.swap(m_stuck);
+    m_leftovers.takeAll(m_stuck);
   }
   for (const auto& worker : m_workers) {
-    worker->takeLeftovers(m_leftovers);
+    m_leftovers.takeAll(worker->leftovers());
     if (!worker->detached()) worker->endDriver();  // now, not with this object: others may wait for what is registered there
   }
-  return {m_leftovers.empty(), m_leftovers};
 }
 
 /// Workers look at the deadline themselves, but those that are stuck.
@@ -97,6 +99,12 @@ void Scheduler::detachStuck() {
   };
   std::vector<Stuck> stuck;
   std::vector<NodeList> unrun;
+  try {
+    stuck.reserve(m_workers.size());
+    unrun.reserve(m_workers.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return;  // somebody looks again soon
+  }
   const auto detach = [&] {
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       if (m_workers[i].get() != Worker::current() && m_workers[i]->detach()) stuck.push_back({m_workers[i].get(), {}});
@@ -110,21 +118,21 @@ void Scheduler::detachStuck() {
     unrun.push_back(m_rest.injector().close());
     for (const auto& worker : m_workers) unrun.push_back(worker->fresh().close());
   });
-  std::vector<FiberInfo> left;
+  Leftovers left;
   for (const NodeList& list : unrun) giveUp(list, left);
   for (Stuck& one : stuck) {
     one.worker->leaveBehind(one.mail, left);
     one.worker->driver().retire();
   }
   Lock lock(m_stuck_mutex);
-  std::move(left.begin(), left.end(), std::back_inserter(m_stuck));
+  m_stuck.takeAll(left);
 }
 
 /// What was offered, and nobody will run.
-void Scheduler::giveUp(NodeList unrun, std::vector<FiberInfo>& out) {
+void Scheduler::giveUp(NodeList unrun, Leftovers& out) {
   while (QueueNode* node = unrun.pop()) {
     auto& fiber = *static_cast<Fiber*>(node);
-    out.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
+    out.note(fiber);
     ThreadFibers::abandon(fiber);
   }
 }

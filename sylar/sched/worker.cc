@@ -21,7 +21,7 @@ namespace {
 }
 
 Worker::Worker(Scheduler& scheduler, std::string name)
-    : m_scheduler(scheduler), m_slot(WorkerSlot::acquire()), m_clock(scheduler.clock()), m_name(std::move(name)) {
+    : m_scheduler(scheduler), m_clock(scheduler.clock()), m_name(std::move(name)), m_slot(WorkerSlot::acquire()) {
   static constinit std::atomic<uint64_t> g_next_owner{1};
   m_slot.owner.store(g_next_owner.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
   m_slot.scheduler.store(&scheduler, std::memory_order_release);
@@ -83,8 +83,7 @@ void Worker::takeMail() {
   NodeList mail = m_slot.mailbox.drain();
   while (QueueNode* node = mail.pop()) {
     if (node->kind == QueueNode::Kind::kMessage) {
-      const std::unique_ptr<Message> message(static_cast<Message*>(node));
-      message->run(*this);
+      attend(Fiber::Question::open(node));
     } else {
       m_runnable.push(node);
     }

@@ -27,13 +27,6 @@ namespace sylar {
 
 class Worker;
 
-/// Something that another thread asks a worker to do; runs on the worker's own stack, then is deleted.
-struct Message : QueueNode {
-  Message() : QueueNode(Kind::kMessage) {}
-  virtual ~Message() = default;
-  virtual void run(Worker& worker) = 0;
-};
-
 class Worker final : public FiberHost {
  public:
   /// Throws std::system_error if there is no descriptor to wake it by.
@@ -102,9 +95,9 @@ class Worker final : public FiberHost {
   // ---- For the stopping thread, when the worker has ended or is detached. ----------------------------------------------------
 
   /// Fibers that were given up.
-  void takeLeftovers(std::vector<FiberInfo>& out);
-  /// Of a detached one: gives up what it runs and holds, and `mail`, the last that it got; reports them.
-  void leaveBehind(NodeList mail, std::vector<FiberInfo>& out);
+  Leftovers& leftovers() { return m_leftovers; }
+  /// Of a detached one: gives up what it runs and holds, and `mail`, the last that it got; notes them.
+  void leaveBehind(NodeList mail, Leftovers& out);
   void endDriver() { m_driver.reset(); }
 
  private:
@@ -147,13 +140,14 @@ class Worker final : public FiberHost {
   int64_t nextDeadline();
 
   Scheduler& m_scheduler;
-  WorkerSlot& m_slot;
   const Clock& m_clock;
   const std::string m_name;
+  const std::shared_ptr<std::atomic<uint32_t>> m_placed = std::make_shared<std::atomic<uint32_t>>(0);
+  OrderedSetQueue m_timeouts;  // one node per fiber at most
+  WorkerSlot& m_slot;          // the last that may not be had: given back by the destructor
   std::unique_ptr<Driver> m_driver;
 
   NodeList m_runnable;          // woken fibers and pinned fresh ones
-  OrderedSetQueue m_timeouts;   // one node per fiber at most
   OsMutex m_live_lock;          // for others' looks at the list; only the owner changes it
   FiberCore* m_live = nullptr;  // fibers to bring to their end; of hand-resumed ones, those that are parked
   size_t m_live_count = 0;
@@ -162,13 +156,12 @@ class Worker final : public FiberHost {
   size_t m_joining = 0;                    // parked fibers that join another
   uint64_t m_cancel_round = 0;             // of the scheduler's, the last that was carried out
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
-  std::vector<FiberInfo> m_leftovers;
+  Leftovers m_leftovers;
   bool m_fresh_next = false;
 
   OwnFresh<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};
   std::atomic<Place> m_place{Place::kLoop};
-  const std::shared_ptr<std::atomic<uint32_t>> m_placed = std::make_shared<std::atomic<uint32_t>>(0);
 };
 
 }  // namespace sylar

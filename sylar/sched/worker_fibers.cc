@@ -156,20 +156,9 @@ size_t Worker::joinsElsewhere() const {
 
 // ---- What other threads ask of a fiber. --------------------------------------------------------------------------------------
 
-namespace {
-
-class AttendMessage final : public Message {
- public:
-  explicit AttendMessage(Fiber::ptr fiber) : m_fiber(std::move(fiber)) {}
-  void run(Worker& worker) override { worker.attend(m_fiber); }
-
- private:
-  const Fiber::ptr m_fiber;
-};
-
-}  // namespace
-
-void WorkerSlot::attend(Fiber::ptr fiber) { push(new AttendMessage(std::move(fiber))); }
+void WorkerSlot::attend(Fiber::ptr fiber) {
+  if (QueueNode* const question = Fiber::Question::make(std::move(fiber))) push(question);
+}
 
 void Worker::attend(const Fiber::ptr& fiber) {
   FiberHome* const home = ThreadFibers::homeOf(*fiber);
@@ -292,30 +281,31 @@ void Worker::refuse(Fiber& fiber) {
 
 /// Reports a fiber that will not end.
 void Worker::leave(const Fiber& fiber) {
-  m_leftovers.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
-  const FiberInfo& info = m_leftovers.back();
-  if (m_leftovers.size() > kReportedOneByOne) return;
-  log::error("scheduler {}: fiber {} {} is given up: {}", m_scheduler.getName(), info.id, info.name, info.waits_for);
+  m_leftovers.note(fiber);
+  if (m_leftovers.count() > kReportedOneByOne) return;
+  try {
+    log::error("scheduler {}: fiber {} {} is given up: {}", m_scheduler.getName(), fiber.getId(), fiber.getName(),
+               fiber.describe());
+  } catch (const std::bad_alloc&) {
+    log::noMemory();
+  }
 }
 
-void Worker::leaveBehind(NodeList mail, std::vector<FiberInfo>& out) {
-  list(out);
+void Worker::leaveBehind(NodeList mail, Leftovers& out) {
   {
     Lock lock(m_live_lock);
-    for (FiberCore* core = m_live; core != nullptr; core = core->live_next) ThreadFibers::leaveBehind(*core->fiber);
+    for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
+      out.note(*core->fiber);
+      ThreadFibers::leaveBehind(*core->fiber);
+    }
   }
   while (QueueNode* node = mail.pop()) {
-    if (node->kind == QueueNode::Kind::kMessage) delete static_cast<Message*>(node);
+    if (node->kind == QueueNode::Kind::kMessage) Fiber::Question::open(node);
     if (node->kind != QueueNode::Kind::kFiber) continue;
     auto& fiber = *static_cast<Fiber*>(node);
-    out.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
+    out.note(fiber);
     ThreadFibers::abandon(fiber);
   }
-}
-
-void Worker::takeLeftovers(std::vector<FiberInfo>& out) {
-  std::move(m_leftovers.begin(), m_leftovers.end(), std::back_inserter(out));
-  m_leftovers.clear();
 }
 
 bool Worker::detach() {
@@ -388,10 +378,10 @@ void Worker::unlinkTimer(FiberCore& core) {
 }
 
 void Worker::expireTimeouts(int64_t now_ns) {
-  if (m_timeouts.nextDue() > now_ns) return;
-  TimerList due;
-  m_timeouts.expire(now_ns, kTimeoutsPerTurn, due);
-  while (TimerNode* node = due.pop()) {
+  for (size_t i = 0; i < kTimeoutsPerTurn && m_timeouts.nextDue() <= now_ns; ++i) {
+    TimerList due;
+    m_timeouts.expire(now_ns, 1, due);  // one, for which there is room if it is put in again
+    TimerNode* const node = due.pop();
     FiberCore& core = FiberCore::ofTimer(*node);
     core.timer_linked = false;
     if (core.deadline_ns == kNever) continue;  // disarmed

@@ -1,5 +1,6 @@
 #include "sylar/sched/worker_slot.h"
 
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -26,10 +27,10 @@ WorkerSlot& WorkerSlot::acquire() {
       return *slot;
     }
   }
-  const int fd = sys::eventFd();
-  if (fd < 0) throw std::system_error(-fd, std::generic_category(), "sylar: eventfd of a worker");
-  auto* slot = new WorkerSlot;
-  slot->wake_fd = fd;
+  auto made = std::make_unique<WorkerSlot>();
+  made->wake_fd = sys::eventFd();
+  if (made->wake_fd < 0) throw std::system_error(-made->wake_fd, std::generic_category(), "sylar: eventfd of a worker");
+  WorkerSlot* const slot = made.release();
   Lock lock(g_unused.mutex);
   ++g_unused.made;
   return *slot;
