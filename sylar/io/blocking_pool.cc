@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "sylar/base/check.h"
@@ -19,8 +20,9 @@ BlockingPool::BlockingPool(BlockingPoolOptions options) : m_options(options) { S
 BlockingPool::~BlockingPool() { end(true); }
 
 BlockingPool& BlockingPool::process() {
-  static BlockingPool* const pool = new BlockingPool;
-  return *pool;
+  alignas(BlockingPool) static unsigned char s_memory[sizeof(BlockingPool)];
+  static BlockingPool& pool = *::new (s_memory) BlockingPool;  // never fails, for a hooked call cannot say so
+  return pool;
 }
 
 bool BlockingPool::needsHelper() { return mayPark() && !sys::inForkedChild(); }
@@ -80,7 +82,7 @@ bool BlockingPool::addThread() {
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
-  const bool made = ::pthread_create(&thread, &attributes, &BlockingPool::threadMain, this) == 0;
+  const bool made = sys::createThread(&thread, &attributes, &BlockingPool::threadMain, this) == 0;
   ::pthread_attr_destroy(&attributes);
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   m_threads += made;

@@ -30,8 +30,8 @@ Entry* mapChunk(std::atomic<Entry*>& slot, size_t entries) {
 }  // namespace
 
 Entry* FdTable::make(int fd) {
+  if (!covers(fd)) return nullptr;
   const auto number = static_cast<unsigned>(fd);
-  if (number >= kChunks * kChunkEntries) return nullptr;
   std::atomic<Entry*>& slot = s_chunks[number / kChunkEntries];
   Entry* chunk = slot.load(std::memory_order_acquire);
   if (chunk == nullptr) chunk = mapChunk(slot, kChunkEntries);

@@ -22,7 +22,10 @@ static_assert(sizeof(Entry) == 128);
 
 class FdTable {
  public:
-  /// The entry of `fd`; null if the number is negative, absurd, or there is no memory for it.
+  /// False: the number is negative or absurd; it has no entry.
+  static bool covers(int fd) { return static_cast<unsigned>(fd) < kChunks * kChunkEntries; }
+
+  /// The entry of `fd`; null if it is not covered, or there is no memory.
   static Entry* at(int fd) {
     Entry* const entry = find(fd);
     return entry != nullptr ? entry : make(fd);

@@ -29,31 +29,24 @@ bool directionOf(IOManager::Event event, Direction* direction) {
 /// What addEvent registered; lives until it fires or is taken back. A close only puts it on a list that the workers look at:
 /// there may be a signal handler behind it, which must not allocate.
 struct IOManager::Callback : FdWaiter<EpollEngine> {
-  Callback(IOManager& owner, std::function<void()> function, Fiber::ptr held)
-      : iom(owner), cb(std::move(function)), fiber(std::move(held)) {
+  Callback(IOManager& owner, Fiber::ptr what) : iom(owner), fiber(std::move(what)) {
     fire = [](FdWaiter* waiter, WakeReason reason) {
       auto* const me = static_cast<Callback*>(waiter);
       reason == WakeReason::kClosed ? me->iom.addClosed(*me) : me->run();
     };
   }
   ~Callback() {
-    cb = nullptr;
     fiber = nullptr;
     if (pending) iom.callbackEnded();
   }
 
   void run() {
     const std::unique_ptr<Callback> last(this);
-    if (cb != nullptr) {
-      iom.schedule(std::move(cb));
-    } else {
-      iom.schedule(std::move(fiber));
-    }
+    iom.schedule(std::move(fiber));
   }
 
   IOManager& iom;
-  std::function<void()> cb;
-  Fiber::ptr fiber;
+  Fiber::ptr fiber;      ///< made where addEvent can still say that there is no memory for it
   bool pending = false;  ///< counted among the manager's callbacks
 };
 
@@ -80,10 +73,16 @@ int IOManager::addEvent(int fd, Event event, std::function<void()> cb) {
   Entry* const entry = FdTable::at(fd);
   const bool on_fiber = cb == nullptr;
   if (entry == nullptr || !directionOf(event, &direction) || (on_fiber && !mayPark())) {
-    sys::errnoRef() = entry == nullptr ? EBADF : EINVAL;
+    sys::errnoRef() = entry != nullptr ? EINVAL : FdTable::covers(fd) ? ENOMEM : EBADF;
     return -1;
   }
-  auto callback = std::make_unique<Callback>(*this, std::move(cb), on_fiber ? Fiber::GetThis() : nullptr);
+  std::unique_ptr<Callback> callback;
+  try {
+    callback = std::make_unique<Callback>(*this, on_fiber ? Fiber::GetThis() : std::make_shared<Fiber>(std::move(cb)));
+  } catch (const std::bad_alloc&) {
+    sys::errnoRef() = ENOMEM;
+    return -1;
+  }
   if (!rest().injector().admit([this] { m_callbacks.fetch_add(1, std::memory_order_relaxed); })) {
     sys::errnoRef() = ECANCELED;
     return -1;
@@ -147,10 +146,7 @@ void IOManager::callbackEnded() {
   pendingEnded([this] { m_callbacks.fetch_sub(1, std::memory_order_acq_rel); });
 }
 
-bool IOManager::stopping() {
-  return Scheduler::stopping() && m_callbacks.load(std::memory_order_acquire) == 0 && !hasTimer() &&
-         !m_has_unserved.load(std::memory_order_acquire);
-}
+bool IOManager::stopping() { return Scheduler::stopping() && m_callbacks.load(std::memory_order_acquire) == 0 && !hasTimer(); }
 
 void IOManager::dropPending() {
   close();
@@ -201,55 +197,52 @@ void IOManager::runClosed() {
 
 void IOManager::serve(int64_t now_ns, bool timers_woken) {
   if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
-  const bool due = nextDueNs() <= now_ns || m_has_unserved.load(std::memory_order_relaxed);
-  if (timers_woken || due) serveTimers(timers_woken);
+  if (timers_woken || nextDueNs() <= now_ns) serveTimers(timers_woken);
 }
 
 // ---- Public timers (protocol P4). --------------------------------------------------------------------------------------------
 
-/// Who was woken waits for the queue's lock, who passes by does not. The next deadline is set before any callback runs. Those for
-/// which there is no memory come first the next time.
+namespace {
+
+/// A run that a fiber is to do. Without memory for the fiber, or for its stack, it goes back to the manager.
+class DueTimer {
+ public:
+  explicit DueTimer(Timer::ptr timer) : m_timer(std::move(timer)) {}
+  ~DueTimer() {
+    if (m_timer != nullptr) Timer::giveBack(std::move(m_timer));
+  }
+  DueTimer(const DueTimer&) = delete;
+  DueTimer& operator=(const DueTimer&) = delete;
+  void run() { std::exchange(m_timer, nullptr)->fire(); }
+
+ private:
+  Timer::ptr m_timer;
+};
+
+}  // namespace
+
+/// Who was woken waits for the queue's lock, who passes by does not. The next deadline is set before any callback runs.
 void IOManager::serveTimers(bool woken) {
   std::vector<Timer::ptr> due;
-  if (m_has_unserved.load(std::memory_order_relaxed)) {
-    Lock lock(m_arming);
-    due.swap(m_unserved);
-    m_has_unserved.store(false, std::memory_order_relaxed);
-  }
   try {
     woken ? collectDue(kTimersPerPass, due) : tryCollectDue(kTimersPerPass, due);
   } catch (const std::bad_alloc&) {  // what is not in `due` is still armed
   }
   if (due.empty() && !woken) return;  // somebody else is at it
   armTimer();
-  size_t begun = 0;
-  try {
-    for (; begun < due.size(); ++begun) schedule([timer = due[begun]] { timer->fire(); });
-  } catch (const std::bad_alloc&) {
-    due.erase(due.begin(), due.begin() + static_cast<std::ptrdiff_t>(begun));
-    while (!keepUnserved(due)) StdMemory::yield();
-    armTimer();
+  for (Timer::ptr& timer : due) {
+    try {
+      const auto run = std::make_shared<DueTimer>(timer);
+      schedule([run] { run->run(); });
+    } catch (const std::bad_alloc&) {
+      Timer::giveBack(std::move(timer));
+    }
   }
-}
-
-/// False: there is no memory to put them behind those of another worker.
-bool IOManager::keepUnserved(std::vector<Timer::ptr>& timers) {
-  Lock lock(m_arming);
-  try {
-    m_unserved.insert(m_unserved.end(), timers.begin(), timers.end());
-  } catch (const std::bad_alloc&) {
-    if (!m_unserved.empty()) return false;
-    m_unserved.swap(timers);
-  }
-  m_has_unserved.store(true, std::memory_order_relaxed);
-  return true;
 }
 
 void IOManager::armTimer() {
-  constexpr int64_t kAgainNs = 1'000'000;
   Lock lock(m_arming);
-  int64_t due_ns = observeNextDue();
-  if (m_has_unserved.load(std::memory_order_relaxed)) due_ns = std::min(due_ns, clock().nowNs() + kAgainNs);
+  const int64_t due_ns = observeNextDue();
   if (m_timer_fd.valid()) sys::timerFdSet(m_timer_fd.get(), due_ns);
 }
 

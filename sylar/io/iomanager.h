@@ -72,7 +72,6 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   int timerFd() const override { return m_timer_fd.get(); }
   void serve(int64_t now_ns, bool timers_woken) override;
   void serveTimers(bool woken);
-  bool keepUnserved(std::vector<Timer::ptr>& timers);
   void armTimer();
   EpollEngine& engineForHere();
   void callbackEnded();
@@ -82,8 +81,6 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
 
   UniqueFd m_timer_fd;
   OsMutex m_arming;  // so that two front inserts cannot cross between queue and descriptor
-  std::vector<Timer::ptr> m_unserved SYLAR_GUARDED_BY(m_arming);  // due, but there was no memory for their fibers
-  std::atomic<bool> m_has_unserved{false};
   std::atomic<size_t> m_callbacks{0};
   std::atomic<size_t> m_adding{0};                        // calls of addClosed under way
   std::atomic<FdWaiter<EpollEngine>*> m_closed{nullptr};  // callbacks of closed descriptors, the latest first
