@@ -182,12 +182,16 @@ long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
   return whenReady(entry, fd, POLLOUT, [&] { return SYLAR_ATTEMPT_(writev, SYS_writev, fd, parts, fitting); });
 }
 
+[[gnu::weak]] long plainAccept(int fd, sockaddr* address, socklen_t* size, int flags) {
+  return SYLAR_ATTEMPT_(accept4, SYS_accept4, fd, address, size, flags);
+}
+
 long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags) {
   // Linux keeps connections that were reset in the queue, so an accept after a positive poll does not block.
   Lock lock(entry.acceptLock());
   // What does not listen fails at once.
   if (!ask::isReady(fd, POLLIN) && ask::socketOption(fd, SO_ACCEPTCONN) == 1) return -EAGAIN;
-  return SYLAR_ATTEMPT_(accept4, SYS_accept4, fd, address, size, flags);
+  return plainAccept(fd, address, size, flags);
 }
 
 long connect(int fd, const sockaddr* address, socklen_t size) {

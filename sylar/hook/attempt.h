@@ -66,6 +66,8 @@ long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count);
 long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size);
 long sendmsg(int fd, const msghdr* message, int flags);
 
+/// It blocks if there is none. Weak: a test may bring its own, which fails.
+long plainAccept(int fd, sockaddr* address, socklen_t* size, int flags);
 /// Of a blocking listener.
 long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags);
 /// Begins or goes on with connecting a blocking socket.

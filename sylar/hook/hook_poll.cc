@@ -44,6 +44,7 @@ class PollCall {
           if (const int closed = closedMeanwhile()) return closed;
           continue;  // behind our back: the kernel will say so
         }
+        if (error == -ENOMEM || error == -ENOSPC) return static_cast<int>(IoCall::result(-ENOMEM));  // poll knows no ENOSPC
         return real::poll(m_fds, m_count, timeoutMs(deadline));  // something that cannot be waited for
       }
       const WakeReason reason = wait.park(deadline);
@@ -72,16 +73,17 @@ class PollCall {
     for (nfds_t i = 0; i < m_count; ++i) {
       constexpr short kWritable = POLLOUT | POLLWRNORM | POLLWRBAND;
       const short events = m_fds[i].events;
-      if ((events & kWritable) != 0) watch(i, Direction::kWrite);
-      if ((events & ~kWritable) != 0 || events == 0) watch(i, Direction::kRead);  // errors are reported there, too
+      if ((events & kWritable) != 0 && !watch(i, Direction::kWrite)) return false;
+      const bool reads = (events & ~kWritable) != 0 || events == 0;  // errors are reported there, too
+      if (reads && !watch(i, Direction::kRead)) return false;
     }
     return true;
   }
 
-  /// A number that is being closed just now is looked at when that is over: this call comes after it.
-  void watch(size_t index, Direction direction) {
+  /// A number that is being closed just now is looked at when that is over: this call comes after it. False: no memory.
+  bool watch(size_t index, Direction direction) {
     Entry* const entry = FdTable::at(m_fds[index].fd);
-    if (entry == nullptr) return;
+    if (entry == nullptr) return !FdTable::covers(m_fds[index].fd);  // a negative one is passed over, an absurd one not open
     m_watched[m_watched_count++] = {
         .index = index,
         .fd = m_fds[index].fd,
@@ -89,6 +91,7 @@ class PollCall {
         .entry = entry,
         .generation = Entry::generationOf(entry->awaitOpen()),
     };
+    return true;
   }
 
   /// Asks the kernel, with the numbers pinned: one that was closed meanwhile may be somebody else's.

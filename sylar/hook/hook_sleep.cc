@@ -26,8 +26,9 @@ int64_t sleepFor(int64_t ns) {
   const Clock& clock = waitClock();
   const Deadline deadline = Deadline::after(std::chrono::nanoseconds(ns), clock);
   if (!reserveTimeout(deadline)) {
-    const timespec duration = toTimespec(ns);
-    return real::nanosleep(&duration, nullptr);
+    timespec left = toTimespec(ns);
+    while (real::nanosleep(&left, &left) != 0) continue;  // a signal handler does not end a hooked sleep
+    return 0;
   }
   if (parkUntil(deadline) == WakeReason::kTimeout) return 0;
   return std::max<int64_t>(deadline.ns() - clock.nowNs(), 1);

@@ -82,10 +82,7 @@ long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int 
   });
   if (ready < 0) return ready;
   long result = -EINVAL;
-  const auto accept_it = [&] {
-    const int made = real::accept4(fd, address, size, flags);
-    result = made >= 0 ? made : -errno;
-  };
+  const auto accept_it = [&] { result = attempt::plainAccept(fd, address, size, flags); };
   if (ready == 0) {  // what does not listen fails at once
     accept_it();
     return result;

@@ -49,8 +49,8 @@ class IoCall {
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
 
   /// Makes attempts until one gives something else than -EAGAIN. >= 0, or -errno: the kernel's; EBADF: closed meanwhile; EAGAIN:
-  /// timed out, or non-blocking after all; ECANCELED; ENOMEM. `short_of` > 0: a plain read of that many bytes: on a TCP socket,
-  /// fewer prove it empty, and where it is known to be empty it need not be asked.
+  /// timed out, or non-blocking after all; ECANCELED; ENOMEM, ENOSPC: it cannot be waited for now. `short_of` > 0: a plain read
+  /// of that many bytes: on a TCP socket, fewer prove it empty, and where it is known to be empty it need not be asked.
   template <class Attempt>
   long run(Attempt attempt, size_t short_of = 0);
 
