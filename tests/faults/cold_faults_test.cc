@@ -1,0 +1,126 @@
+// RG-05: what a process does once (its first thread, slot, chunk, log line), each call in turn failing. Each run is a process of
+// its own.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "sylar/io/iomanager.h"
+#include "sylar/sched/scheduler.h"
+#include "sylar/sched/worker_slot.h"
+#include "tests/faults/enumerate.h"
+
+namespace sylar::faults {
+namespace {
+
+const Fault kFaults[] = {
+    {Kind::kNew},
+    {.kind = Kind::kNew, .width = 3},
+    {Kind::kMap, ENOMEM},
+    {Kind::kAdvise, EINVAL},
+    {Kind::kEventFd, EMFILE},
+    {Kind::kEpollCreate, EMFILE},
+    {Kind::kEpollControl, ENOMEM},
+    {Kind::kTimerFd, EMFILE},
+    {Kind::kThread, EAGAIN},
+};
+
+// FM-04, FM-23, FM-35: a second attempt, with all that is needed, succeeds; and no slot is made for nothing.
+void startFirstManager(Trial& trial) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    trial.passes([&] {
+      IOManager iom(3, false, "the first of all, with a long name");
+      for (int i = 0; i < 4; ++i) trial.accepts([&] { return iom.trySchedule(trial.work()); });
+      iom.schedule(nullptr);  // a log line
+    });
+  }
+  const Exempt exempt;
+  EXPECT_LE(WorkerSlot::made(), 3u);
+}
+
+TEST(ColdFaults, TheFirstIOManager) {
+  for (const Fault& fault : kFaults) {
+    const long failed = enumerateCold(fault, startFirstManager);
+    EXPECT_GT(failed, 0) << describe(fault);
+    if (HasFailure()) return;
+  }
+}
+
+// FM-04. Cause: what threw had nobody to tell, and its reporter was made at the first report.
+TEST(ColdFaults, TheFirstExceptionThatNobodyTakes) {
+  enumerateCold({Kind::kNew}, [](Trial& trial) {
+    Fiber::SetExceptionHandler(nullptr);
+    trial.passes([&] {
+      IOManager iom(1, false, "first");
+      trial.accepts([&] { return iom.trySchedule(trial.work([] { throw 1; })); });
+    });
+  });
+}
+
+/// A pipe whose ends have numbers that no entry was made for yet.
+struct HighPipe {
+  HighPipe() {
+    constexpr int kFirst = 4096;
+    int low[2];
+    EXPECT_EQ(::pipe2(low, O_CLOEXEC), 0);
+    for (const int end : {0, 1}) {
+      ends[end] = static_cast<int>(::fcntl(low[end], F_DUPFD_CLOEXEC, kFirst));
+      EXPECT_GE(ends[end], kFirst);
+      ::close(low[end]);
+    }
+  }
+  ~HighPipe() {
+    for (const int end : ends) ::close(end);
+  }
+  int ends[2] = {-1, -1};
+};
+
+// FM-03. Cause: a descriptor without an entry was left out of the wait, which then nothing ended.
+TEST(ColdFaults, PollOnANumberThatHasNoEntryYet) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 8192);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const long failed = enumerateCold({.kind = Kind::kMap, .error = ENOMEM, .width = 3}, [](Trial& trial) {
+    const HighPipe pipe;
+    trial.passes([&] {
+      IOManager iom(1, false, "high");
+      const auto poller = std::make_shared<Fiber>(trial.work([&] {
+        pollfd one{pipe.ends[0], POLLIN, 0};
+        if (trial.checked(::poll(&one, 1, -1)) < 0) return;
+        EXPECT_EQ(one.revents, POLLIN);
+      }));
+      const auto writer = std::make_shared<Fiber>(trial.work([&] {
+        while (poller->life() != Fiber::Life::kParked && !Fiber::isOver(poller->life())) Fiber::YieldToReady();
+        EXPECT_EQ(::write(pipe.ends[1], "x", 1), 1);
+      }));
+      const bool polls = trial.accepts([&] { return iom.trySchedule(poller); });
+      if (trial.accepts([&] { return iom.trySchedule(writer); })) trial.join(*writer);
+      EXPECT_EQ(::write(pipe.ends[1], "x", 1), 1);
+      if (polls) trial.join(*poller);
+    });
+  });
+  EXPECT_GT(failed, 3);
+}
+
+TEST(ColdFaults, EventOnANumberThatHasNoEntryYet) {  // FM-03
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 8192);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  enumerateCold({.kind = Kind::kMap, .error = ENOMEM, .width = 3}, [](Trial& trial) {
+    const HighPipe pipe;
+    EXPECT_EQ(::write(pipe.ends[1], "x", 1), 1);
+    trial.passes([&] {
+      IOManager iom(1, false, "high");
+      trial.accepts([&] { return trial.checked(iom.addEvent(pipe.ends[0], IOManager::READ, trial.work())) == 0; });
+    });
+  });
+}
+
+}  // namespace
+}  // namespace sylar::faults

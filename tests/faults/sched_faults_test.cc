@@ -1,0 +1,318 @@
+// RG-05: each allocation, mapping, thread and descriptor in turn is the one that cannot be had, while fibers are started, joined,
+// cancelled, moved and stopped.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sylar/io/iomanager.h"
+#include "sylar/sched/park.h"
+#include "sylar/sched/scheduler.h"
+#include "sylar/sched/worker.h"
+#include "tests/faults/enumerate.h"
+
+namespace sylar::faults {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// More than fits into a std::string or a std::function without an allocation.
+constexpr const char* kLongName = "a scheduler whose workers have long names";
+struct Large {
+  long values[8] = {};
+};
+
+TEST(SchedFaults, StartAScheduler) {  // FM-04, FM-35
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      Scheduler scheduler(4, false, kLongName);
+      for (int i = 0; i < 8; ++i) trial.accepts([&] { return scheduler.trySchedule(trial.work()); });
+      if (!trial.passes([&] { scheduler.start(); })) trial.dropsWork();
+      scheduler.stop();
+    });
+  });
+}
+
+TEST(SchedFaults, StartASchedulerThatUsesItsCaller) {  // FM-04, FM-35: stop() starts it, and so fails as start() does.
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      Scheduler scheduler(2, true, kLongName);
+      for (int i = 0; i < 4; ++i) trial.accepts([&] { return scheduler.trySchedule(trial.work()); });
+      if (!trial.passes([&] { scheduler.stop(); })) trial.dropsWork();
+    });
+  });
+}
+
+TEST(SchedFaults, StartAnIOManager) {  // FM-04, FM-23, FM-35
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      IOManager iom(4, false, kLongName);
+      for (int i = 0; i < 8; ++i) trial.accepts([&] { return iom.trySchedule(trial.work()); });
+    });
+  });
+}
+
+/// What has a fate of its own in each element: those before the one that had no memory were accepted, the others stay.
+void scheduleMany(Trial& trial, IOManager& iom) {
+  std::vector<std::function<void()>> batch;
+  {
+    const Exempt exempt;
+    for (int i = 0; i < 4; ++i) batch.emplace_back(trial.work([large = Large()] { (void)large; }));
+  }
+  trial.passes([&] { iom.schedule(batch.begin(), batch.end()); });
+  bool refused = false;
+  for (const auto& function : batch) {
+    refused |= function != nullptr;
+    if (!refused) trial.accepts([] { return true; });
+    EXPECT_EQ(refused, function != nullptr);
+  }
+}
+
+void spawn(Trial& trial) {
+  trial.passes([&] {
+    IOManager iom(2, false, "spawn");
+    const auto some = [&trial, &iom] {
+      trial.accepts([&] { return iom.trySchedule(trial.work()); });
+      trial.accepts([&] { return iom.trySchedule(trial.work([large = Large()] { (void)large; })); });
+      trial.accepts([&] { return iom.place(trial.work()); });
+      scheduleMany(trial, iom);
+    };
+    trial.accepts([&] { return iom.trySchedule(trial.work(some)); });
+    some();
+  });
+}
+
+TEST(SchedFaults, Spawn) { enumerate(usualFaults(), spawn); }  // FM-03, FM-04
+
+TEST(SchedFaults, WorkBehindAPointerStaysIfThereIsNoMemory) {  // FM-04
+  enumerate(passingFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      IOManager iom(1, false, "pointer");
+      auto callable = trial.work([large = std::make_shared<Large>()] { ASSERT_NE(large, nullptr); });
+      while (!trial.accepts([&] { return iom.trySchedule(&callable); })) continue;
+    });
+  });
+}
+
+/// On a thread that has nothing yet.
+void onNewThread(const std::function<void()>& body) {
+  std::optional<std::thread> thread;
+  {
+    const Exempt exempt;
+    thread.emplace([&body] { body(); });
+  }
+  thread->join();
+}
+
+TEST(SchedFaults, ResumeByHand) {  // FM-03
+  enumerate(passingFaults(), [](Trial& trial) {
+    const auto byHand = [&trial] {
+      int steps = 0;
+      const auto fiber = std::make_shared<Fiber>([&steps] {
+        ++steps;
+        Fiber::YieldToHold();
+        ++steps;
+      });
+      while (!trial.passes([&] { fiber->resume(); })) EXPECT_EQ(fiber->getState(), Fiber::INIT);
+      EXPECT_EQ(steps, 1);
+      fiber->resume();
+      EXPECT_EQ(fiber->getState(), Fiber::TERM);
+    };
+    onNewThread([&] { trial.passes(byHand); });
+  });
+}
+
+TEST(SchedFaults, HoldAndScheduleAgain) {  // FM-04: what is asked of a fiber by others arrives.
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      IOManager iom(2, false, "hold");
+      for (int i = 0; i < 3; ++i) {
+        const auto fiber = std::make_shared<Fiber>(trial.work([] {
+          Fiber::YieldToHold();
+          EXPECT_FALSE(this_fiber::cancelled());
+        }));
+        if (!trial.accepts([&] { return iom.trySchedule(fiber); })) continue;
+        while (fiber->life() != Fiber::Life::kHeld && !Fiber::isOver(fiber->life())) std::this_thread::yield();
+        if (Fiber::isOver(fiber->life())) continue;  // no stack
+        EXPECT_TRUE(iom.trySchedule(fiber));
+        trial.join(*fiber);
+      }
+    });
+  });
+}
+
+TEST(SchedFaults, JoinAndCancel) {  // FM-04: cancel() always works.
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      IOManager iom(2, false, "join");
+      const auto held = std::make_shared<Fiber>(trial.work([] {
+        while (!this_fiber::cancelled()) Fiber::YieldToHold();
+      }));
+      const auto sleeper = std::make_shared<Fiber>(
+          trial.work([&trial] { trial.passes([] { parkUntil(Deadline::after(std::chrono::seconds(60), waitClock())); }); }));
+      const auto joiner = std::make_shared<Fiber>(trial.work([&trial, held] { trial.join(*held); }));
+      std::vector<Fiber::ptr> fibers = {held, sleeper, joiner};
+      std::erase_if(fibers, [&](const auto& fiber) { return !trial.accepts([&] { return iom.trySchedule(fiber); }); });
+      held->cancel();
+      sleeper->cancel();
+      if (fibers.size() < 3) return;  // a joiner of what was never scheduled ends with the manager
+      for (const auto& fiber : fibers) trial.join(*fiber);
+    });
+  });
+}
+
+TEST(SchedFaults, Move) {  // FM-04
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      IOManager here(1, false, "here");
+      IOManager there(2, false, "there");
+      const auto mover = std::make_shared<Fiber>(trial.work([&] {
+        if (trial.passes([&] { return there.switchTo(); })) {
+          EXPECT_EQ(Scheduler::GetThis(), &there);
+        } else {
+          EXPECT_EQ(Scheduler::GetThis(), &here);
+        }
+        Scheduler* const before = Scheduler::GetThis();
+        trial.passes([&] { const SchedulerSwitcher visit(before == &here ? &there : &here); });
+        EXPECT_EQ(Scheduler::GetThis(), before);
+        trial.passes([&] { return here.switchTo(); });
+      }));
+      if (trial.accepts([&] { return here.trySchedule(mover); })) trial.join(*mover);
+    });
+  });
+}
+
+TEST(SchedFaults, ScheduleAHeldFiberElsewhere) {  // FM-04
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      IOManager iom(2, false, "elsewhere");
+      const auto held = std::make_shared<Fiber>(trial.work([] { Fiber::YieldToHold(); }));
+      if (!trial.accepts([&] { return iom.trySchedule(held); })) return;
+      while (held->life() != Fiber::Life::kHeld && !Fiber::isOver(held->life())) std::this_thread::yield();
+      for (const auto& worker : iom.workers()) {
+        if (Fiber::isOver(held->life())) break;
+        trial.passes([&] { return iom.trySchedule(held, worker->threadId()) || Fiber::isOver(held->life()); });
+      }
+      iom.schedule(held);
+      trial.join(*held);
+    });
+  });
+}
+
+// FM-04. Cause: timeouts that had been pushed were taken out by the thousand and had room for 64 to be put in again.
+TEST(SchedFaults, ManyTimeoutsThatWerePushed) {
+  constexpr size_t kFibers = 150;
+  const Fault faults[] = {{Kind::kNew}, {.kind = Kind::kNew, .width = 20}};
+  enumerate(faults, [](Trial& trial) {
+    std::optional<Exempt> exempt(std::in_place);
+    Scheduler scheduler(1, false, "timeouts");
+    std::vector<Waker> wakers(kFibers);
+    for (size_t i = 0; i < kFibers; ++i) {
+      trial.accepts([&, i] {
+        return scheduler.trySchedule(trial.work([&, i] {
+          const Deadline soon = Deadline::after(milliseconds(2), waitClock());
+          if (!trial.passes([&] { return reserveTimeout(soon); })) return;
+          Wait wait;
+          wakers[i] = wait.waker();
+          wait.park(soon);
+          trial.passes([] { parkUntil(Deadline::after(milliseconds(4), waitClock())); });
+        }));
+      });
+    }
+    trial.accepts([&] {
+      return scheduler.trySchedule(trial.work([&] {
+        for (const Waker& waker : wakers) {
+          if (waker.core != nullptr) waker.wake(WakeReason::kReady);
+        }
+      }));
+    });
+    exempt.reset();
+    if (!trial.passes([&] { scheduler.start(); })) trial.dropsWork();
+    scheduler.stop();
+  });
+}
+
+TEST(SchedFaults, StopWithADeadline) {  // FM-04, FM-43
+  enumerate(usualFaults(), [](Trial& trial) {
+    trial.passes([&] {
+      IOManager iom(2, false, "stop");
+      for (int i = 0; i < 2; ++i) {
+        trial.accepts([&] { return iom.trySchedule(trial.work([] { Fiber::YieldToHold(); })); });
+        trial.accepts([&] {
+          return iom.trySchedule(
+              trial.work([&] { trial.passes([] { parkUntil(Deadline::after(std::chrono::seconds(60), waitClock())); }); }));
+        });
+        trial.passes([&] { return iom.addTimer(60'000, [] {}) != nullptr; });
+      }
+      trial.passes([&] { return iom.stop(Deadline::after(std::chrono::seconds(20), steadyClock())).clean; });
+    });
+  });
+}
+
+/// Waits again and again regardless.
+void insist() {
+  for (;;) Fiber::YieldToHold();
+}
+
+// FM-04: a fiber that is given up is kept for ever, so each run has a process of its own. No memory for the report: still not
+// clean.
+TEST(SchedFaults, FibersThatAreGivenUp) {
+  for (const Fault& fault : {Fault{Kind::kNew}, Fault{.kind = Kind::kNew, .width = 20}}) {
+    enumerateCold(fault, [](Trial& trial) {
+      trial.passes([&] {
+        IOManager iom(2, false, "given up");
+        const auto fiber = std::make_shared<Fiber>(trial.work(insist));
+        fiber->setName("one that insists, and has a long name");
+        const bool accepted = trial.accepts([&] { return iom.trySchedule(fiber); });
+        trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
+        while (accepted && fiber->life() != Fiber::Life::kHeld && !Fiber::isOver(fiber->life())) std::this_thread::yield();
+        const auto stop = [&] { return iom.stop(Deadline::after(std::chrono::seconds(20), steadyClock())).clean; };
+        for (bool told = false; !told;) {
+          told = trial.passes([&] { EXPECT_NE(stop(), accepted); });
+        }
+        if (!accepted) return;
+        EXPECT_THROW(fiber->join(), std::exception);
+      });
+    });
+  }
+}
+
+// FM-04: a worker that is inside a fiber after the deadline is detached.
+TEST(SchedFaults, AWorkerThatDoesNotComeBack) {
+  for (const Fault& fault : {Fault{Kind::kNew}}) {
+    enumerateCold(fault, [](Trial& trial) {
+      trial.passes([&] {
+        IOManager iom(2, false, "stuck");
+        std::atomic<bool> begun{false};
+        static constinit std::atomic<bool> s_over{false};
+        const auto stuck = trial.work([&begun] {
+          begun = true;
+          while (!s_over) std::this_thread::yield();
+        });
+        if (!trial.accepts([&] { return iom.trySchedule(stuck); })) return;
+        while (!begun) std::this_thread::yield();
+        trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
+        for (bool told = false; !told;) {
+          told = trial.passes([&] { EXPECT_FALSE(iom.stop(Deadline::after(milliseconds(0), steadyClock())).clean); });
+        }
+        s_over = true;
+        trial.dropsWork();  // what had not begun never will
+      });
+    });
+  }
+}
+
+// FM-03. The last test: the library remembers that the kernel is an old one.
+TEST(SchedFaults, SpawnOnAKernelWithoutLightGuards) {
+  pretendOldKernel();
+  const Fault faults[] = {{Kind::kProtect, ENOMEM}, {.kind = Kind::kProtect, .error = ENOMEM, .width = 3}};
+  enumerate(faults, spawn);
+}
+
+}  // namespace
+}  // namespace sylar::faults

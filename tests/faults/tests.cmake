@@ -1,0 +1,10 @@
+# Programs in which the n-th call of a kind fails.
+function(sylar_faults_test path)
+  sylar_test(${path} LINKS sylar::sylar sylar::hook TIMEOUT 120)
+  string(REPLACE "/" "_" name ${path})
+  target_sources(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/faults/enumerate.cc ${CMAKE_CURRENT_SOURCE_DIR}/faults/injector.cc)
+endfunction()
+
+sylar_faults_test(faults/sched_faults_test)
+sylar_faults_test(faults/io_faults_test)
+sylar_faults_test(faults/cold_faults_test)
