@@ -1,5 +1,5 @@
-// RG-05: what a process does once (its first thread, slot, chunk, log line), each call in turn failing. Each run is a process of
-// its own.
+// RG-05: what a process does once (its first thread, slot, chunk, log line) or keeps for ever (a fiber that is given up), each
+// call in turn failing. Each run is a process of its own, made by one in which no worker has ever run.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -7,7 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "sylar/io/iomanager.h"
 #include "sylar/sched/scheduler.h"
@@ -59,6 +63,60 @@ TEST(ColdFaults, TheFirstExceptionThatNobodyTakes) {
       trial.accepts([&] { return iom.trySchedule(trial.work([] { throw 1; })); });
     });
   });
+}
+
+/// Waits again and again regardless.
+void insist() {
+  for (;;) Fiber::YieldToHold();
+}
+
+// FM-04: a fiber that is given up is kept for ever, so each run has a process of its own. No memory for the report: still not
+// clean.
+TEST(ColdFaults, FibersThatAreGivenUp) {
+  for (const Fault& fault : {Fault{Kind::kNew}, Fault{.kind = Kind::kNew, .width = 20}}) {
+    enumerateCold(fault, [](Trial& trial) {
+      trial.passes([&] {
+        IOManager iom(2, false, "given up");
+        const auto fiber = std::make_shared<Fiber>(trial.work(insist));
+        fiber->setName("one that insists, and has a long name");
+        const bool accepted = trial.accepts([&] { return iom.trySchedule(fiber); });
+        trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
+        while (accepted && fiber->life() != Fiber::Life::kHeld && !Fiber::isOver(fiber->life())) std::this_thread::yield();
+        const auto stop = [&] { return iom.stop(Deadline::after(std::chrono::seconds(20), steadyClock())).clean; };
+        for (bool told = false; !told;) {
+          told = trial.passes([&] { EXPECT_NE(stop(), accepted); });
+        }
+        if (!accepted) return;
+        EXPECT_THROW(fiber->join(), std::exception);
+      });
+    });
+  }
+}
+
+// FM-04: a worker that is inside a fiber after the deadline is detached.
+TEST(ColdFaults, AWorkerThatDoesNotComeBack) {
+  for (const Fault& fault : {Fault{Kind::kNew}}) {
+    enumerateCold(fault, [](Trial& trial) {
+      trial.passes([&] {
+        IOManager iom(2, false, "stuck");
+        std::atomic<bool> begun{false};
+        static constinit std::atomic<bool> s_over{false};
+        const auto stuck = trial.work([&begun] {
+          begun = true;
+          while (!s_over) std::this_thread::yield();
+        });
+        if (!trial.accepts([&] { return iom.trySchedule(stuck); })) return;
+        while (!begun) std::this_thread::yield();
+        trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
+        for (bool told = false; !told;) {
+          told =
+              trial.passes([&] { EXPECT_FALSE(iom.stop(Deadline::after(std::chrono::milliseconds(0), steadyClock())).clean); });
+        }
+        s_over = true;
+        trial.dropsWork();  // what had not begun never will
+      });
+    });
+  }
 }
 
 /// A pipe whose ends have numbers that no entry was made for yet.

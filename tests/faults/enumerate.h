@@ -108,7 +108,8 @@ std::vector<Fault> passingFaults();
 long enumerate(const Fault& fault, const Scenario& scenario);
 /// The same for all of `faults`.
 void enumerate(std::span<const Fault> faults, const Scenario& scenario);
-/// The same, each run in a process of its own, which is a copy of this one: for what a process does once.
+/// The same, each run in a process of its own, which is a copy of this one: for what a process does once. No worker may have run
+/// in this one: in its forks the library stands still.
 long enumerateCold(const Fault& fault, const Scenario& scenario);
 
 }  // namespace sylar::faults

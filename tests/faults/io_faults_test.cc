@@ -61,9 +61,9 @@ bool waitsOrIsOver(const Fiber& fiber) { return fiber.life() == Fiber::Life::kPa
 void pingPong(Trial& trial, Owned& end, bool begins, int rounds) {
   char byte = 'a';
   for (int i = 0; i < rounds; ++i) {
-    if (begins && trial.checked(::write(end, &byte, 1), {EPIPE}) != 1) break;
+    if (begins && trial.checked(::write(end, &byte, 1), {EPIPE, ECONNRESET}) != 1) break;
     if (trial.checked(::read(end, &byte, 1), {ECONNRESET}) != 1) break;
-    if (!begins && trial.checked(::write(end, &byte, 1), {EPIPE}) != 1) break;
+    if (!begins && trial.checked(::write(end, &byte, 1), {EPIPE, ECONNRESET}) != 1) break;
   }
   end.close();
 }
@@ -278,7 +278,7 @@ void serve(Trial& trial, Listener& listener) {
 void callOnce(Trial& trial, const Listener& listener) {
   Owned client(static_cast<int>(trial.checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))));
   const auto* const address = reinterpret_cast<const sockaddr*>(&listener.address);
-  if (trial.checked(::connect(client, address, sizeof listener.address), {ECONNREFUSED}) < 0) return;
+  if (trial.checked(::connect(client, address, sizeof listener.address), {ECONNREFUSED, ECONNRESET}) < 0) return;
   char byte = 'a';
   if (trial.checked(::send(client, &byte, 1, MSG_NOSIGNAL), {EPIPE, ECONNRESET}) != 1) return;
   if (trial.checked(::read(client, &byte, 1), {ECONNRESET}) != 1) trial.passes([] { return false; });

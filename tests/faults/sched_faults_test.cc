@@ -254,59 +254,6 @@ TEST(SchedFaults, StopWithADeadline) {  // FM-04, FM-43
   });
 }
 
-/// Waits again and again regardless.
-void insist() {
-  for (;;) Fiber::YieldToHold();
-}
-
-// FM-04: a fiber that is given up is kept for ever, so each run has a process of its own. No memory for the report: still not
-// clean.
-TEST(SchedFaults, FibersThatAreGivenUp) {
-  for (const Fault& fault : {Fault{Kind::kNew}, Fault{.kind = Kind::kNew, .width = 20}}) {
-    enumerateCold(fault, [](Trial& trial) {
-      trial.passes([&] {
-        IOManager iom(2, false, "given up");
-        const auto fiber = std::make_shared<Fiber>(trial.work(insist));
-        fiber->setName("one that insists, and has a long name");
-        const bool accepted = trial.accepts([&] { return iom.trySchedule(fiber); });
-        trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
-        while (accepted && fiber->life() != Fiber::Life::kHeld && !Fiber::isOver(fiber->life())) std::this_thread::yield();
-        const auto stop = [&] { return iom.stop(Deadline::after(std::chrono::seconds(20), steadyClock())).clean; };
-        for (bool told = false; !told;) {
-          told = trial.passes([&] { EXPECT_NE(stop(), accepted); });
-        }
-        if (!accepted) return;
-        EXPECT_THROW(fiber->join(), std::exception);
-      });
-    });
-  }
-}
-
-// FM-04: a worker that is inside a fiber after the deadline is detached.
-TEST(SchedFaults, AWorkerThatDoesNotComeBack) {
-  for (const Fault& fault : {Fault{Kind::kNew}}) {
-    enumerateCold(fault, [](Trial& trial) {
-      trial.passes([&] {
-        IOManager iom(2, false, "stuck");
-        std::atomic<bool> begun{false};
-        static constinit std::atomic<bool> s_over{false};
-        const auto stuck = trial.work([&begun] {
-          begun = true;
-          while (!s_over) std::this_thread::yield();
-        });
-        if (!trial.accepts([&] { return iom.trySchedule(stuck); })) return;
-        while (!begun) std::this_thread::yield();
-        trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
-        for (bool told = false; !told;) {
-          told = trial.passes([&] { EXPECT_FALSE(iom.stop(Deadline::after(milliseconds(0), steadyClock())).clean); });
-        }
-        s_over = true;
-        trial.dropsWork();  // what had not begun never will
-      });
-    });
-  }
-}
-
 // FM-03. The last test: the library remembers that the kernel is an old one.
 TEST(SchedFaults, SpawnOnAKernelWithoutLightGuards) {
   pretendOldKernel();
