@@ -123,7 +123,7 @@ class Rest {
 
   /// Something that nothingExpected() waits for has ended; `end` makes it so. What is called by it is outlived by this object.
   template <class End>
-  void pendingEnded(End end) {
+  void pendingEnded(const End& end) {
     Lock lock(m_mutex);
     end();
     if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();

@@ -171,7 +171,8 @@ class Scheduler {
   /// stop.
   virtual void dropPending() {}
   /// To be called when stopping() may have become true without a worker's doing; `end` makes it so. Once it has, stop() and
-  /// the destructor may go on, but not past the end of this call. Any thread.
+  /// the destructor may go on, but not past the end of this call. Needs no memory if `end` captures one pointer at most. Any
+  /// thread.
   void pendingEnded(const std::function<void()>& end);
 
  private:
