@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/base/clock.h"
 #include "sylar/io/iomanager.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler.h"
@@ -210,7 +211,8 @@ TEST(SchedFaults, ManyTimeoutsThatWerePushed) {
   const Fault faults[] = {{Kind::kNew}, {.kind = Kind::kNew, .width = 20}};
   enumerate(faults, [](Trial& trial) {
     std::optional<Exempt> exempt(std::in_place);
-    Scheduler scheduler(1, false, "timeouts");
+    ManualClock clock;
+    Scheduler scheduler(SchedulerOptions{.threads = 1, .name = "timeouts", .clock = &clock});
     std::vector<Waker> wakers(kFibers);
     for (size_t i = 0; i < kFibers; ++i) {
       trial.accepts([&, i] {
@@ -228,6 +230,10 @@ TEST(SchedFaults, ManyTimeoutsThatWerePushed) {
       return scheduler.trySchedule(trial.work([&] {
         for (const Waker& waker : wakers) {
           if (waker.core != nullptr) waker.wake(WakeReason::kReady);
+        }
+        for (int ms = 0; ms < 5; ++ms) {  // a turn for each: at 2 they are due, and have been pushed
+          for (size_t i = 0; i < 2 * kFibers; ++i) Fiber::YieldToReady();
+          clock.advance(milliseconds(1));
         }
       }));
     });
