@@ -2,7 +2,7 @@
 # Runs for hours what CI has only minutes for: the race tests with more rounds and fresh seeds, in the release, asan and tsan
 # builds, under TSan in both modes (sylar/base/tsan.h); and the model checker at bound 3, then on random schedules.
 #
-#   scripts/soak.sh [hours]      1 by default; 0.5 is half an hour. It ends with the step that is under way then.
+#   scripts/soak.sh [hours]      1 by default; 0.5 is half an hour. After the builds; it ends with the step that is under way then.
 #
 # One line a step. A call goes on where the last one ended: build/soak/next has the round, the step and its seed. The first failure
 # ends the call with the command that repeats it, which is also the first step of the next call.
@@ -11,7 +11,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly scale=5 patience=2h random_schedules=100000
 state=build/soak/next
 log=build/soak/log
-end=$(awk -v now="$(date +%s)" -v hours="${1:-1}" 'BEGIN { printf "%d", now + hours * 3600 }')
 
 scripts/setup.sh
 for preset in release asan tsan; do
@@ -19,7 +18,11 @@ for preset in release asan tsan; do
   cmake --build --preset "$preset" --parallel "$(nproc)"
 done
 
-steps=(model)
+end=$(awk -v now="$(date +%s)" -v hours="${1:-1}" 'BEGIN { printf "%d", now + hours * 3600 }')
+steps=()
+for memory in tso weak; do
+  for group in wait sleep queue stop fd; do steps+=("model $memory $group/"); done
+done
 for mode in release asan tsan strict; do
   for program in build/release/bin/*_race_test build/release/bin/integration_cycles_test; do
     steps+=("$mode $(basename "$program")")
@@ -30,13 +33,13 @@ newSeed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
 
 # What step $2 of round $1 runs with seed $3, into `command`.
 setCommand() {
-  local round=$1 seed=$3 mode program
-  read -r mode program <<<"${steps[$2]}"
+  local round=$1 seed=$3 mode program group
+  read -r mode program group <<<"${steps[$2]}"
   command=(env "SYLAR_TEST_SEED=$seed" "SYLAR_TEST_SCALE=$scale")
   case $mode in
     model)
-      command=(build/release/bin/model_check --bound 3)
-      ((round == 0)) || command=(build/release/bin/model_check --random "$random_schedules" --seed "$seed")
+      command=(build/release/bin/model_check --memory "$program" --bound 3 "$group")
+      ((round == 0)) || command=(build/release/bin/model_check --random "$random_schedules" --seed "$seed" large "$group")
       ;;
     release) command+=("build/release/bin/$program") ;;
     strict) command+=(SYLAR_TSAN_STRICT=1 scripts/run_sanitized.sh "build/tsan/bin/$program") ;;

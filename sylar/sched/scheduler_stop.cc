@@ -101,7 +101,7 @@ void Scheduler::detachStuck() {
   std::vector<NodeList> unrun;
   try {
     stuck.reserve(m_workers.size());
-    unrun.reserve(m_workers.size() + 1);
+    unrun.reserve(2 * m_workers.size() + 1);
   } catch (const std::bad_alloc&) {
     return;  // somebody looks again soon
   }
@@ -112,6 +112,7 @@ void Scheduler::detachStuck() {
     (void)m_rest.injector().admit([&] {  // nothing is put in meanwhile, nor from then on
       for (Stuck& one : stuck) one.mail = one.worker->slot().mailbox.drain();
     });
+    for (const Stuck& one : stuck) unrun.push_back(one.worker->fresh().close());  // it may be about to push
     return stuck.size();
   };
   m_rest.leaveOut(detach, [&] {

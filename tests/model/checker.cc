@@ -60,6 +60,7 @@ struct Thread {
   View view;
   std::vector<Buffered> buffer;  // kTso: stores that only this thread sees, oldest first
   uint64_t looked_at = 0;        // places, a bit each, since it last paused
+  uint64_t paused_on = 0;        // the same, before that
   uint64_t last_pause = 0;       // the memory's version then
   uint64_t waits_for = 0;        // paused: another version than this
   std::function<void()> interrupt;
@@ -194,8 +195,9 @@ Outcome Checker::search() {
     if (m_plan.random_runs > 0) m_random.seed(m_plan.seed + executions - 1);
     const std::string why = std::exchange(m_failure, "");
     if (runOnce() || m_failure != why) m_trace += "\n(the run could not be repeated: the scenario depends on something else)";
-    m_failure = fmt::format("{}\nin execution {}{}:\n{}", why, executions,
-                            m_plan.random_runs > 0 ? fmt::format(" (seed {})", m_plan.seed + executions - 1) : "", m_trace);
+    m_failure =
+        fmt::format("{}\nin execution {}{}:\n{}", why, executions,
+                    m_plan.random_runs > 0 ? fmt::format(" (--random {} --seed {})", executions, m_plan.seed) : "", m_trace);
   }
   return {executions, m_all_steps, m_failure};
 }
@@ -362,7 +364,8 @@ bool Checker::canGoOn(size_t index) const {
 bool Checker::touches(const Thread& thread, const Thread& owner) const {
   return std::any_of(owner.buffer.begin(), owner.buffer.end(), [&](const Buffered& store) {
     if (store.place == thread.step.place) return true;
-    return thread.step.kind == Step::Kind::kDrain &&
+    if (thread.step.kind == Step::Kind::kPause && (thread.paused_on >> store.place & 1) != 0) return true;
+    return (thread.step.kind == Step::Kind::kDrain || thread.step.kind == Step::Kind::kLock) &&
            std::any_of(thread.buffer.begin(), thread.buffer.end(), [&](const Buffered& own) { return own.place == store.place; });
   });
 }
@@ -521,7 +524,7 @@ void Checker::pause(Where where) {
     const auto last = static_cast<int16_t>(m_places[place].size() - 1);
     stale = std::exchange(thread.view.seen[place], last) != last || stale;
   }
-  thread.looked_at = 0;
+  thread.paused_on = std::exchange(thread.looked_at, 0);
   const bool changed = std::exchange(thread.last_pause, m_version) != m_version;  // since it began to look
   thread.waits_for = stale || changed ? ~uint64_t{0} : m_version;
   point({Step::Kind::kPause, kMaxPlaces, nullptr, "looks again when something changes", where});

@@ -358,6 +358,26 @@ TEST(Checker, ASpinningThreadLetsOthersOn) {
   EXPECT_EQ(explore(program, kWeak).failure, "");
 }
 
+// One preemption is enough for a store to end a spin before its thread has gone on.
+TEST(Checker, AStoreReachesASpinningThread) {
+  const auto program = [] {
+    Atomic<int> x, z, began;
+    int r = -1;
+    addThread("spinner", [&] {
+      began.fetch_add(1);
+      while (x.load(kAcquire) == 0) ModelMemory::relax();
+      z.store(1, kSeqCst);
+    });
+    addThread("storer", [&] {
+      x.store(1, kRelease);
+      r = z.load(kRelaxed);
+    });
+    runThreads();
+    require(r == 0, "the storer looked before the spinner went on");
+  };
+  EXPECT_NE(explore(program, {MemoryModel::kTso, 1, 0, 0}).failure, "");
+}
+
 TEST(Checker, FindsThatNobodyEndsASpin) {
   const auto program = [] {
     Atomic<int> flag;
@@ -411,7 +431,7 @@ TEST(Checker, RandomRunsFindAndRepeat) {
     require(x.peek() == 4, "all have added");
   };
   const std::string first = explore(program, {MemoryModel::kTso, 0, 1000, 7}).failure;
-  EXPECT_NE(first.find("(seed "), std::string::npos) << first;
+  EXPECT_NE(first.find("(--random "), std::string::npos) << first;
   EXPECT_EQ(first.find("could not be repeated"), std::string::npos) << first;
   EXPECT_EQ(first, explore(program, {MemoryModel::kTso, 0, 1000, 7}).failure);
 }

@@ -35,7 +35,10 @@ struct Slot {
     notify();
     return true;
   }
-  void notify() { bell.fetch_add(1, std::memory_order_acq_rel); }
+  void notify() {
+    bell.fetch_add(1, std::memory_order_acq_rel);
+    ++notified;
+  }
 
   /// Until somebody has notified; true: that was it.
   bool poll(const std::function<bool()>& or_else);
@@ -43,6 +46,7 @@ struct Slot {
   Worker& worker;
   Mailbox<ModelMemory> mailbox;
   Atomic<uint32_t> bell;  // an eventfd: the kernel's, so every access to it is a fence on its way
+  int notified = 0;       // in all
 };
 
 /// A started fiber, as FiberCore.

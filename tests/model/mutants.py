@@ -52,6 +52,10 @@ MUTANTS = {
     "sleeper_looked_for_relaxed": (
         MAILBOX, "return m_head.load(std::memory_order_seq_cst) == kSleeping &&",
         "return m_head.load(std::memory_order_relaxed) == kSleeping &&", "sleep/inject", "weak"),
+    "sleeper_woken_twice": (
+        MAILBOX, "m_head.compare_exchange_strong(sleeping, kEmpty, std::memory_order_seq_cst, std::memory_order_relaxed);\n  }",
+        "(m_head.compare_exchange_strong(sleeping, kEmpty, std::memory_order_seq_cst, std::memory_order_relaxed) || true);\n  }",
+        "sleep/one_notification", "tso"),
     # P2, the queues
     "fresh_counted_relaxed": (
         QUEUE, "m_count.fetch_add(1, std::memory_order_seq_cst)", "m_count.fetch_add(1, std::memory_order_relaxed)",
@@ -113,6 +117,9 @@ MUTANTS = {
     # P3
     "fd_edge_not_compared": (
         ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n", "", "fd/edge_elsewhere", "tso"),
+    "fd_empty_at_a_later_edge": (
+        ENTRY, "at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);",
+        "at(direction).drained.store(edges(direction) + 1, std::memory_order_relaxed);", "fd/edge_elsewhere", "tso"),
     "fd_event_not_counted": (
         ENTRY, """      bump(Direction::kRead);
       claimAll(Direction::kRead, claimed, events);""", "      claimAll(Direction::kRead, claimed, events);", "fd/read", "tso"),

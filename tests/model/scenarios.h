@@ -8,6 +8,7 @@ namespace sylar::model {
 struct Scenario {
   const char* name;
   void (*run)();
+  bool large = false;  ///< too large for all orders: random runs only
 };
 
 std::vector<Scenario> waitScenarios();   ///< wait_word.h, waker.h (P1)

@@ -201,6 +201,32 @@ void leaveOut() {
   require(other.runs == (accepted ? 1 : 0), "accepted work has run");
 }
 
+// A fiber of the worker that is left out schedules at that moment: accepted work is found, by whoever leaves the worker out.
+void leaveOutWhileItSchedules() {
+  House house(2);
+  Task late([] {});
+  Worker& stuck = house.worker(1);
+  bool accepted = false;
+  addThread("worker 0", [&] { house.worker(0).runUntil(kUntilTheEnd); });
+  addThread("stuck", [&] {
+    late.payload.set(1);
+    accepted = stuck.own().push(&late);
+  });
+  addThread("stopper", [&] {
+    stop(house, true);
+    const auto leave_out = [&] {
+      stuck.detach();
+      NodeList left = stuck.fresh().close();
+      while (QueueNode* node = left.pop()) ++static_cast<Task*>(node)->runs;
+      return 1;
+    };
+    house.rest().leaveOut(leave_out, [] { require(false, "one worker is left"); });
+  });
+  runThreads();
+  checkEnd(house);
+  require(late.runs == (accepted ? 1 : 0), "accepted work is found, other is not");
+}
+
 // The last worker is left out: what fresh work there is is handed out, once, and no more is accepted.
 void leaveOutTheLast() {
   House house(1);
@@ -238,6 +264,7 @@ std::vector<Scenario> stopScenarios() {
       {"stop/cancel_round", cancelRound},
       {"stop/last_call", lastCall},
       {"stop/leave_out", leaveOut},
+      {"stop/leave_out_while_it_schedules", leaveOutWhileItSchedules},
       {"stop/leave_out_the_last", leaveOutTheLast},
   };
 }
