@@ -87,7 +87,7 @@ class Checker {
 
   void add(std::string name, std::function<void()> body);
   void runThreads();
-  [[noreturn]] void fail(const std::string& why);
+  [[noreturn]] void fail(std::string why);
   void trace(const std::string& line);
   void trace(const char* what, PlaceId place, uint64_t value, Where where);
   bool tracing() const { return m_tracing; }
@@ -172,12 +172,13 @@ Checker::Checker(const std::function<void()>& scenario, const Plan& plan)
     : m_scenario(scenario), m_plan(plan), m_random(plan.seed) {
   SYLAR_CHECK(g_checker == nullptr);
   g_checker = this;
-  for (Stack& stack : m_stacks) stack = m_pool.take(kDefaultStackSize);
   m_threads[kScenario].context.adoptThread();
 }
 
 Checker::~Checker() {
-  for (const Stack& stack : m_stacks) m_pool.give(stack);
+  for (const Stack& stack : m_stacks) {
+    if (stack) m_pool.give(stack);
+  }
   g_checker = nullptr;
 }
 
@@ -273,6 +274,7 @@ void Checker::add(std::string name, std::function<void()> body) {
   thread.marks.inside = 0;
   thread.marks.left = nullptr;
   thread.priority = static_cast<int>(m_random() % 1000) + 1000;
+  if (!m_stacks[m_count]) m_stacks[m_count] = m_pool.take(kDefaultStackSize);
   thread.context.make<enterThread>(m_stacks[m_count]);
   ++m_count;
 }
@@ -293,8 +295,12 @@ void Checker::runThreads() {
   m_me = kScenario;
   for (size_t i = 1; i < m_count; ++i) {
     m_threads[kScenario].view.join(m_threads[i].view);
-    m_threads[i].context.release();
-    m_threads[i].body = nullptr;
+    if (m_threads[i].done) {
+      m_threads[i].context.release();
+      m_threads[i].body = nullptr;
+    } else {  // it was left in the middle, by a failure: what its stack holds stays
+      Context::keepForEver(std::exchange(m_stacks[i], {}));
+    }
     m_threads[i].interrupt = nullptr;
   }
   m_count = 1;
@@ -320,9 +326,8 @@ void Checker::leaveTo(size_t next) {
   Context::switchTo(m_threads[from].context, m_threads[next].context);
 }
 
-/// The stacks of all threads are left as they are.
-void Checker::fail(const std::string& why) {
-  if (m_failure.empty()) m_failure = why;
+void Checker::fail(std::string why) {
+  if (m_failure.empty()) m_failure = std::move(why);
   if (m_me == kScenario) throw Failed{};
   giveUp();
 }
@@ -434,8 +439,8 @@ std::string Checker::everybodyWaits() const {
   for (size_t i = 1; i < m_count; ++i) {
     const Thread& thread = m_threads[i];
     if (thread.done) continue;
-    report += fmt::format("\n  {} waits at {}:{}: {}", thread.name, baseName(thread.step.where.file_name()),
-                          thread.step.where.line(), thread.step.what);
+    report += fmt::format("\n  {} waits at {}:{}: {}", thread.name, baseName(thread.step.where.file), thread.step.where.line,
+                          thread.step.what);
   }
   return report;
 }
@@ -538,7 +543,7 @@ void Checker::trace(const std::string& line) {
 
 void Checker::trace(const char* what, PlaceId place, uint64_t value, Where where) {
   if (!m_tracing) return;
-  trace(fmt::format("{}:{:<4} {:<17} place {:<3} {:#x}", baseName(where.file_name()), where.line(), what, place, value));
+  trace(fmt::format("{}:{:<4} {:<17} place {:<3} {:#x}", baseName(where.file), where.line, what, place, value));
 }
 
 Step accessTo(PlaceId place, const char* what, Where where) { return {Step::Kind::kAccess, place, nullptr, what, where}; }
@@ -567,13 +572,13 @@ Outcome explore(const std::function<void()>& scenario, const Plan& plan) { retur
 void addThread(std::string name, std::function<void()> body) { g_checker->add(std::move(name), std::move(body)); }
 void runThreads() { g_checker->runThreads(); }
 
-void require(bool holds, const char* what, std::source_location where) {
+void require(bool holds, const char* what, Where where) {
   if (holds) return;
-  g_checker->trace(fmt::format("{}:{} does not hold: {}", baseName(where.file_name()), where.line(), what));
-  g_checker->fail(fmt::format("does not hold: {} ({}:{})", what, baseName(where.file_name()), where.line()));
+  g_checker->trace(fmt::format("{}:{} does not hold: {}", baseName(where.file), where.line, what));
+  g_checker->fail(fmt::format("does not hold: {} ({}:{})", what, baseName(where.file), where.line));
 }
 
-void await(const char* what, const std::function<bool()>& condition, std::source_location where) {
+void await(const char* what, const std::function<bool()>& condition, Where where) {
   g_checker->point({Step::Kind::kAwait, kMaxPlaces, &condition, what, where});
   if (g_checker->tracing()) g_checker->trace(fmt::format("goes on: {}", what));
 }

@@ -21,10 +21,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <source_location>
 #include <string>
 
 namespace sylar::model {
+
+/// A place in the code: the caller's, as a default argument. (clang 14 cannot compile libstdc++'s std::source_location.)
+struct Where {
+  const char* file = "";
+  unsigned line = 0;
+  static constexpr Where current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) { return {file, line}; }
+};
 
 enum class MemoryModel { kTso, kWeak };
 
@@ -53,12 +59,11 @@ void addThread(std::string name, std::function<void()> body);
 void runThreads();
 
 /// Ends the run as failed unless `holds`.
-void require(bool holds, const char* what, std::source_location where = std::source_location::current());
+void require(bool holds, const char* what, Where where = Where::current());
 
 /// Blocks the calling thread until `condition`, which depends on no step of its own: on variables of the scenario, and on places
 /// that are written by read-modify-writes only (Atomic::peek). For what the kernel does.
-void await(const char* what, const std::function<bool()>& condition,
-           std::source_location where = std::source_location::current());
+void await(const char* what, const std::function<bool()>& condition, Where where = Where::current());
 
 /// A signal handler for the calling thread: may run once, before any of its further steps, or not at all.
 void mayBeInterruptedBy(std::function<void()> handler);

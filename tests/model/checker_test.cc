@@ -132,9 +132,11 @@ TEST(Checker, IndependentReadsOfIndependentWrites) {
       return pair(r[0], r[1]) + pair(r[2], r[3]);
     };
   };
-  EXPECT_FALSE(outcomes(program(kRelease, kAcquire), kTso).contains("1010"));
-  EXPECT_TRUE(outcomes(program(kRelease, kAcquire), kWeak).contains("1010"));
-  EXPECT_FALSE(outcomes(program(kSeqCst, kSeqCst), kWeak).contains("1010"));
+  constexpr Plan kTsoOfThree{MemoryModel::kTso, 3, 0, 0};  // four threads have many orders
+  constexpr Plan kWeakOfThree{MemoryModel::kWeak, 3, 0, 0};
+  EXPECT_FALSE(outcomes(program(kRelease, kAcquire), kTsoOfThree).contains("1010"));
+  EXPECT_TRUE(outcomes(program(kRelease, kAcquire), kWeakOfThree).contains("1010"));
+  EXPECT_FALSE(outcomes(program(kSeqCst, kSeqCst), kWeakOfThree).contains("1010"));
 }
 
 // The values of one place are seen in one order by each thread.

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 
 #include "tests/model/checker.h"
 
@@ -15,7 +14,6 @@ namespace sylar::model {
 inline constexpr size_t kMaxThreads = 6;  // the scenario itself is one
 inline constexpr size_t kMaxPlaces = 64;  // a bit each
 
-using Where = std::source_location;
 using PlaceId = uint32_t;
 
 /// What a thread knows: of every thread how far it has seen it (a vector clock), of every place the newest store it knows of.
