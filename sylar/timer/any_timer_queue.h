@@ -1,0 +1,68 @@
+// Internal. A TimerQueue whose structure is chosen when it is made.
+//
+// Thread safety: none; the owner brings the lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "sylar/timer/heap_queue.h"
+#include "sylar/timer/ordered_set_queue.h"
+#include "sylar/timer/timer.h"
+#include "sylar/timer/timer_queue.h"
+#include "sylar/timer/wheel_queue.h"
+
+namespace sylar {
+
+class AnyTimerQueue {
+ public:
+  explicit AnyTimerQueue(TimerQueueKind kind) {
+    switch (kind) {
+      case TimerQueueKind::kHeap: m_queue.emplace<HeapQueue<4>>(); break;
+      case TimerQueueKind::kBinaryHeap: m_queue.emplace<HeapQueue<2>>(); break;
+      case TimerQueueKind::kSet: m_queue.emplace<OrderedSetQueue>(); break;
+      case TimerQueueKind::kWheel: m_queue.emplace<WheelQueue>(); break;
+      case TimerQueueKind::kPublishedWheel: m_queue.emplace<PublishedWheelQueue>(); break;
+    }
+  }
+
+  bool insert(TimerNode& node, int64_t deadline_ns) {
+    return std::visit([&](auto& queue) { return queue.insert(node, deadline_ns); }, m_queue);
+  }
+  void erase(TimerNode& node) {
+    std::visit([&](auto& queue) { queue.erase(node); }, m_queue);
+  }
+  bool update(TimerNode& node, int64_t deadline_ns) {
+    return std::visit([&](auto& queue) { return queue.update(node, deadline_ns); }, m_queue);
+  }
+  int64_t nextDue() const {
+    return std::visit([](const auto& queue) { return queue.nextDue(); }, m_queue);
+  }
+  bool expire(int64_t now_ns, size_t budget, TimerList& out) {
+    return std::visit([&](auto& queue) { return queue.expire(now_ns, budget, out); }, m_queue);
+  }
+  void drain(TimerList& out) {
+    std::visit([&](auto& queue) { queue.drain(out); }, m_queue);
+  }
+  void setAll(int64_t deadline_ns) {
+    std::visit([&](auto& queue) { queue.setAll(deadline_ns); }, m_queue);
+  }
+  size_t size() const {
+    return std::visit([](const auto& queue) { return queue.size(); }, m_queue);
+  }
+  bool empty() const { return size() == 0; }
+  int64_t granularityNs() const {
+    return std::visit([](const auto& queue) { return queue.granularityNs(); }, m_queue);
+  }
+  void verify() const {
+    std::visit([](const auto& queue) { queue.verify(); }, m_queue);
+  }
+
+ private:
+  std::variant<HeapQueue<4>, HeapQueue<2>, OrderedSetQueue, WheelQueue, PublishedWheelQueue> m_queue;
+};
+
+static_assert(TimerQueue<AnyTimerQueue>);
+
+}  // namespace sylar

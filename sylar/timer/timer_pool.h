@@ -1,0 +1,116 @@
+// Internal. The nodes of timers that have an id instead of an owner: a cache line each, in pages that never move.
+//
+// A TimerId is generation << 32 | page * 64 + place; place 0 is the page's own header, so no id is 0. A node's generation goes up
+// when it is *freed*, so from then on no id made before finds it: a stale id can do no harm, until one node was reused as often
+// as there are generations. Free nodes are reused oldest first, and none before kSpread of them exist; that takes 2^32 * kSpread
+// reuses.
+//
+// Memory follows the largest number of timers at once. Thread safety: none; the owner brings the lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sylar/timer/timer.h"
+#include "sylar/timer/timer_node.h"
+#include "sylar/timer/timer_task.h"
+
+namespace sylar {
+
+struct PoolTimer : ManagedTimer {
+  /// kArmed    in the queue, and nothing else
+  /// kQueued   handed out, not begun. A recurring one is in the queue, too
+  /// kRunning  its callback runs. A recurring one that was not stopped is in the queue, too
+  /// kStopped  handed out, but stopped since: to be freed instead of run
+  ///
+  /// kFree -> kArmed -> kQueued -> kRunning -> kFree | kArmed (recurring); kArmed -> kFree; kQueued -> kStopped -> kFree
+  enum class State : uint8_t { kFree, kArmed, kQueued, kRunning, kStopped };
+
+  PoolTimer() : ManagedTimer(true) {}
+  State state = State::kFree;
+  uint32_t generation = 0;
+  int64_t period_ns = 0;  ///< 0: once; negative: recurring, with Repeat::kSkip
+  TimerTask task;
+};
+static_assert(sizeof(PoolTimer) == 64);
+
+/// `GenerationBits` < 32 is for tests that want to see generations wrap.
+template <unsigned GenerationBits = 32>
+class TimerPool {
+ public:
+  static constexpr uint32_t kNodesPerPage = 63;
+  static constexpr uint32_t kSpread = 1024;
+  static constexpr uint32_t kMaxPages = 1 << 18;  ///< 16.5 million timers, 1 GiB
+
+  explicit TimerPool(uint32_t max_pages = kMaxPages) : m_max_pages(max_pages) {}
+  TimerPool(const TimerPool&) = delete;
+  TimerPool& operator=(const TimerPool&) = delete;
+
+  /// A node to arm, or null if there are as many as are allowed. Its id is idOf(). May throw std::bad_alloc.
+  PoolTimer* allocate() {
+    if (m_free_count == 0 && !grow()) return nullptr;
+    while (m_pages.size() * kNodesPerPage < kSpread && grow()) continue;
+    auto* const timer = static_cast<PoolTimer*>(m_free.pop());
+    --m_free_count;
+    timer->state = PoolTimer::State::kArmed;
+    return timer;
+  }
+
+  /// The ids that it had are stale from here on. Its task must be empty: destroying one is foreign code.
+  void free(PoolTimer& timer) {
+    timer.state = PoolTimer::State::kFree;
+    timer.generation = (timer.generation + 1) & (~uint32_t{0} >> (32 - GenerationBits));
+    m_free.push(&timer);
+    ++m_free_count;
+  }
+
+  TimerId idOf(const PoolTimer& timer) const {
+    const auto address = reinterpret_cast<uintptr_t>(&timer);
+    const auto* const page = reinterpret_cast<const Page*>(address & ~(sizeof(Page) - 1));
+    const size_t place = (address % sizeof(Page)) / sizeof(PoolTimer);
+    return TimerId{timer.generation} << 32 | (page->number * 64 + place);
+  }
+
+  /// The timer that has this id now, or null.
+  PoolTimer* find(TimerId id) {
+    const auto index = static_cast<uint32_t>(id);
+    if (index / 64 >= m_pages.size() || index % 64 == 0) return nullptr;
+    PoolTimer& timer = m_pages[index / 64]->timers[index % 64 - 1];
+    return timer.state != PoolTimer::State::kFree && timer.generation == id >> 32 ? &timer : nullptr;
+  }
+
+  size_t inUse() const { return m_pages.size() * kNodesPerPage - m_free_count; }
+
+ private:
+  struct alignas(4096) Page {
+    alignas(64) uint32_t number;
+    alignas(64) PoolTimer timers[kNodesPerPage];
+  };
+  static_assert(sizeof(Page) == 4096);
+
+  /// Adds a page if that is allowed: its nodes are the last to be used.
+  bool grow() {
+    if (m_pages.size() == m_max_pages) return false;
+    m_pages.push_back(nullptr);
+    try {
+      m_pages.back() = std::make_unique<Page>();
+    } catch (...) {
+      m_pages.pop_back();
+      throw;
+    }
+    Page& page = *m_pages.back();
+    page.number = static_cast<uint32_t>(m_pages.size() - 1);
+    for (PoolTimer& timer : page.timers) m_free.push(&timer);
+    m_free_count += kNodesPerPage;
+    return true;
+  }
+
+  const uint32_t m_max_pages;
+  std::vector<std::unique_ptr<Page>> m_pages;
+  TimerList m_free;
+  size_t m_free_count = 0;
+};
+
+}  // namespace sylar

@@ -1,0 +1,28 @@
+// The queue that a test's timers use: the default, or the one named in SYLAR_TEST_QUEUE.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "sylar/timer/timer.h"
+
+namespace sylar::test {
+
+inline TimerQueueKind queueKind() {
+  const char* given = std::getenv("SYLAR_TEST_QUEUE");
+  if (given == nullptr) return kDefaultTimerQueue;
+  const std::string name = given;
+  if (name == "heap") return TimerQueueKind::kHeap;
+  if (name == "binary_heap") return TimerQueueKind::kBinaryHeap;
+  if (name == "set") return TimerQueueKind::kSet;
+  if (name == "wheel") return TimerQueueKind::kWheel;
+  if (name == "published_wheel") return TimerQueueKind::kPublishedWheel;
+  throw std::invalid_argument("SYLAR_TEST_QUEUE=" + name + ": no such queue");
+}
+
+/// How late that queue may be.
+inline int64_t queueLatenessMs() { return queueKind() == TimerQueueKind::kWheel ? 1 : 0; }
+
+}  // namespace sylar::test
