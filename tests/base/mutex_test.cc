@@ -1,0 +1,137 @@
+#include "sylar/base/mutex.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace sylar {
+namespace {
+
+template <class M>
+class Locks : public testing::Test {};
+using Exclusive = testing::Types<Mutex, CASLock>;
+TYPED_TEST_SUITE(Locks, Exclusive);
+
+TYPED_TEST(Locks, OneThreadAtATime) {
+  TypeParam mutex;
+  int count = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 10'000; ++n) {
+        typename TypeParam::Lock lock(mutex);
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 40'000);
+}
+
+// Locks it if it can: then no guard held it.
+template <class Guard, class M>
+bool isFree(M& mutex) {
+  std::atomic<bool> taken{false};
+  std::thread other([&] {
+    Guard guard(mutex);
+    taken = true;
+  });
+  other.join();
+  return taken;
+}
+
+TYPED_TEST(Locks, GuardMayBeUnlockedAndLockedAgainMoreThanOnce) {
+  TypeParam mutex;
+  typename TypeParam::Lock lock(mutex);
+  lock.lock();
+  lock.unlock();
+  lock.unlock();
+  EXPECT_TRUE(isFree<typename TypeParam::Lock>(mutex));
+  lock.lock();
+  lock.unlock();
+  EXPECT_TRUE(isFree<typename TypeParam::Lock>(mutex));
+}
+
+TEST(RWMutexTest, ReadersShareAndAWriterIsAlone) {
+  RWMutex mutex;
+  {
+    RWMutex::ReadLock one(mutex);
+    EXPECT_TRUE(isFree<RWMutex::ReadLock>(mutex));
+  }
+  int count = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 5'000; ++n) {
+        if (i < 2) {
+          RWMutex::WriteLock lock(mutex);
+          ++count;
+          ++count;
+        } else {
+          RWMutex::ReadLock lock(mutex);
+          EXPECT_EQ(count % 2, 0);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 20'000);
+}
+
+TEST(NullLocks, TheirGuardsCanBeUsed) {
+  NullMutex mutex;
+  NullRWMutex rw_mutex;
+  NullMutex::Lock lock(mutex), again(mutex);
+  NullRWMutex::WriteLock writes(rw_mutex);
+  NullRWMutex::ReadLock reads(rw_mutex);
+  writes.unlock();
+  writes.lock();
+}
+
+TEST(SemaphoreTest, CountsAndHandsOver) {
+  Semaphore full(2), empty;
+  full.wait();
+  full.wait();
+  int value = 0;
+  std::thread other([&] {
+    for (int i = 0; i < 1'000; ++i) {
+      empty.wait();
+      ++value;
+      full.notify();
+    }
+  });
+  for (int i = 0; i < 1'000; ++i) {
+    EXPECT_EQ(value, i);
+    empty.notify();
+    full.wait();
+  }
+  other.join();
+}
+
+// CD-S10
+TEST(SemaphoreTest, SignalsDoNotEndAWait) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);  // without SA_RESTART
+  Semaphore semaphore;
+  std::atomic<bool> through{false};
+  std::thread waiter([&] {
+    semaphore.wait();
+    through = true;
+  });
+  for (int i = 0; i < 1'000; ++i) {
+    ASSERT_EQ(::pthread_kill(waiter.native_handle(), SIGUSR1), 0);
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(through);
+  semaphore.notify();
+  waiter.join();
+  EXPECT_TRUE(through);
+}
+
+}  // namespace
+}  // namespace sylar
