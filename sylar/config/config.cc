@@ -1,0 +1,115 @@
+#include "sylar/config/config.h"
+
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "sylar/base/log.h"
+#include "sylar/config/config_registry.h"
+#include "sylar/config/yaml_reader.h"
+
+namespace sylar {
+namespace {
+
+thread_local bool t_converting = false;
+
+std::string checkedName(const std::string& name) {
+  std::string lower = ToLower(name);
+  if (isConfigName(lower)) return lower;
+  throw std::invalid_argument("setting '" + printable(name) + "': a name is of a-z 0-9 . _ - only");
+}
+
+/// Gives a new setting the value that was loaded for it before it existed.
+void takeLoaded(LoadableVar& var, const std::vector<ConfigSource>& loaded) {
+  for (auto source = loaded.rbegin(); source != loaded.rend(); ++source) {
+    const YamlNode* const node = findSetting(*source->root, var.getName());
+    if (node == nullptr) continue;
+    try {
+      convertOnThread([&] {
+        if (auto value = ConfigAccess::prepare(var, *node)) ConfigAccess::commit(var, std::move(value));
+      });
+      ConfigAccess::notify(var);
+    } catch (const BadValue& bad) {
+      const ConfigError error{source->name, bad.line(), var.getName() + printable(bad.path()), bad.value(), bad.what()};
+      log::error("config: {}; the default stays", error.toString());
+    } catch (const std::system_error& failure) {
+      log::error("config: {}: what was loaded cannot be read, the default stays: {}", var.getName(), failure.what());
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+ConfigRegistry& configRegistry() {
+  static auto* const instance = new ConfigRegistry;
+  return *instance;
+}
+
+void convertOnThread(const std::function<void()>& work) {
+  onThread([&work] {
+    const bool outer = std::exchange(t_converting, true);
+    try {
+      work();
+    } catch (...) {
+      t_converting = outer;
+      throw;
+    }
+    t_converting = outer;
+  });
+}
+
+bool inConversion() { return t_converting; }
+
+ConfigVarBase::ptr Config::LookupBase(const std::string& name) {
+  const std::string lower = ToLower(name);
+  ConfigRegistry& all = configRegistry();
+  const Lock lock(all.mutex);
+  const auto found = all.vars.find(lower);
+  return found == all.vars.end() ? nullptr : found->second;
+}
+
+ConfigVarBase::ptr Config::findOrMake(const std::string& name, const Make& make) {
+  const std::string lower = checkedName(name);
+  ConfigRegistry& all = configRegistry();
+  for (;;) {
+    if (ConfigVarBase::ptr found = LookupBase(lower)) return found;
+    std::vector<ConfigSource> loaded;
+    uint64_t loads = 0;
+    {
+      const Lock lock(all.mutex);
+      loaded = all.loaded;
+      loads = all.loads;
+    }
+    const LoadableVar::ptr made = make();
+    takeLoaded(*made, loaded);
+    const Lock lock(all.mutex);
+    if (all.loads == loads && all.vars.emplace(lower, made).second) return made;
+  }
+}
+
+void Config::Visit(const std::function<void(ConfigVarBase::ptr)>& visitor) {
+  std::vector<ConfigVarBase::ptr> vars;
+  {
+    ConfigRegistry& all = configRegistry();
+    const Lock lock(all.mutex);
+    for (const auto& [name, var] : all.vars) vars.push_back(var);
+  }
+  for (const ConfigVarBase::ptr& var : vars) visitor(var);
+}
+
+ConfigError Config::errorAt(const std::string& name, const std::string& path, const std::string& reason) {
+  ConfigRegistry& all = configRegistry();
+  std::vector<ConfigSource> loaded;
+  {
+    const Lock lock(all.mutex);
+    loaded = all.loaded;
+  }
+  return ConfigPreview({}, loaded).errorAt(name, path, reason);
+}
+
+void Config::logOtherType(const ConfigVarBase& found, const std::string& wanted) {
+  log::error("config: {} is of type {}, not {}", found.getName(), found.getTypeName(), wanted);
+}
+
+}  // namespace sylar

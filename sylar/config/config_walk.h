@@ -1,0 +1,77 @@
+// Internal. Finds which settings a tree of YAML concerns, and prepares their values. Nothing is changed here.
+//
+// Thread safety: none; the conversion of values runs foreign code, so no lock may be held.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sylar/config/config.h"
+#include "sylar/config/yaml_node.h"
+
+namespace sylar {
+
+using ConfigVars = std::map<std::string, LoadableVar::ptr>;
+
+/// What loads may do with a setting.
+class ConfigAccess {
+ public:
+  using Value = std::shared_ptr<const void>;
+  static Value prepare(const LoadableVar& var, const YamlNode& node) { return var.prepare(node); }
+  static Value commit(LoadableVar& var, Value value) noexcept { return var.commit(std::move(value)); }
+  static void notify(LoadableVar& var) { var.notify(); }
+};
+
+/// True for names of a-z 0-9 . _ - only; `name` is lower-cased.
+bool isConfigName(const std::string& name);
+
+/// Where `root` says something of the setting `name`; null if nowhere.
+const YamlNode* findSetting(const YamlNode& root, std::string_view name);
+
+/// A setting with what a load is to make of it.
+struct PreparedSetting {
+  LoadableVar::ptr var;
+  ConfigAccess::Value value;
+  size_t source;
+};
+
+/// One load's walk over its sources.
+class ConfigWalk {
+ public:
+  ConfigWalk(const ConfigVars& vars, UnknownKeys policy) : m_vars(vars), m_policy(policy) {}
+
+  /// `source` is what PreparedSetting::source will say.
+  void visit(const YamlNode& root, const std::string& file, size_t source);
+
+  std::vector<PreparedSetting> prepared;  // those whose value differs
+  std::vector<ConfigError> errors;
+  std::vector<ConfigError> unknown;
+
+ private:
+  struct Place {
+    std::string file;
+    int line;
+  };
+
+  void visitNode(const YamlNode& node, const std::string& name, bool covered);
+  bool once(const YamlNode& node, const std::string& name);
+  void prepare(const LoadableVar::ptr& var, const YamlNode& node);
+  void refuseUnknown(const YamlNode& node, const std::string& name);
+  std::string firstBelow(const std::string& name) const;
+  std::string similar(const std::string& name) const;
+  void fail(std::vector<ConfigError>& list, const YamlNode& node, const std::string& name, std::string reason) const;
+
+  const ConfigVars& m_vars;
+  const UnknownKeys m_policy;
+  std::string m_file;
+  size_t m_source = 0;
+  std::unordered_map<std::string, Place> m_seen;
+};
+
+}  // namespace sylar

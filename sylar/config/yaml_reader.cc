@@ -1,0 +1,408 @@
+#include "sylar/config/yaml_reader.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/node/impl.h>
+#include <yaml-cpp/node/iterator.h>
+#include <yaml-cpp/node/node.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <exception>
+#include <sstream>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "sylar/base/thread.h"
+#include "sylar/config/plain_text.h"
+
+namespace sylar {
+namespace {
+
+/// Reading ends here: a limit was passed, or what follows has no meaning.
+struct Ends {
+  int line;
+  std::string reason;
+};
+
+int lineOf(const YAML::Mark& mark) { return mark.is_null() ? 0 : mark.line + 1; }
+
+/// Builds a tree from events, whoever sends them.
+class TreeBuilder {
+ public:
+  TreeBuilder(const std::string& file, std::vector<ConfigError>& errors) : m_file(file), m_errors(errors) {}
+
+  YamlNode take() { return std::move(m_root); }
+
+  void error(int line, std::string value, std::string reason) {
+    if (m_told++ > LoadResult::kMost) return;  // one more than what is told of all files together
+    m_errors.push_back({m_file, line, path(), printable(value), std::move(reason)});
+  }
+
+  void begin(YamlNode::Kind kind, int line) {
+    if (m_open.size() >= YamlLimits::kDepth) {
+      throw Ends{line, fmt::format("nested deeper than {} levels", YamlLimits::kDepth)};
+    }
+    count({1, 0, 0}, line);
+    m_open.emplace_back();
+    m_open.back().node.kind = kind;
+    m_open.back().node.line = line;
+  }
+
+  /// Ends what was begun last, and returns where it stands now; null if it was left out.
+  const YamlNode* end() {
+    YamlNode node = std::move(m_open.back().node);
+    m_open.pop_back();
+    return place(std::move(node));
+  }
+
+  const YamlNode* leaf(YamlNode::Kind kind, std::string text, int line) {
+    count({awaitsKey() ? 0u : 1u, 0, text.size()}, line);
+    YamlNode node;
+    node.kind = kind;
+    node.line = line;
+    node.text = std::move(text);
+    return place(std::move(node));
+  }
+
+  /// Everything in `node` once more.
+  const YamlNode* copy(const YamlNode& node, int line) {
+    const YamlExtent extent = extentOf(node);
+    if (m_open.size() + extent.depth > YamlLimits::kDepth) {
+      throw Ends{line, fmt::format("nested deeper than {} levels", YamlLimits::kDepth)};
+    }
+    count(extent, line);
+    return place(YamlNode(node));
+  }
+
+  void count(const YamlExtent& extent, int line) {
+    m_nodes += extent.nodes;
+    m_bytes += extent.bytes;
+    if (m_nodes > YamlLimits::kNodes) {
+      throw Ends{line, fmt::format("more than {} values, counting those that aliases repeat", YamlLimits::kNodes)};
+    }
+    if (m_bytes > YamlLimits::kTextBytes) {
+      throw Ends{line, fmt::format("more than {} bytes of text, counting what aliases repeat", YamlLimits::kTextBytes)};
+    }
+  }
+
+ private:
+  struct Open {
+    YamlNode node;
+    bool has_key = false;  // of a map: the next event is the value
+    bool drop = false;     // that value is left out
+    std::string key;
+    int key_line = 0;
+    std::unordered_map<std::string, int> lines;  // of the keys so far
+  };
+
+  bool awaitsKey() const { return !m_open.empty() && m_open.back().node.isMap() && !m_open.back().has_key; }
+
+  const YamlNode* place(YamlNode node) {
+    if (m_open.empty()) {
+      m_root = std::move(node);
+      return &m_root;
+    }
+    Open& open = m_open.back();
+    if (awaitsKey()) {
+      takeKey(open, node);
+      return nullptr;
+    }
+    if (open.node.isMap()) {
+      open.has_key = false;
+      if (open.drop) return nullptr;
+      node.key = std::move(open.key);
+      node.key_line = open.key_line;
+      if (node.kind == YamlNode::Kind::kNull) node.line = open.key_line;
+    }
+    open.node.items.push_back(std::move(node));
+    return &open.node.items.back();
+  }
+
+  void takeKey(Open& open, YamlNode& node) {
+    open.key.clear();
+    open.drop = !node.isScalar();
+    if (open.drop) error(node.line, "", "a key must be a plain word or a quoted string, not " + node.describe());
+    open.key = std::move(node.text);
+    open.key_line = node.line;
+    open.has_key = true;
+    if (open.drop) return;
+    const auto [first, added] = open.lines.emplace(open.key, node.line);
+    if (added) return;
+    open.drop = true;
+    error(node.line, "", fmt::format("this key is in the map twice, first in line {}; keep one of them", first->second));
+  }
+
+  /// Of what is read now: "servers[2].port".
+  std::string path() const {
+    std::string text;
+    for (const Open& open : m_open) {
+      if (open.node.kind == YamlNode::Kind::kSequence) {
+        text += fmt::format("[{}]", open.node.items.size());
+      } else if (open.has_key) {
+        text += (text.empty() ? "" : ".") + printable(open.key);
+      }
+    }
+    return text.size() <= kLongestPath ? text : text.substr(0, kLongestPath) + "...";
+  }
+
+  static constexpr size_t kLongestPath = 150;
+  const std::string& m_file;
+  std::vector<ConfigError>& m_errors;
+  YamlNode m_root;
+  std::vector<Open> m_open;
+  size_t m_nodes = 0;
+  size_t m_bytes = 0;
+  size_t m_told = 0;
+};
+
+/// The text by lines, for what yaml-cpp does not tell.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) {
+    while (!text.empty()) {
+      const size_t size = std::min(text.find('\n'), text.size() - 1) + 1;
+      m_lines.push_back(text.substr(0, size));
+      text.remove_prefix(size);
+    }
+  }
+
+  /// True if the line is indented with a tab. The text of a block may have such lines: ask only where a value begins.
+  bool hasTab(int line) const {
+    const std::string_view text = at(line);
+    return text.substr(0, text.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
+  }
+
+  /// Where the null stands that yaml-cpp saw at `mark`: if nothing is written there, `mark` is that of what comes next.
+  int lineOfNull(const YAML::Mark& mark) const {
+    int line = lineOf(mark);
+    const std::string_view text = at(line);
+    const size_t column = std::min(text.size(), static_cast<size_t>(std::max(mark.column, 0)));
+    const bool written = column < text.size() && std::string_view("~nN").find(text[column]) != std::string_view::npos;
+    if (written || text.substr(0, column).find_last_not_of(kBlank) != std::string_view::npos) return line;
+    do {
+      --line;
+    } while (line > 1 && at(line).find_first_not_of(kBlank) == std::string_view::npos);
+    return std::max(line, 1);
+  }
+
+  /// True if the value at `mark` is a quoted string that the end of the text cuts off.
+  bool isCutOff(const YAML::Mark& mark) const {
+    int line = lineOf(mark);
+    std::string_view text = at(line);
+    text.remove_prefix(std::min(text.size(), static_cast<size_t>(std::max(mark.column, 0))));
+    while (text.starts_with('&')) text.remove_prefix(std::min(text.size(), text.find_first_of("\"'|>")));
+    if (!text.starts_with('"') && !text.starts_with('\'')) return false;
+    const char quote = text.front();
+    for (text.remove_prefix(1); line <= static_cast<int>(m_lines.size()); text = at(++line)) {
+      for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\' && quote == '"') {
+          ++i;
+        } else if (text[i] == quote) {
+          if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return false;
+          ++i;  // '' stands for one
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr const char* kBlank = " \t\r\n";
+
+  std::string_view at(int line) const {
+    return line >= 1 && line <= static_cast<int>(m_lines.size()) ? m_lines[static_cast<size_t>(line) - 1] : std::string_view();
+  }
+
+  std::vector<std::string_view> m_lines;
+};
+
+/// yaml-cpp's events to those of the builder.
+class Events : public YAML::EventHandler {
+ public:
+  Events(const std::string& text, TreeBuilder& builder) : m_lines(text), m_builder(builder) {}
+
+  /// Tells of a mistake in the syntax.
+  void syntaxError(const YAML::Exception& error) {
+    if (checkTab(lineOf(error.mark))) return;
+    m_builder.error(lineOf(error.mark), "", "no valid YAML: " + error.msg);
+  }
+
+  /// To be called after the last document.
+  void finish() {
+    if (m_lines.isCutOff(m_last_quoted)) m_builder.error(lineOf(m_last_quoted), "", "a quoted string that does not end");
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (m_documents++ > 0) throw Ends{lineOf(mark), "a second document; a file has one, without '---' inside"};
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    keep(anchor, m_builder.leaf(YamlNode::Kind::kNull, "", m_lines.lineOfNull(mark)));
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    if (tag == "!") m_last_quoted = mark;
+    keep(anchor, m_builder.leaf(YamlNode::Kind::kScalar, value, check(mark, tag)));
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = m_anchors.find(anchor);
+    if (found == m_anchors.end()) {
+      const bool inside = std::find(m_open.begin(), m_open.end(), anchor) != m_open.end();
+      throw Ends{lineOf(mark), inside ? "an alias inside of what it stands for; that would never end"
+                                      : "an alias of a key; an alias may stand for a value only"};
+    }
+    m_builder.copy(found->second, check(mark));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    m_builder.begin(YamlNode::Kind::kSequence, check(mark, tag));
+    m_open.push_back(anchor);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    m_builder.begin(YamlNode::Kind::kMap, check(mark, tag));
+    m_open.push_back(anchor);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  int check(const YAML::Mark& mark, const std::string& tag = "?") {
+    const int line = lineOf(mark);
+    checkTab(line);
+    if (tag != "?" && tag != "!" && !tag.empty()) m_builder.error(line, tag, "tags have no meaning here; leave the tag out");
+    return line;
+  }
+
+  /// Looks once at each line whether it is indented with a tab, and tells.
+  bool checkTab(int line) {
+    if (std::exchange(m_line, line) == line) return m_has_tab;
+    m_has_tab = m_lines.hasTab(line);
+    if (m_has_tab) m_builder.error(line, "", "a tab in the indentation; indent with spaces");
+    return m_has_tab;
+  }
+
+  void end() {
+    const YAML::anchor_t anchor = m_open.back();
+    m_open.pop_back();
+    keep(anchor, m_builder.end());
+  }
+
+  void keep(YAML::anchor_t anchor, const YamlNode* node) {
+    if (anchor == YAML::NullAnchor || node == nullptr) return;
+    m_builder.count(extentOf(*node), node->line);
+    m_anchors[anchor] = *node;
+  }
+
+  const Lines m_lines;
+  TreeBuilder& m_builder;
+  int m_line = 0;  // the last one that was looked at
+  bool m_has_tab = false;
+  YAML::Mark m_last_quoted = YAML::Mark::null_mark();
+  int m_documents = 0;
+  std::vector<YAML::anchor_t> m_open;
+  std::unordered_map<YAML::anchor_t, YamlNode> m_anchors;
+};
+
+void send(const YAML::Node& node, TreeBuilder& to) {
+  const int line = lineOf(node.Mark());
+  switch (node.Type()) {
+    case YAML::NodeType::Undefined:
+    case YAML::NodeType::Null: to.leaf(YamlNode::Kind::kNull, "", line); break;
+    case YAML::NodeType::Scalar: to.leaf(YamlNode::Kind::kScalar, node.Scalar(), line); break;
+    case YAML::NodeType::Sequence:
+      to.begin(YamlNode::Kind::kSequence, line);
+      for (const auto& item : node) send(item, to);
+      to.end();
+      break;
+    case YAML::NodeType::Map:
+      to.begin(YamlNode::Kind::kMap, line);
+      for (const auto& item : node) {
+        send(item.first, to);
+        send(item.second, to);
+      }
+      to.end();
+      break;
+  }
+}
+
+}  // namespace
+
+YamlExtent extentOf(const YamlNode& node) {
+  const bool collection = node.isMap() || node.kind == YamlNode::Kind::kSequence;
+  YamlExtent extent{1, collection ? 1u : 0u, node.key.size() + node.text.size()};
+  for (const YamlNode& item : node.items) {
+    const YamlExtent inner = extentOf(item);
+    extent.nodes += inner.nodes;
+    extent.depth = std::max(extent.depth, inner.depth + 1);
+    extent.bytes += inner.bytes;
+  }
+  return extent;
+}
+
+YamlNode readYaml(const std::string& text, const std::string& file, std::vector<ConfigError>& errors) {
+  if (text.size() > YamlLimits::kBytes) {
+    errors.push_back({file, 0, "", "", fmt::format("{} bytes; the limit is {}", text.size(), YamlLimits::kBytes)});
+    return {};
+  }
+  if (const TextFlaw flaw = findTextFlaw(text); flaw.line > 0) {
+    errors.push_back({file, flaw.line, "", "", flaw.reason});
+    return {};
+  }
+  TreeBuilder builder(file, errors);
+  Events events(text, builder);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(events)) {
+    }
+    events.finish();
+    return builder.take();
+  } catch (const Ends& end) {
+    builder.error(end.line, "", end.reason);
+  } catch (const YAML::Exception& syntax) {
+    events.syntaxError(syntax);
+  }
+  return {};
+}
+
+YamlNode readYaml(const YAML::Node& root, const std::string& file, std::vector<ConfigError>& errors) {
+  TreeBuilder builder(file, errors);
+  try {
+    send(root, builder);
+    return builder.take();
+  } catch (const Ends& end) {
+    builder.error(end.line, "", end.reason);
+  } catch (const YAML::Exception& invalid) {
+    builder.error(lineOf(invalid.mark), "", invalid.msg);
+  }
+  return {};
+}
+
+YamlNode parseYaml(const std::string& text) {
+  std::vector<ConfigError> errors;
+  YamlNode node;
+  onThread([&] { node = readYaml(text, "", errors); });
+  if (errors.empty()) return node;
+  throw BadValue(fmt::format("line {} of the value: {}", errors.front().line, errors.front().reason));
+}
+
+void onThread(const std::function<void()>& work) {
+  thread_local bool t_here = false;
+  if (t_here) return work();
+  std::exception_ptr failure;
+  const auto body = [&] {
+    t_here = true;
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  Thread(body, "config").join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace sylar
