@@ -1,0 +1,183 @@
+#include "sylar/log/log_formatter.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <iterator>
+#include <new>
+
+#include "sylar/base/log_sink.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/log/logger.h"
+
+namespace sylar {
+namespace {
+
+constexpr std::string_view kLetters = "mprctflFN";
+
+template <class Number>
+void appendNumber(std::string& out, Number number) {
+  const fmt::format_int digits(number);
+  out.append(digits.data(), digits.size());
+}
+
+// localtime_r takes a lock of libc's that a forked child would find taken for ever, if one of our threads was in there.
+constinit OsMutex g_in_localtime;
+
+void keepForksOutOfLocaltime() {
+  static const int registered =
+      ::pthread_atfork([]() SYLAR_NO_THREAD_SAFETY_ANALYSIS { g_in_localtime.lock(); },
+                       []() SYLAR_NO_THREAD_SAFETY_ANALYSIS { g_in_localtime.unlock(); }, [] { new (&g_in_localtime) OsMutex; });
+  static_cast<void>(registered);
+}
+
+std::string timeOf(const std::string& pattern, time_t second) {
+  tm parts{};
+  {
+    Lock lock(g_in_localtime);
+    ::localtime_r(&second, &parts);
+  }
+  char text[256];
+  return std::string(text, std::strftime(text, sizeof text, pattern.c_str(), &parts));
+}
+
+// Without its fraction a time is the same for a whole second, and most programs have one pattern. Trivially destroyed, so that
+// the destructors of statics may log.
+struct LastTime {
+  time_t second = -1;
+  size_t pattern_size = 0;
+  size_t text_size = 0;
+  char pattern[64];
+  char text[64];
+
+  bool is(std::string_view asked, time_t when) const {
+    return second == when && std::string_view(pattern, pattern_size) == asked;
+  }
+  void keep(std::string_view of, time_t when, std::string_view result) {
+    if (of.size() > sizeof pattern || result.size() > sizeof text) return;
+    second = when;
+    pattern_size = of.copy(pattern, sizeof pattern);
+    text_size = result.copy(text, sizeof text);
+  }
+};
+constinit thread_local LastTime t_last_time{};
+
+void appendTime(std::string& out, const std::string& pattern, const LogEvent& event) {
+  const auto second = static_cast<time_t>(event.getTime());
+  LastTime& last = t_last_time;
+  if (last.is(pattern, second)) {
+    out.append(last.text, last.text_size);
+    return;
+  }
+  const std::string text = timeOf(pattern, second);
+  last.keep(pattern, second, text);
+  out += text;
+}
+
+}  // namespace
+
+// The registration comes before that of the LoggerManager, so before a fork this lock is taken after those of appenders, which
+// may hold theirs while they format.
+LogFormatter::LogFormatter(const std::string& pattern) : m_pattern(pattern) {
+  keepForksOutOfLocaltime();
+  parse();
+}
+
+void LogFormatter::addText(std::string_view text) {
+  if (m_items.empty() || m_items.back().letter != 0) m_items.push_back({0, {}});
+  m_items.back().text += text;
+}
+
+void LogFormatter::parse() {
+  const std::string_view pattern = m_pattern;
+  for (size_t at = 0; at < pattern.size();) {
+    if (pattern[at] != '%') {
+      const size_t end = std::min(pattern.find('%', at), pattern.size());
+      addText(pattern.substr(at, end - at));
+      at = end;
+      continue;
+    }
+    const char letter = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
+    if (letter == 'd') {
+      at = parseTime(at);
+      continue;
+    }
+    if (letter == '%') {
+      addText("%");
+    } else if (letter == 'n') {
+      addText("\n");
+    } else if (letter == 'T') {
+      addText("\t");
+    } else if (letter != '\0' && kLetters.find(letter) != std::string_view::npos) {
+      m_items.push_back({letter, {}});
+    } else {
+      m_error = true;
+      addText(pattern.substr(at, 2));
+    }
+    at += 2;
+  }
+}
+
+// The pattern of a time is cut at the fractions: 'd' with what strftime does, and '3' '6' '9' with so many digits.
+size_t LogFormatter::parseTime(size_t at) {
+  const std::string_view pattern = m_pattern;
+  std::string_view time = "%Y-%m-%d %H:%M:%S";
+  size_t end = at + 2;
+  if (end < pattern.size() && pattern[end] == '{') {
+    const size_t close = pattern.find('}', end);
+    if (close == std::string_view::npos) {
+      m_error = true;
+      addText(pattern.substr(at));
+      return pattern.size();
+    }
+    if (close > end + 1) time = pattern.substr(end + 1, close - end - 1);
+    end = close + 1;
+  }
+  size_t from = 0;
+  for (size_t i = 0; i < time.size(); ++i) {
+    if (time[i] != '%') continue;
+    const bool fraction = i + 2 < time.size() && std::strchr("369", time[i + 1]) != nullptr && time[i + 2] == 'N';
+    if (fraction) {
+      if (i > from) m_items.push_back({'d', std::string(time.substr(from, i - from))});
+      m_items.push_back({time[i + 1], {}});
+      from = i + 3;
+    }
+    i += fraction ? 2 : 1;
+  }
+  if (from < time.size()) m_items.push_back({'d', std::string(time.substr(from))});
+  return end;
+}
+
+std::string LogFormatter::format(const std::shared_ptr<Logger>&, LogLevel::Level level, const LogEvent::ptr& event) const {
+  std::string out;
+  out.reserve(160);  // most lines
+  for (const FormatItem& item : m_items) {
+    switch (item.letter) {
+      case 0: out += item.text; break;
+      case 'm': log::appendEscaped(out, event->getSS().view()); break;
+      case 'p': out += LogLevel::ToString(level); break;
+      case 'r': appendNumber(out, event->getElapse()); break;
+      case 'c': log::appendEscaped(out, event->getLogger()->getName()); break;
+      case 't': appendNumber(out, event->getThreadId()); break;
+      case 'f': out += event->getFile(); break;
+      case 'l': appendNumber(out, event->getLine()); break;
+      case 'F': appendNumber(out, event->getFiberId()); break;
+      case 'N': log::appendEscaped(out, event->getThreadName()); break;
+      case 'd': appendTime(out, item.text, *event); break;
+      case '3': fmt::format_to(std::back_inserter(out), "{:03}", event->getNanoseconds() / 1'000'000); break;
+      case '6': fmt::format_to(std::back_inserter(out), "{:06}", event->getNanoseconds() / 1'000); break;
+      case '9': fmt::format_to(std::back_inserter(out), "{:09}", event->getNanoseconds()); break;
+    }
+  }
+  return out;
+}
+
+std::ostream& LogFormatter::format(std::ostream& out, const std::shared_ptr<Logger>& logger, LogLevel::Level level,
+                                   const LogEvent::ptr& event) const {
+  return out << format(logger, level, event);
+}
+
+}  // namespace sylar
