@@ -1,0 +1,489 @@
+#include "sylar/net/socket.h"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "sylar/base/check.h"
+#include "sylar/base/sys.h"
+#include "sylar/hook/hook.h"
+#include "sylar/hook/wait_loop.h"
+#include "sylar/io/fd_table.h"
+#include "sylar/sched/waker.h"
+
+namespace sylar {
+namespace {
+
+/// The most that the kernel transfers in one call.
+constexpr size_t kMost = 0x7ffff000;
+
+/// Ends the waits of fibers in `direction` of `fd`; true: there was one.
+bool cancelWaits(int fd, Direction direction) {
+  Entry* const entry = FdTable::find(fd);
+  if (entry == nullptr) return false;
+  bool any = false;
+  entry->dequeueIf(
+      direction, [](const Entry::Waiter& waiter) { return waiter.fire == nullptr && waiter.waker.claim(WakeReason::kCanceled); },
+      [&any](const Entry::Waiter& waiter) {  // claimed: it stays where it is until it is delivered
+        any = true;
+        Waker::deliver(*waiter.waker.core);
+      });
+  return any;
+}
+
+/// Whether a socket lies at the path of `address` that nobody answers.
+bool isDead(const UnixAddress& address, int type) {
+  struct stat status;
+  if (address.isAbstract() || ::lstat(address.getPath().c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
+  const int probe = ::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return false;
+  const bool dead = ::connect(probe, address.getAddr(), address.getAddrLen()) != 0 && errno == ECONNREFUSED;
+  ::close(probe);
+  return dead;
+}
+
+msghdr messageOf(const iovec* buffers, size_t length) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(buffers);
+  message.msg_iovlen = length;
+  return message;
+}
+
+/// Whether the result of a transfer of all of them fits an int; else errno is EINVAL.
+bool fits(const iovec* buffers, size_t length) {
+  size_t left = kMost;
+  for (size_t i = 0; i < length; ++i) {
+    if (buffers[i].iov_len > left) {
+      errno = EINVAL;
+      return false;
+    }
+    left -= buffers[i].iov_len;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct Socket::Accepted {
+  int fd;
+  const Socket& listener;
+  Address::ptr peer;
+};
+
+/// A call that is running: until its end the number stays this socket's.
+class Socket::Use {
+ public:
+  /// False, with EBADF: the socket is closed.
+  explicit Use(const Socket& socket)
+      : m_call(hookEngine() != nullptr ? kCall : kBlockingCall), m_socket(socket.enter(m_call) ? &socket : nullptr) {}
+  ~Use() { end(); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  explicit operator bool() const { return m_socket != nullptr; }
+  int fd() const { return m_socket->getSocket(); }
+  void end() {
+    if (m_socket != nullptr) std::exchange(m_socket, nullptr)->leave(m_call);
+  }
+
+ private:
+  const uint64_t m_call;
+  const Socket* m_socket;
+};
+
+Socket::ptr Socket::CreateTCP(const Address::ptr& address) {
+  SYLAR_CHECK(address != nullptr);
+  return std::make_shared<Socket>(address->getFamily(), TCP);
+}
+Socket::ptr Socket::CreateUDP(const Address::ptr& address) {
+  SYLAR_CHECK(address != nullptr);
+  return std::make_shared<Socket>(address->getFamily(), UDP);
+}
+Socket::ptr Socket::CreateTCPSocket() { return std::make_shared<Socket>(IPv4, TCP); }
+Socket::ptr Socket::CreateUDPSocket() { return std::make_shared<Socket>(IPv4, UDP); }
+Socket::ptr Socket::CreateTCPSocket6() { return std::make_shared<Socket>(IPv6, TCP); }
+Socket::ptr Socket::CreateUDPSocket6() { return std::make_shared<Socket>(IPv6, UDP); }
+Socket::ptr Socket::CreateUnixTCPSocket() { return std::make_shared<Socket>(UNIX, TCP); }
+Socket::ptr Socket::CreateUnixUDPSocket() { return std::make_shared<Socket>(UNIX, UDP); }
+
+Socket::Socket(int family, int type, int protocol) : m_family(family), m_type(type), m_protocol(protocol) { open(); }
+
+Socket::Socket(const Accepted& accepted)
+    : m_life(0),
+      m_fd(accepted.fd),
+      m_family(accepted.listener.m_family),
+      m_type(accepted.listener.m_type),
+      m_protocol(accepted.listener.m_protocol),
+      m_connected(true),
+      m_ends{nullptr, accepted.peer} {
+  if (m_family == UNIX) return;  // there the kernel hands no timeouts on
+  for (const Side side : {kRecv, kSend}) m_timeouts[side] = accepted.listener.m_timeouts[side].load();
+}
+
+Socket::~Socket() {
+  if (isValid()) ::close(m_fd.load());
+}
+
+// ---- Life. ------------------------------------------------------------------------------------------------------------------
+
+/// True: it is open. A new number is had only when no call on the old one is left.
+bool Socket::open() {
+  if (isValid()) return true;
+  if (m_life.load(std::memory_order_acquire) != kClosed || m_fd.load(std::memory_order_acquire) >= 0) return fail(EBUSY);
+  const int fd = ::socket(m_family, m_type | SOCK_CLOEXEC, m_protocol);
+  if (fd < 0) return fail(errno);
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (m_type == TCP && m_family != UNIX) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  for (const Side side : {kRecv, kSend}) {
+    if (m_timeouts[side] >= 0) applyTimeout(fd, side, m_timeouts[side]);
+  }
+  setAddresses(nullptr, nullptr);
+  m_connected.store(m_type == UDP, std::memory_order_relaxed);
+  m_fd.store(fd, std::memory_order_relaxed);
+  m_life.store(0, std::memory_order_release);
+  return true;
+}
+
+bool Socket::enter(uint64_t call) const {
+  uint64_t life = m_life.load(std::memory_order_relaxed);
+  do {
+    if ((life & kClosed) != 0) return fail(EBADF);
+  } while (!m_life.compare_exchange_weak(life, life + call, std::memory_order_acquire, std::memory_order_relaxed));
+  return true;
+}
+
+/// False: it was the last and closed the number, with an error. Leaves errno alone.
+bool Socket::leave(uint64_t call) const {
+  if (m_life.fetch_sub(call, std::memory_order_acq_rel) != (call | kClosed)) return true;
+  const int saved_errno = errno;
+  const bool closed = ::close(m_fd.exchange(-1, std::memory_order_acq_rel)) == 0;
+  errno = saved_errno;
+  return closed;
+}
+
+bool Socket::close() {
+  uint64_t life = m_life.load(std::memory_order_relaxed);
+  do {
+    if ((life & kClosed) != 0) return fail(EBADF);
+  } while (!m_life.compare_exchange_weak(life, (life + kCall) | kClosed, std::memory_order_acq_rel, std::memory_order_relaxed));
+  if (life != 0) breakOff(getSocket(), life >= kBlockingCall);
+  return leave(kCall);
+}
+
+/// Ends the calls that are running on `fd`. Something that is neither connected nor listening takes the number: fibers that wait
+/// are told, and who is about to call finds that. Threads that block in the kernel learn of a shutdown only; it also concerns
+/// other processes that have the socket, so it is not made without need.
+void Socket::breakOff(int fd, bool blocking_calls) {
+  const int nothing = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool none_left = nothing < 0;
+  if ((blocking_calls || none_left) && !sys::inForkedChild()) ::shutdown(fd, SHUT_RDWR);
+  if (none_left) {
+    cancelWaits(fd, Direction::kRead);
+    cancelWaits(fd, Direction::kWrite);
+  } else {
+    ::dup3(nothing, fd, O_CLOEXEC);
+    ::close(nothing);
+  }
+}
+
+bool Socket::cancel(bool reads, bool writes) {
+  const Use use(*this);
+  if (!use) return false;
+  const bool read = reads && cancelWaits(use.fd(), Direction::kRead);
+  const bool write = writes && cancelWaits(use.fd(), Direction::kWrite);
+  return read || write;
+}
+bool Socket::cancelRead() { return cancel(true, false); }
+bool Socket::cancelWrite() { return cancel(false, true); }
+bool Socket::cancelAll() { return cancel(true, true); }
+
+bool Socket::shutdown(int how) {
+  const Use use(*this);
+  return use && (::shutdown(use.fd(), how) == 0 || fail(errno));
+}
+
+// ---- Results. ---------------------------------------------------------------------------------------------------------------
+
+/// Notes why a call failed; false, with errno.
+bool Socket::fail(int error) const {
+  const auto why = [error] {
+    switch (error) {
+      case EAGAIN:
+      case ETIMEDOUT: return Failure::kTimeout;
+      case ECANCELED: return Failure::kCanceled;
+      case EBADF: return Failure::kClosed;
+      default: return Failure::kOther;
+    }
+  };
+  m_failure.store(why(), std::memory_order_relaxed);
+  errno = error;
+  return false;
+}
+
+/// What a call returns: after a close() meanwhile, whatever the kernel made of it is EBADF.
+int Socket::result(ssize_t done) const {
+  if (done > 0 || (done == 0 && isValid())) return static_cast<int>(done);
+  fail(isValid() ? errno : EBADF);
+  return -1;
+}
+
+template <class Call>
+int Socket::transfer(Call call) {
+  const Use use(*this);
+  if (!use) return -1;
+  if (m_connected.load(std::memory_order_relaxed)) return result(call(use.fd()));
+  fail(ENOTCONN);
+  return -1;
+}
+
+// ---- Connections. -----------------------------------------------------------------------------------------------------------
+
+/// Waits until somebody may be in the queue of the non-blocking listener `fd`. False with errno.
+bool Socket::awaitConnection(int fd) const {
+  pollfd one{fd, POLLIN, 0};
+  const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(getRecvTimeout(), INT_MAX)));
+  if (ready == 0) errno = EAGAIN;
+  return ready > 0 && isValid();
+}
+
+Socket::ptr Socket::accept() {
+  const Use use(*this);
+  if (!use) return nullptr;
+  sockaddr_storage peer;
+  socklen_t size = sizeof peer;
+  const auto accept_one = [&] {
+    return ::accept4(use.fd(), reinterpret_cast<sockaddr*>(&peer), &(size = sizeof peer), SOCK_CLOEXEC);
+  };
+  int fd;
+  while ((fd = accept_one()) < 0 && errno == EAGAIN && awaitConnection(use.fd())) continue;
+  if (fd < 0) {
+    result(-1);
+    return nullptr;
+  }
+  try {
+    return std::make_shared<Socket>(Accepted{fd, *this, Address::Create(reinterpret_cast<sockaddr*>(&peer), size)});
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+}
+
+bool Socket::bind(const Address::ptr addr) {
+  if (addr == nullptr || addr->getFamily() != m_family) return fail(EINVAL);
+  if (!open()) return false;
+  const Use use(*this);
+  if (!use) return false;
+  int done = ::bind(use.fd(), addr->getAddr(), addr->getAddrLen());
+  if (done != 0 && errno == EADDRINUSE && m_family == UNIX) {
+    const auto& path = static_cast<const UnixAddress&>(*addr);
+    if (isDead(path, m_type) && ::unlink(path.getPath().c_str()) == 0) {
+      done = ::bind(use.fd(), addr->getAddr(), addr->getAddrLen());
+    } else {
+      errno = EADDRINUSE;
+    }
+  }
+  setAddresses(nullptr, nullptr);
+  return result(done) == 0;
+}
+
+bool Socket::listen(int backlog) {
+  const Use use(*this);
+  if (!use) return false;
+  if (::listen(use.fd(), backlog) != 0) return fail(errno);
+  const int flags = ::fcntl(use.fd(), F_GETFL);
+  return result(::fcntl(use.fd(), F_SETFL, flags | O_NONBLOCK)) == 0;
+}
+
+bool Socket::connect(const Address::ptr addr, uint64_t timeout_ms) {
+  if (addr == nullptr || addr->getFamily() != m_family) return fail(EINVAL);
+  if (!open()) return false;
+  Use use(*this);
+  if (!use) return false;
+  int done;
+  if (timeout_ms == ~uint64_t{0}) {
+    done = ::connect(use.fd(), addr->getAddr(), addr->getAddrLen());
+  } else {
+    const int64_t before_ms = getSendTimeout();  // where hooks do not act, connect ends with it
+    setSendTimeout(static_cast<int64_t>(std::clamp<uint64_t>(timeout_ms, 1, INT64_MAX)));
+    done = ::connect_with_timeout(use.fd(), addr->getAddr(), addr->getAddrLen(), timeout_ms);
+    const int error = errno;
+    setSendTimeout(before_ms);
+    errno = error;
+  }
+  if (done != 0 && errno == EINPROGRESS) errno = ETIMEDOUT;
+  if (result(done) != 0) {
+    const int error = errno;
+    const Failure why = getFailure();
+    use.end();
+    close();
+    m_failure = why;
+    errno = error;
+    return false;
+  }
+  setAddresses(nullptr, addr);
+  m_connected.store(true, std::memory_order_release);
+  return true;
+}
+
+bool Socket::reconnect(uint64_t timeout_ms) {
+  Address::ptr remote;
+  {
+    const Lock lock(m_lock);
+    remote = m_ends[kRemote];
+  }
+  close();
+  return connect(remote, timeout_ms);
+}
+
+// ---- Transfers. -------------------------------------------------------------------------------------------------------------
+
+int Socket::send(const void* buffer, size_t length, int flags) {
+  return transfer([=](int fd) { return ::send(fd, buffer, std::min(length, kMost), flags | MSG_NOSIGNAL); });
+}
+
+int Socket::send(const iovec* buffers, size_t length, int flags) {
+  return transfer([=](int fd) -> ssize_t {
+    const msghdr message = messageOf(buffers, length);
+    return fits(buffers, length) ? ::sendmsg(fd, &message, flags | MSG_NOSIGNAL) : -1;
+  });
+}
+
+int Socket::sendTo(const void* buffer, size_t length, const Address::ptr to, int flags) {
+  const iovec one{const_cast<void*>(buffer), std::min(length, kMost)};
+  return sendTo(&one, 1, to, flags);
+}
+
+int Socket::sendTo(const iovec* buffers, size_t length, const Address::ptr to, int flags) {
+  return transfer([=](int fd) -> ssize_t {
+    msghdr message = messageOf(buffers, length);
+    message.msg_name = to == nullptr ? nullptr : to->getAddr();
+    message.msg_namelen = to == nullptr ? 0 : to->getAddrLen();
+    return fits(buffers, length) ? ::sendmsg(fd, &message, flags | MSG_NOSIGNAL) : -1;
+  });
+}
+
+int Socket::recv(void* buffer, size_t length, int flags) {
+  return transfer([=](int fd) { return ::recv(fd, buffer, std::min(length, kMost), flags); });
+}
+
+int Socket::recv(iovec* buffers, size_t length, int flags) { return recvFrom(buffers, length, nullptr, flags); }
+
+int Socket::recvFrom(void* buffer, size_t length, Address::ptr from, int flags) {
+  iovec one{buffer, std::min(length, kMost)};
+  return recvFrom(&one, 1, std::move(from), flags);
+}
+
+int Socket::recvFrom(iovec* buffers, size_t length, Address::ptr from, int flags) {
+  return transfer([=, this](int fd) -> ssize_t {
+    if (!fits(buffers, length)) return -1;
+    sockaddr_storage sender;
+    msghdr message = messageOf(buffers, length);
+    if (from != nullptr) {
+      message.msg_name = &sender;
+      message.msg_namelen = sizeof sender;
+    }
+    const ssize_t done = ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
+    if (done < 0 || from == nullptr) return done;
+    if (message.msg_namelen == 0 && m_family == UNIX) {  // a sender without a name
+      sender.ss_family = AF_UNIX;
+      message.msg_namelen = sizeof sender.ss_family;
+    }
+    from->assign(reinterpret_cast<sockaddr*>(&sender), message.msg_namelen);
+    return done;
+  });
+}
+
+// ---- Options. ---------------------------------------------------------------------------------------------------------------
+
+bool Socket::applyTimeout(int fd, Side side, int64_t ms) {
+  const timeval value{ms < 0 ? 0 : ms / 1000, ms < 0 ? 0 : ms % 1000 * 1000};
+  return ::setsockopt(fd, SOL_SOCKET, side == kRecv ? SO_RCVTIMEO : SO_SNDTIMEO, &value, sizeof value) == 0;
+}
+
+bool Socket::setTimeout(Side side, int64_t ms) {
+  if (ms <= 0) ms = -1;
+  if (m_timeouts[side].load(std::memory_order_relaxed) == ms) return true;
+  if (const Use use(*this); use && !applyTimeout(use.fd(), side, ms)) return fail(errno);
+  m_timeouts[side].store(ms, std::memory_order_relaxed);
+  return true;
+}
+
+bool Socket::getOption(int level, int option, void* result, socklen_t* length) const {
+  const Use use(*this);
+  return use && (::getsockopt(use.fd(), level, option, result, length) == 0 || fail(errno));
+}
+
+bool Socket::setOption(int level, int option, const void* value, socklen_t length) {
+  const Use use(*this);
+  if (!use) return false;
+  if (::setsockopt(use.fd(), level, option, value, length) != 0) return fail(errno);
+  if (level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO)) {
+    const auto& given = *static_cast<const timeval*>(value);
+    const int64_t ms = given.tv_sec * 1000 + (given.tv_usec + 999) / 1000;
+    m_timeouts[option == SO_RCVTIMEO ? kRecv : kSend] = ms > 0 ? ms : -1;
+  }
+  return true;
+}
+
+int Socket::getError() const {
+  int error = 0;
+  return getOption(SOL_SOCKET, SO_ERROR, error) ? error : -1;
+}
+
+// ---- Addresses. -------------------------------------------------------------------------------------------------------------
+
+void Socket::setAddresses(Address::ptr local, Address::ptr remote) {
+  const Lock lock(m_lock);
+  m_ends[kLocal].swap(local);
+  m_ends[kRemote].swap(remote);
+}
+
+Address::ptr Socket::address(End end) const {
+  {
+    const Lock lock(m_lock);
+    if (m_ends[end] != nullptr) return m_ends[end];
+  }
+  sockaddr_storage raw;
+  socklen_t size = sizeof raw;
+  const auto ask = end == kLocal ? ::getsockname : ::getpeername;
+  const Use use(*this);
+  Address::ptr found;
+  if (use && ask(use.fd(), reinterpret_cast<sockaddr*>(&raw), &size) == 0) {
+    found = Address::Create(reinterpret_cast<sockaddr*>(&raw), size);
+  }
+  if (found == nullptr) return std::make_shared<UnknownAddress>(m_family);
+  const Lock lock(m_lock);
+  m_ends[end] = found;
+  return found;
+}
+
+Address::ptr Socket::getRemoteAddress() const { return address(kRemote); }
+Address::ptr Socket::getLocalAddress() const { return address(kLocal); }
+
+std::ostream& Socket::dump(std::ostream& os) const {
+  os << "[Socket sock=" << getSocket() << " is_connected=" << isConnected() << " family=" << m_family << " type=" << m_type
+     << " protocol=" << m_protocol;
+  if (isValid()) os << " local_address=" << *getLocalAddress() << " remote_address=" << *getRemoteAddress();
+  return os << "]";
+}
+
+std::string Socket::toString() const {
+  std::ostringstream out;
+  dump(out);
+  return out.str();
+}
+
+std::ostream& operator<<(std::ostream& os, const Socket& socket) { return socket.dump(os); }
+
+}  // namespace sylar

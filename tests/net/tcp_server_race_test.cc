@@ -1,0 +1,122 @@
+// stop() against accepts, handlers, other stops, and clients that come and go.
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+
+#include "tests/net/server_support.h"
+#include "tests/support/scale.h"
+
+namespace sylar::test {
+namespace {
+
+class TcpServerRace : public OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, TcpServerRace, testing::Values(1, 2, 4));
+
+// CD-N7. A client sees an answer or an end, never neither; after stop() and join() nothing is open.
+TEST_P(TcpServerRace, StopAgainstAcceptAndHandlers) {
+  IOManager iom(workers(), false, "server");
+  // After the end its ports may be given to a server of another process, or to the client's own end: this one answers its number.
+  const auto server = std::make_shared<TestServer>(iom, [own = ::getpid()](const Socket::ptr& client) {
+    for (char byte; client->recv(&byte, 1) > 0;) client->send(&own, sizeof own);
+  });
+  const auto answers = [](Socket& client) {
+    pid_t number = 0;
+    return client.send("?", 1) == 1 && client.recv(&number, sizeof number) == sizeof number && number == ::getpid();
+  };
+  server->on_end = [](const Socket::ptr& client) { client->shutdown(SHUT_RD); };
+  for (uint64_t round = 0; round < scaled(30); ++round) {
+    std::vector<Address::ptr> fails;
+    ASSERT_TRUE(server->TcpServer::bind({loopback(), loopback()}, fails));
+    const auto sockets = server->getSocks();
+    ASSERT_TRUE(server->start());
+    std::atomic<int> served{0};
+    std::vector<std::thread> clients;
+    for (size_t i = 0; i < 4; ++i) {
+      clients.emplace_back([&, address = sockets[i % 2]->getLocalAddress()] {
+        for (;;) {
+          const auto client = Socket::CreateTCPSocket();
+          if (!client->connect(address)) break;
+          client->setRecvTimeout(20'000);
+          if (!answers(*client)) break;
+          ++served;
+        }
+      });
+    }
+    while (served < 20) sched_yield();
+    std::thread second([&] { server->stop(); });
+    const auto third = std::make_shared<Fiber>([&] { server->stop(); });
+    iom.schedule(third);
+    server->stop();
+    EXPECT_TRUE(server->join());
+    EXPECT_EQ(server->getCounts().open, 0u);
+    second.join();
+    third->join();
+    for (auto& client : clients) client.join();
+  }
+}
+
+// The limits hold while connections come and go, and nobody waits for ever.
+TEST_P(TcpServerRace, LimitsAgainstConnectionsThatEnd) {
+  IOManager iom(workers(), false, "server");
+  std::atomic<int> open{0}, most{0};
+  const auto server = std::make_shared<TestServer>(iom, [&](const Socket::ptr& client) {
+    const int now = ++open;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+    echo(client);
+    --open;
+  });
+  server->setLimits({.max_connections = 3, .max_per_peer = 2, .limit_loopback = true});
+  std::vector<Address::ptr> fails;
+  ASSERT_TRUE(server->TcpServer::bind({loopback(), loopback()}, fails));
+  const auto sockets = server->getSocks();
+  ASSERT_TRUE(server->start());
+  std::vector<std::thread> clients;
+  std::atomic<uint64_t> served{0}, refused{0};
+  for (size_t i = 0; i < 4; ++i) {
+    clients.emplace_back([&, i] {
+      for (uint64_t round = 0; round < scaled(200); ++round) {
+        const auto client = Socket::CreateTCPSocket();
+        ASSERT_TRUE(client->bind(IPAddress::Create(i % 2 == 0 ? "127.0.0.1" : "127.0.0.2")));
+        ASSERT_TRUE(client->connect(sockets[i / 2]->getLocalAddress()));
+        ++(echoes(*client) ? served : refused);
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+  EXPECT_TRUE(server->join());
+  const TcpServerCounts counts = server->getCounts();
+  EXPECT_EQ(counts.accepted, served + refused);
+  EXPECT_EQ(counts.refused_per_peer, refused);
+  EXPECT_LE(most, 3);
+  EXPECT_GT(served, 0u);
+  server->stop();
+}
+
+// join() on threads and in fibers, all at once.
+TEST_P(TcpServerRace, EveryJoinReturns) {
+  IOManager iom(workers(), false, "server");
+  for (uint64_t round = 0; round < scaled(100); ++round) {
+    const auto server = TestServer::started(iom, echo);
+    const auto client = connectedTo(server->address());
+    EXPECT_TRUE(echoes(*client));
+    std::atomic<int> joined{0};
+    std::thread thread([&] {
+      EXPECT_TRUE(server->join());
+      ++joined;
+    });
+    for (int i = 0; i < 2; ++i) {
+      iom.schedule([&] {
+        EXPECT_TRUE(server->join());
+        ++joined;
+      });
+    }
+    EXPECT_TRUE(client->close());
+    thread.join();
+    while (joined < 3) sched_yield();
+    server->stop();
+  }
+}
+
+}  // namespace
+}  // namespace sylar::test

@@ -1,0 +1,16 @@
+sylar_test(net/address_test LINKS sylar::net)
+sylar_test(net/lookup_test LINKS sylar::net)
+sylar_test(net/socket_test LINKS sylar::net)
+sylar_test(net/socket_close_test LINKS sylar::net)
+sylar_test(net/socket_race_test LINKS sylar::net TIMEOUT 180)
+sylar_test(net/tcp_server_test LINKS sylar::net)
+sylar_test(net/tcp_server_accept_test LINKS sylar::net)
+sylar_test(net/tcp_server_race_test LINKS sylar::net TIMEOUT 180)
+if(NOT SYLAR_SANITIZE MATCHES "thread")  # it brings its own operator new
+  sylar_test(net/tcp_server_faults_test LINKS sylar::net TIMEOUT 120)
+  target_sources(net_tcp_server_faults_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/faults/injector.cc)
+endif()
+if(TARGET example_tcp_echo AND NOT SYLAR_SANITIZE)  # a sanitizer's runtime makes system calls of its own
+  add_test(NAME Request.CostsOneReceiveAndOneSend COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/request_trace_test.py $<TARGET_FILE:example_tcp_echo>)
+  set_tests_properties(Request.CostsOneReceiveAndOneSend PROPERTIES TIMEOUT 120)
+endif()
