@@ -1,0 +1,110 @@
+#include "sylar/http/chunk_decoder.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "sylar/base/check.h"
+#include "sylar/http/char_class.h"
+
+namespace sylar::http {
+namespace {
+
+// Fields that say how a message is framed, routed or handled; they would come too late. Source: RFC 9110 section 6.5.1.
+constexpr std::string_view kForbiddenTrailers[] = {
+    "content-length", "transfer-encoding", "host",  "connection",   "upgrade", "expect", "te", "trailer",
+    "content-type",   "content-encoding",  "range", "authorization"};
+
+// Calls `use(name, value)` with each field of `lines`, which a FieldScan has found in order.
+template <class Use>
+void eachField(std::string_view lines, Use use) {
+  while (!lines.starts_with('\r')) {
+    const size_t colon = lines.find(':');
+    const size_t end = lines.find('\r', colon);
+    use(lines.substr(0, colon), trimmed(lines.substr(colon + 1, end - colon - 1)));
+    lines.remove_prefix(end + 2);
+  }
+}
+
+}  // namespace
+
+ChunkDecoder::ChunkDecoder(const HttpLimits& limits)
+    : m_limits(limits), m_scan(limits.max_trailer_bytes, limits.max_trailer_bytes, limits.max_headers) {}
+
+void ChunkDecoder::start() {
+  m_scan.start(0);
+  m_trailers.clear();
+  m_data_left = m_size = 0;
+  m_line = m_extensions = 0;
+  m_digits = 0;
+  m_state = State::kSize;
+}
+
+ChunkDecoder::State ChunkDecoder::onSize(char c) {
+  if (isChar(c, kHexDigit)) {
+    if (++m_digits > 16) return State::kBad;
+    m_size = m_size << 4 | hexValue(c);
+    return State::kSize;
+  }
+  if (m_digits == 0 || m_size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return State::kBad;
+  if (c == '\r') return State::kSizeLf;
+  return c == ';' && ++m_extensions <= m_limits.max_chunk_extensions ? State::kExtension : State::kBad;
+}
+
+ChunkDecoder::State ChunkDecoder::onByte(char c) {
+  switch (m_state) {
+    case State::kSize: return ++m_line > m_limits.max_chunk_line && c != '\r' ? State::kBad : onSize(c);
+    case State::kExtension:
+      if (c == '\r') return State::kSizeLf;
+      ++m_line;
+      ++m_extensions;
+      if (m_line > m_limits.max_chunk_line || m_extensions > m_limits.max_chunk_extensions) return State::kBad;
+      return isChar(c, kValueChar) ? State::kExtension : State::kBad;
+    case State::kSizeLf:
+      if (c != '\n') return State::kBad;
+      m_data_left = m_size;
+      return m_size > 0 ? State::kData : State::kTrailers;
+    case State::kData: return c == '\r' ? State::kDataLf : State::kBad;
+    case State::kDataLf:
+      m_size = 0;
+      m_line = 0;
+      m_digits = 0;
+      return c == '\n' ? State::kSize : State::kBad;
+    case State::kTrailers:
+    case State::kDone:
+    case State::kBad: break;
+  }
+  return m_state;
+}
+
+size_t ChunkDecoder::feed(std::string_view text) {
+  SYLAR_DCHECK(m_data_left == 0);
+  size_t used = 0;
+  while (used < text.size() && m_data_left == 0 && m_state < State::kTrailers) m_state = onByte(text[used++]);
+  if (m_state != State::kTrailers) return used;
+
+  // The last chunk has come. The trailers are kept as they come; in most bodies they are the empty line alone.
+  const size_t before = m_trailers.size();
+  m_trailers.append(text.substr(used, m_limits.max_trailer_bytes + 2 - before));
+  const Scan scan = m_scan.feed(m_trailers);
+  if (scan == Scan::kMore && m_trailers.size() < m_limits.max_trailer_bytes + 2) return used + m_trailers.size() - before;
+  m_trailers.resize(m_scan.position());
+  m_state = scan == Scan::kDone && !hasForbiddenTrailer() ? State::kDone : State::kBad;
+  return used + m_trailers.size() - before;
+}
+
+bool ChunkDecoder::hasForbiddenTrailer() const {
+  bool found = false;
+  eachField(m_trailers, [&found](std::string_view name, std::string_view) {
+    const auto same = [name](std::string_view forbidden) { return equalsIgnoreCase(name, forbidden); };
+    found |= std::any_of(std::begin(kForbiddenTrailers), std::end(kForbiddenTrailers), same);
+  });
+  return found;
+}
+
+void ChunkDecoder::takeTrailers(FieldList& trailers) const {
+  const std::string_view text = trailers.adopt(m_trailers);
+  eachField(text, [&trailers](std::string_view name, std::string_view value) { trailers.addParsed(name, value); });
+}
+
+}  // namespace sylar::http

@@ -1,0 +1,56 @@
+// Internal. The framing of a chunked body: what stands between the pieces of data. Source: RFC 9112 section 7.1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sylar/http/field_list.h"
+#include "sylar/http/head_scan.h"
+#include "sylar/http/limits.h"
+
+namespace sylar::http {
+
+/// Takes chunk lines, the CRLF behind data, and trailers; the data itself never passes through it. Strict: CRLF only, no blank
+/// around a size, at most 16 digits, no framing field among the trailers.
+///
+/// Thread safety: none.
+class ChunkDecoder {
+ public:
+  explicit ChunkDecoder(const HttpLimits& limits);
+
+  void start();
+
+  /// Consumes framing bytes from the front of `text` until data begins, the body ends, something is wrong, or `text` is used up;
+  /// returns how many. dataLeft() must be 0.
+  size_t feed(std::string_view text);
+  /// Bytes of data that come next.
+  uint64_t dataLeft() const { return m_data_left; }
+  /// `count` bytes of data were taken; count <= dataLeft().
+  void tookData(uint64_t count) { m_data_left -= count; }
+
+  bool isDone() const { return m_state == State::kDone; }
+  bool isBad() const { return m_state == State::kBad; }
+  /// The trailer fields, once done.
+  void takeTrailers(FieldList& trailers) const;
+
+ private:
+  enum class State : uint8_t { kSize, kExtension, kSizeLf, kData, kDataLf, kTrailers, kDone, kBad };
+
+  State onSize(char c);
+  State onByte(char c);
+  bool hasForbiddenTrailer() const;
+
+  const HttpLimits& m_limits;
+  FieldScan m_scan;
+  std::string m_trailers;  // as they came, with the last empty line
+  uint64_t m_size = 0;
+  uint64_t m_data_left = 0;
+  size_t m_line = 0;        // bytes of the chunk line so far
+  size_t m_extensions = 0;  // bytes of extensions so far
+  unsigned m_digits = 0;
+  State m_state = State::kSize;
+};
+
+}  // namespace sylar::http

@@ -1,0 +1,130 @@
+#include "sylar/http/field_list.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "sylar/base/check.h"
+#include "sylar/http/char_class.h"
+
+namespace sylar::http {
+
+bool equalsIgnoreCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return toLower(x) == toLower(y); });
+}
+
+bool CaseInsensitiveLess::operator()(std::string_view a, std::string_view b) const {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [](char x, char y) { return toLower(x) < toLower(y); });
+}
+
+void requireToken(std::string_view name, const char* what) {
+  if (!allChars(name, kTokenChar)) throw std::invalid_argument(std::string(what) + ": not a token");
+}
+
+void requireOneLine(std::string_view text, const char* what) {
+  const auto ends_line = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
+  if (std::any_of(text.begin(), text.end(), ends_line)) throw std::invalid_argument(std::string(what) + ": CR, LF or NUL in it");
+}
+
+Field FieldList::operator[](size_t index) const {
+  SYLAR_DCHECK(index < m_spans.size());
+  return {nameOf(m_spans[index]), valueOf(m_spans[index])};
+}
+
+std::optional<std::string_view> FieldList::find(std::string_view name) const {
+  for (const Span& span : m_spans) {
+    if (equalsIgnoreCase(nameOf(span), name)) return valueOf(span);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> FieldList::joined(std::string_view name) const {
+  std::optional<std::string> all;
+  for (const Span& span : m_spans) {
+    if (!equalsIgnoreCase(nameOf(span), name)) continue;
+    if (all) {
+      all->append(equalsIgnoreCase(name, "cookie") ? "; " : ", ").append(valueOf(span));
+    } else {
+      all.emplace(valueOf(span));
+    }
+  }
+  return all;
+}
+
+FieldList::Span FieldList::append(std::string_view name, std::string_view value) {
+  requireToken(name, "header name");
+  requireOneLine(value, "header value");
+  if (m_text.size() > m_compact_at) compact();
+  const std::string_view text = trimmed(value);
+  const auto at = static_cast<uint32_t>(m_text.size());
+  const auto name_size = static_cast<uint32_t>(name.size());
+  m_text.append(name).append(text);
+  return {at, name_size, at + name_size, static_cast<uint32_t>(text.size())};
+}
+
+void FieldList::add(std::string_view name, std::string_view value) { m_spans.push_back(append(name, value)); }
+
+void FieldList::set(std::string_view name, std::string_view value) {
+  const Span added = append(name, value);
+  const auto same = [&](const Span& span) { return equalsIgnoreCase(nameOf(span), name); };
+  const auto first = std::find_if(m_spans.begin(), m_spans.end(), same);
+  if (first == m_spans.end()) {
+    m_spans.push_back(added);
+  } else {
+    *first = added;
+    m_spans.erase(std::remove_if(first + 1, m_spans.end(), same), m_spans.end());
+  }
+}
+
+// Fields that were replaced or removed leave their bytes behind; this drops them.
+void FieldList::compact() {
+  std::string text;
+  for (Span& span : m_spans) {
+    const Span old = span;
+    span.name_at = static_cast<uint32_t>(text.size());
+    text.append(nameOf(old));
+    span.value_at = static_cast<uint32_t>(text.size());
+    text.append(valueOf(old));
+  }
+  m_text.swap(text);
+  m_compact_at = std::max<size_t>(kCompactAt, 2 * m_text.size());
+}
+
+bool FieldList::del(std::string_view name) {
+  const auto same = [&](const Span& span) { return equalsIgnoreCase(nameOf(span), name); };
+  return std::erase_if(m_spans, same) > 0;
+}
+
+void FieldList::clear() {
+  if (m_text.capacity() > kKept) std::string().swap(m_text);
+  m_text.clear();
+  m_spans.clear();
+}
+
+uint32_t FieldList::offsetOf(std::string_view part) const {
+  SYLAR_DCHECK(part.data() >= m_text.data() && part.data() + part.size() <= m_text.data() + m_text.size());
+  return static_cast<uint32_t>(part.data() - m_text.data());
+}
+
+std::string_view FieldList::adopt(std::string_view text) {
+  m_spans.clear();
+  m_text.assign(text);
+  return m_text;
+}
+
+void FieldList::addParsed(std::string_view name, std::string_view value) {
+  m_spans.push_back({offsetOf(name), static_cast<uint32_t>(name.size()), offsetOf(value), static_cast<uint32_t>(value.size())});
+}
+
+bool FieldList::replaceParsed(std::string_view name, std::string_view value) {
+  for (Span& span : m_spans) {
+    if (!equalsIgnoreCase(nameOf(span), name)) continue;
+    span.value_at = offsetOf(value);
+    span.value_size = static_cast<uint32_t>(value.size());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace sylar::http

@@ -1,0 +1,70 @@
+// Internal. Is this the head of a request, byte for byte? A strict gate before the parser: it finds where the head ends, and
+// refuses at the first byte that HTTP/1.1 does not allow there. It works on what has come so far and never looks at a byte twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "sylar/http/limits.h"
+#include "sylar/http/verdict.h"
+
+namespace sylar::http {
+
+enum class Scan : uint8_t { kMore, kDone, kBad, kTooLong };
+
+/// Field lines up to and with the empty line that ends them; of a head or of trailers. Whether something is refused depends on
+/// the bytes before it only, never on how they were cut.
+class FieldScan {
+ public:
+  FieldScan(size_t max_line, size_t max_total, size_t max_count)
+      : m_max_line(max_line), m_max_total(max_total), m_max_count(max_count) {}
+
+  /// Begins at `position` of the text that feed() will get.
+  void start(size_t position);
+  /// `text` is what was fed before and perhaps more behind it. After kDone position() is behind the empty line.
+  Scan feed(std::string_view text);
+  size_t position() const { return m_at; }
+
+ private:
+  enum class State : uint8_t { kLine, kName, kValue, kLf, kLastLf };
+
+  size_t m_max_line, m_max_total, m_max_count;
+  size_t m_at = 0;   // the next byte to look at
+  size_t m_end = 0;  // what may not be reached by the current line
+  size_t m_total_end = 0;
+  size_t m_count = 0;
+  State m_state = State::kLine;
+};
+
+/// A request line and its fields, with at most one empty line before.
+class HeadScan {
+ public:
+  explicit HeadScan(const HttpLimits& limits)
+      : m_fields(limits.max_header_line, limits.max_header_bytes, limits.max_headers), m_max_line(limits.max_request_line) {}
+
+  void start();
+  /// As FieldScan::feed(). kDone: begin() to end() is the head. kBad, kTooLong: refusal() says what to answer.
+  Scan feed(std::string_view text);
+  size_t begin() const { return m_begin; }
+  size_t end() const { return m_fields.position(); }
+  const Verdict& refusal() const { return m_refusal; }
+
+ private:
+  enum class State : uint8_t { kStart, kEmptyLf, kMethod, kTarget, kVersion, kLf, kFields };
+
+  Scan feedLine(std::string_view text);
+  Scan refuse(Scan scan, HttpStatus status, const char* why);
+  Scan checkVersion(std::string_view version);
+
+  FieldScan m_fields;
+  size_t m_max_line;
+  size_t m_at = 0;
+  size_t m_begin = 0;      // of the request line
+  size_t m_part = 0;       // of the part of it that is under way
+  bool m_skipped = false;  // the one empty line
+  State m_state = State::kStart;
+  Verdict m_refusal;
+};
+
+}  // namespace sylar::http

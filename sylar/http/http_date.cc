@@ -1,0 +1,51 @@
+#include "sylar/http/http_date.h"
+
+namespace sylar::http {
+namespace {
+
+constexpr size_t kDateSize = sizeof "Sun, 06 Nov 1994 08:49:37 GMT" - 1;
+
+// strftime() would speak the language of the process's locale.
+void format(time_t time, char* out) {
+  static constexpr char kDays[] = "SunMonTueWedThuFriSat";
+  static constexpr char kMonths[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  tm parts{};
+  gmtime_r(&time, &parts);
+  const auto text = [&out](const char* from, size_t size) { out = std::char_traits<char>::copy(out, from, size) + size; };
+  const auto number = [&out](int value, int digits) {
+    for (int i = digits; i-- > 0; value /= 10) out[i] = static_cast<char>('0' + value % 10);
+    out += digits;
+  };
+  text(kDays + 3 * parts.tm_wday, 3);
+  text(", ", 2);
+  number(parts.tm_mday, 2);
+  text(" ", 1);
+  text(kMonths + 3 * parts.tm_mon, 3);
+  text(" ", 1);
+  number(parts.tm_year + 1900, 4);
+  text(" ", 1);
+  number(parts.tm_hour, 2);
+  text(":", 1);
+  number(parts.tm_min, 2);
+  text(":", 1);
+  number(parts.tm_sec, 2);
+  text(" GMT", 4);
+}
+
+}  // namespace
+
+std::string httpDate(time_t time) {
+  std::string text(kDateSize, '\0');
+  format(time, text.data());
+  return text;
+}
+
+std::string_view HttpDateCache::at(time_t time) {
+  if (time != m_time) {
+    format(time, m_text);
+    m_time = time;
+  }
+  return {m_text, kDateSize};
+}
+
+}  // namespace sylar::http

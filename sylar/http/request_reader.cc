@@ -1,0 +1,225 @@
+#include "sylar/http/request_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "sylar/base/check.h"
+#include "sylar/base/tsan.h"
+#include "sylar/http/head_parser.h"
+
+namespace sylar::http {
+
+Verdict RequestReader::settle(const Verdict& verdict) {
+  m_verdict = verdict;
+  if (!verdict.ok()) m_body = Body::kNone;
+  return verdict;
+}
+
+bool RequestReader::refuse(HttpStatus status, const char* why) { return settle(Verdict::refused(status, why)).ok(); }
+
+bool RequestReader::leave(const char* why) { return settle(Verdict::gone(why)).ok(); }
+
+// Reads into the buffer; as ByteSource::read().
+// A connection that waits for a request keeps no block that a head would fit in: the bytes come into one that all fibers of the
+// thread share, which works because a source does not suspend any more once there are bytes.
+ssize_t RequestReader::fill(Deadline deadline) {
+  if (!m_buffer.empty()) {
+    const std::span<char> room = m_buffer.room();
+    const ssize_t count = m_source.read(room.data(), room.size(), deadline);
+    if (count > 0) m_buffer.filled(static_cast<size_t>(count));
+    return count;
+  }
+  static thread_local char t_arrivals[4096];
+  const tsan::Exempt exempt;
+  const ssize_t count = m_source.read(t_arrivals, sizeof t_arrivals, deadline);
+  if (count > 0) m_buffer.append({t_arrivals, static_cast<size_t>(count)});
+  return count;
+}
+
+RequestReader::RequestReader(ByteSource& source, ByteSink& sink, const HttpLimits& limits, const Clock& clock)
+    : m_source(source), m_sink(sink), m_limits(limits), m_clock(clock), m_scan(limits), m_chunks(limits) {
+  SYLAR_CHECK(limits.min_body_rate > 0);
+}
+
+Verdict RequestReader::readHead(HttpRequest& request) {
+  SYLAR_CHECK(!hasBody());
+  if (!m_verdict.ok()) return m_verdict;  // nothing behind an error is a request
+  request.reset();
+  m_buffer.shrink();
+  m_scan.start();
+  Deadline deadline = Deadline::never();
+  for (bool begun = false;;) {
+    if (m_buffer.empty()) {
+      deadline = Deadline::after(m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout, m_clock);
+    } else {
+      const Scan scan = m_scan.feed(m_buffer.data());
+      if (scan == Scan::kDone) return settle(acceptHead(request));
+      if (scan != Scan::kMore) return settle(m_scan.refusal());
+      if (!begun) deadline = Deadline::after(m_limits.head_timeout, m_clock);
+      begun = true;
+    }
+    const ssize_t count = fill(deadline);
+    if (count > 0) continue;
+    if (count == 0) return settle(Verdict::gone(begun ? "end of stream within a head" : "end of stream"));
+    if (errno != EAGAIN) return settle(Verdict::gone("connection broken"));
+    return settle(begun ? Verdict::refused(HttpStatus::REQUEST_TIMEOUT, "head too slow") : Verdict::gone("no request came"));
+  }
+}
+
+Verdict RequestReader::acceptHead(HttpRequest& request) {
+  const std::string_view head = m_buffer.data().substr(m_scan.begin(), m_scan.end() - m_scan.begin());
+  BodyFraming framing;
+  const Verdict verdict = HeadParser::parse(head, request, framing);
+  if (!verdict.ok()) return verdict;
+  m_buffer.consume(m_scan.end());
+  ++m_requests;
+  request.setCountLimits(m_limits.max_params, m_limits.max_cookies);
+  m_awaits_continue = framing.awaits_continue;
+  m_answer_begun = false;
+  m_body = framing.chunked ? Body::kChunked : framing.length > 0 ? Body::kCounted : Body::kNone;
+  if (hasBody()) {
+    m_request = &request;
+    m_max_body = m_limits.max_body;
+    m_length = framing.length;
+    m_received = 0;
+    m_body_started = false;
+    m_linger_until = Deadline::never();
+    m_patience_ns = m_limits.body_grace.count();
+    m_chunks.start();
+  }
+  return verdict;
+}
+
+Verdict RequestReader::readBody(HttpRequest& request) {
+  std::string& body = request.body();
+  size_t used = body.size();
+  while (hasBody()) {
+    // The string grows with what has really come: a peer's promise costs no memory.
+    if (used == body.size()) {
+      const uint64_t left = std::max<uint64_t>(1, m_body == Body::kCounted ? m_length - m_received : m_max_body - m_received);
+      body.resize(used + std::min<uint64_t>(left, std::max<uint64_t>(4096, used)));
+    }
+    const ssize_t count = readBodySome(body.data() + used, body.size() - used);
+    if (count > 0) used += static_cast<size_t>(count);
+  }
+  body.resize(used);
+  return m_verdict;
+}
+
+Verdict RequestReader::read(HttpRequest& request) {
+  const Verdict head = readHead(request);
+  return head.ok() ? readBody(request) : head;
+}
+
+ssize_t RequestReader::readBodySome(char* buffer, size_t size) {
+  if (!hasBody()) return m_verdict.ok() ? 0 : -1;
+  if (!m_body_started && !startBody()) return -1;
+  if (m_body == Body::kChunked && !reachData()) return -1;
+  if (!hasBody()) return 0;
+
+  const uint64_t left = m_body == Body::kCounted ? m_length - m_received : m_chunks.dataLeft();
+  auto count = static_cast<ssize_t>(std::min<uint64_t>(size, left));
+  if (m_buffer.empty()) {
+    if (!waitForBody(buffer, static_cast<size_t>(count), count)) return -1;
+  } else {
+    count = std::min(count, static_cast<ssize_t>(m_buffer.data().size()));
+    std::memcpy(buffer, m_buffer.data().data(), static_cast<size_t>(count));
+    m_buffer.consume(static_cast<size_t>(count));
+  }
+  const auto bytes = static_cast<uint64_t>(count);
+  m_received += bytes;
+  const auto earned = static_cast<int64_t>(std::min<uint64_t>(bytes, 1 << 30) * 1'000'000'000 / m_limits.min_body_rate);
+  m_patience_ns = std::min(m_patience_ns + earned, m_limits.body_grace.count());
+  if (m_body == Body::kChunked) {
+    m_chunks.tookData(bytes);
+  } else if (m_received == m_length) {
+    endBody();
+  }
+  return count;
+}
+
+// The first time that somebody asks for the body: is it allowed, and does the peer wait to be asked?
+bool RequestReader::startBody() {
+  m_body_started = true;
+  if (m_body == Body::kCounted && m_length > m_max_body) return refuse(HttpStatus::PAYLOAD_TOO_LARGE, "body too large");
+  if (!m_awaits_continue || m_answer_begun || !m_buffer.empty()) return true;
+  char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  iovec part{text, sizeof text - 1};
+  return m_sink.writeAll({&part, 1}) || leave("connection broken");
+}
+
+// Goes on to the next data of a chunked body, or to its end, which ends the body here too.
+bool RequestReader::reachData() {
+  while (m_chunks.dataLeft() == 0) {
+    ssize_t count = 0;
+    if (m_buffer.empty()) {
+      const std::span<char> room = m_buffer.room();
+      if (!waitForBody(room.data(), room.size(), count)) return false;
+      m_buffer.filled(static_cast<size_t>(count));
+    }
+    m_buffer.consume(m_chunks.feed(m_buffer.data()));
+    if (m_chunks.isBad()) return refuse(HttpStatus::BAD_REQUEST, "chunked body malformed");
+    if (m_chunks.dataLeft() > m_max_body - m_received) return refuse(HttpStatus::PAYLOAD_TOO_LARGE, "body too large");
+    if (m_chunks.isDone()) {
+      endBody();
+      return true;
+    }
+  }
+  return true;
+}
+
+// Reads bytes of the body, which only waiting can bring. `count` > 0 after true.
+bool RequestReader::waitForBody(char* buffer, size_t size, ssize_t& count) {
+  const int64_t begun = m_clock.nowNs();
+  const Deadline deadline = Deadline::at(saturatingAdd(begun, std::max<int64_t>(m_patience_ns, 0)));
+  count = m_source.read(buffer, size, std::min(deadline, m_linger_until));
+  const int error = errno;
+  m_patience_ns -= m_clock.nowNs() - begun;
+  if (count > 0) return true;
+  if (count == 0) return leave("end of stream within a body");
+  if (error != EAGAIN) return leave("connection broken");
+  return refuse(HttpStatus::REQUEST_TIMEOUT, "body too slow");
+}
+
+void RequestReader::endBody() {
+  if (m_body == Body::kChunked && m_request != nullptr) m_chunks.takeTrailers(m_request->m_trailers);
+  m_body = Body::kNone;
+}
+
+bool RequestReader::finishBody() {
+  if (!m_verdict.ok()) return false;
+  if (!hasBody()) return true;
+  m_request = nullptr;
+  // As a rule the answer has gone out already, and there is none to a fault in the body.
+  const auto refuseBody = [this] { return refuse(HttpStatus::PAYLOAD_TOO_LARGE, "body refused"); };
+  if (m_awaits_continue && !m_body_started) return refuseBody();
+  m_linger_until = Deadline::after(m_limits.linger_timeout, m_clock);
+  const uint64_t stop_at = m_received + m_limits.max_linger_bytes;
+  if (m_body == Body::kCounted && m_length > stop_at) return refuseBody();
+  char scratch[1024];
+  while (hasBody() && m_received <= stop_at) {
+    if (readBodySome(scratch, sizeof scratch) < 0) break;
+  }
+  if (m_verdict.ok() && hasBody()) refuseBody();
+  return m_verdict.ok();
+}
+
+void RequestReader::linger() {
+  const Deadline deadline = Deadline::after(m_limits.linger_timeout, m_clock);
+  char scratch[1024];
+  size_t read = takeBuffered().size();
+  while (read < m_limits.max_linger_bytes) {
+    const ssize_t count = m_source.read(scratch, sizeof scratch, deadline);
+    if (count <= 0) return;
+    read += static_cast<size_t>(count);
+  }
+}
+
+std::string RequestReader::takeBuffered() {
+  std::string bytes(m_buffer.data());
+  m_buffer.consume(bytes.size());
+  return bytes;
+}
+
+}  // namespace sylar::http

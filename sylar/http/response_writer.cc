@@ -1,0 +1,182 @@
+#include "sylar/http/response_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+
+#include "sylar/http/char_class.h"
+
+namespace sylar::http {
+namespace {
+
+// A body up to this size is copied behind its head; a larger one goes out from where it is.
+constexpr size_t kCopiedBody = 1024;
+// The output block is given back after a response that needed more: most connections are idle.
+constexpr size_t kKeptOutput = 2 * 1024;
+
+void appendNumber(std::string& out, uint64_t number, int base = 10) {
+  char digits[20];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number, base);
+  out.append(digits, end);
+}
+
+bool forbidsBody(HttpStatus status) {
+  const auto code = static_cast<unsigned>(status);
+  return code < 200 || status == HttpStatus::NO_CONTENT || status == HttpStatus::RESET_CONTENT ||
+         status == HttpStatus::NOT_MODIFIED;
+}
+
+/// Not one of those that say that another follows.
+bool isFinal(HttpStatus status) { return static_cast<unsigned>(status) >= 200 || status == HttpStatus::SWITCHING_PROTOCOLS; }
+
+/// Whether one of the connection fields lists `close`.
+bool wantsClose(const FieldList& headers) {
+  for (size_t i = 0; i < headers.size(); ++i) {
+    if (!equalsIgnoreCase(headers[i].name, "connection")) continue;
+    for (std::string_view list = headers[i].value; !list.empty();) {
+      const size_t comma = std::min(list.find(','), list.size());
+      if (equalsIgnoreCase(trimmed(list.substr(0, comma)), "close")) return true;
+      list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+  }
+  return false;
+}
+
+/// The length that the handler has given; 0: none.
+uint64_t givenLength(const FieldList& headers) {
+  const std::string_view text = headers.find("content-length").value_or("");
+  uint64_t length = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  return error == std::errc() && end == text.data() + text.size() ? length : 0;
+}
+
+}  // namespace
+
+bool ResponseWriter::refuse() {
+  errno = EPROTO;
+  return false;
+}
+
+bool ResponseWriter::fail(int error) {
+  m_state = State::kFailed;
+  m_keep_alive = false;
+  errno = error;
+  return false;
+}
+
+void ResponseWriter::putHead(const HttpRequest& request, const HttpResponse& response, Framing framing, uint64_t length) {
+  const HttpStatus status = response.getStatus();
+  const FieldList& headers = response.headers();
+  const bool is_11 = request.getVersion() >= 0x11;
+  const bool switches = status == HttpStatus::SWITCHING_PROTOCOLS;
+  m_head_only = request.getMethod() == HttpMethod::HEAD;
+  m_keep_alive =
+      !request.isClose() && !response.isClose() && framing != Framing::kUntilClose && !switches && !wantsClose(headers);
+
+  m_out.clear();
+  m_out.append("HTTP/1.1 ");
+  appendNumber(m_out, static_cast<unsigned>(status));
+  m_out.push_back(' ');
+  m_out.append(response.getReason().empty() ? std::string_view(HttpStatusToString(status)) : response.getReason());
+  m_out.append("\r\n");
+
+  // The answer to a HEAD may say the length of a body that nobody made; 205 says that it has none.
+  if (m_head_only && length == 0) length = givenLength(headers);
+  if (status == HttpStatus::RESET_CONTENT) {
+    framing = Framing::kLength;
+    length = 0;
+  }
+  bool has_date = false;
+  for (size_t i = 0; i < headers.size(); ++i) {
+    const Field field = headers[i];
+    if (equalsIgnoreCase(field.name, "transfer-encoding") || equalsIgnoreCase(field.name, "content-length")) continue;
+    if (equalsIgnoreCase(field.name, "connection") && !switches) continue;
+    has_date |= equalsIgnoreCase(field.name, "date");
+    m_out.append(field.name).append(": ").append(field.value).append("\r\n");
+  }
+  if (!has_date) m_out.append("date: ").append(m_date.at(m_now(nullptr))).append("\r\n");
+  if (framing == Framing::kChunked) m_out.append("transfer-encoding: chunked\r\n");
+  if (framing == Framing::kLength) {
+    m_out.append("content-length: ");
+    appendNumber(m_out, length);
+    m_out.append("\r\n");
+  }
+  if (!switches && !m_keep_alive) {
+    m_out.append("connection: close\r\n");
+  } else if (!switches && !is_11) {
+    m_out.append("connection: keep-alive\r\n");
+  }
+  m_out.append("\r\n");
+}
+
+// Sends the head, or what else is in the output block, then `body` and `tail`, with one call.
+bool ResponseWriter::flush(std::string_view body, std::string_view tail) {
+  m_started = true;
+  std::array<iovec, 3> parts{};
+  size_t count = 1;
+  if (body.size() <= kCopiedBody) {
+    m_out.append(body).append(tail);
+  } else {
+    parts[count++] = {const_cast<char*>(body.data()), body.size()};
+    if (!tail.empty()) parts[count++] = {const_cast<char*>(tail.data()), tail.size()};
+  }
+  parts[0] = {m_out.data(), m_out.size()};
+  if (!m_sink.writeAll({parts.data(), count})) return fail(errno);
+  if (m_out.capacity() > kKeptOutput) std::string().swap(m_out);
+  return true;
+}
+
+bool ResponseWriter::write(const HttpRequest& request, const HttpResponse& response) {
+  if (m_state != State::kIdle) return fail(EPROTO);
+  if (!isFinal(response.getStatus())) return refuse();
+  const bool no_body = forbidsBody(response.getStatus());
+  const std::string_view body = response.getBody();
+  putHead(request, response, no_body ? Framing::kNone : Framing::kLength, body.size());
+  return flush(no_body || m_head_only ? std::string_view() : body);
+}
+
+bool ResponseWriter::writeError(HttpStatus status) {
+  HttpResponse response;
+  response.setStatus(status);
+  return write(HttpRequest(), response);
+}
+
+bool ResponseWriter::begin(const HttpRequest& request, const HttpResponse& response, std::optional<uint64_t> length) {
+  if (m_state != State::kIdle) return fail(EPROTO);
+  if (!isFinal(response.getStatus())) return refuse();
+  const bool no_body = forbidsBody(response.getStatus());
+  const bool is_11 = request.getVersion() >= 0x11;
+  const Framing framing = no_body ? Framing::kNone : length ? Framing::kLength : is_11 ? Framing::kChunked : Framing::kUntilClose;
+  putHead(request, response, framing, length.value_or(0));
+  m_left = length.value_or(0);
+  m_state = no_body || m_head_only ? State::kNoBody : length ? State::kCounted : is_11 ? State::kChunked : State::kUntilClose;
+  return flush({});
+}
+
+bool ResponseWriter::writePiece(std::string_view piece) {
+  if (m_state == State::kIdle || m_state == State::kFailed) return refuse();
+  if (piece.empty() || m_state == State::kNoBody) return true;
+  m_out.clear();
+  if (m_state == State::kCounted) {
+    if (piece.size() > m_left) return fail(EMSGSIZE);
+    m_left -= piece.size();
+  }
+  if (m_state != State::kChunked) return flush(piece);
+  appendNumber(m_out, piece.size(), 16);
+  m_out.append("\r\n");
+  return flush(piece, "\r\n");
+}
+
+bool ResponseWriter::end() {
+  if (m_state == State::kIdle || m_state == State::kFailed) return refuse();
+  if (m_state == State::kCounted && m_left > 0) return fail(EPROTO);
+  const bool chunked = m_state == State::kChunked;
+  m_state = State::kIdle;
+  if (!chunked) return true;
+  m_out.assign("0\r\n\r\n");
+  return flush({});
+}
+
+}  // namespace sylar::http

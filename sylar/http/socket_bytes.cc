@@ -1,0 +1,107 @@
+#include "sylar/http/socket_bytes.h"
+
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sylar/net/socket.h"
+
+namespace sylar::http {
+
+namespace {
+
+/// One wait; also for a deadline that is never reached.
+constexpr int64_t kLongestMs = 24 * 3600 * 1000;
+
+/// Whole milliseconds, rounded up: nothing ends early.
+int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chrono::milliseconds>(time).count(); }
+
+}  // namespace
+
+// The socket keeps a timeout that is short enough, so that a connection on which requests come and go sets none: a wait that it
+// ends too early goes on with the time that is left.
+ssize_t SocketBytes::read(char* buffer, size_t size, Deadline deadline) {
+  for (bool again = false;; again = true) {
+    const int64_t left_ms =
+        std::clamp<int64_t>(toMs(std::chrono::nanoseconds(deadline.ns() - steadyClock().nowNs())), 0, kLongestMs);
+    const int64_t set_ms = m_socket.getRecvTimeout();
+    const bool fits = !again && set_ms > 0 && set_ms <= left_ms;
+    if (left_ms > 0 && !fits && !m_socket.setRecvTimeout(left_ms)) return -1;
+    const int flags = left_ms > 0 ? 0 : MSG_DONTWAIT;
+    const ssize_t count = m_socket.recv(buffer, size, flags);
+    if (count > 0) endIdle();
+    if (count >= 0 || errno != EAGAIN || flags != 0) return count;
+  }
+}
+
+// A blocking send tells only at its end how far it came, and a peer that takes a byte now and then could hold it for ever: so
+// each try is one that does not wait, and each wait one for room.
+bool SocketBytes::writeAll(std::span<iovec> parts) {
+  while (true) {
+    while (!parts.empty() && parts.front().iov_len == 0) parts = parts.subspan(1);
+    if (parts.empty()) return true;
+    const iovec& only = parts.front();  // send(2) is cheaper than sendmsg(2)
+    ssize_t count = parts.size() == 1 ? m_socket.send(only.iov_base, only.iov_len, MSG_DONTWAIT)
+                                      : m_socket.send(parts.data(), parts.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EAGAIN) {
+      if (!awaitTaken()) return false;
+      continue;
+    }
+    if (count < 0) return false;
+    for (iovec& part : parts) {
+      const size_t done = std::min(static_cast<size_t>(count), part.iov_len);
+      part.iov_base = static_cast<char*>(part.iov_base) + done;
+      part.iov_len -= done;
+      count -= static_cast<ssize_t>(done);
+    }
+  }
+}
+
+// There is room only when a good part of what the kernel holds has gone, which takes a slow peer its time: what counts is how
+// much it has taken.
+bool SocketBytes::awaitTaken() {
+  const int64_t before = untaken();
+  const auto seconds = std::chrono::duration<double>(m_limits.write_timeout).count();
+  const auto least = static_cast<int64_t>(seconds * static_cast<double>(m_limits.min_write_rate));
+  pollfd room{m_socket.getSocket(), POLLOUT, 0};
+  const int ready = ::poll(&room, 1, static_cast<int>(toMs(m_limits.write_timeout)));
+  if (ready > 0) return true;
+  if (ready == 0) {
+    if (before - untaken() >= std::max<int64_t>(least, 1)) return true;
+    cut();
+    errno = ETIMEDOUT;
+  }
+  return false;
+}
+
+int SocketBytes::untaken() const {
+  int bytes = 0;
+  ::ioctl(m_socket.getSocket(), SIOCOUTQ, &bytes);
+  return bytes;
+}
+
+void SocketBytes::beginIdle() {
+  m_idle.store(true);
+  if (m_ending.load()) shutdownRead();
+}
+
+void SocketBytes::end() {
+  m_ending.store(true);
+  if (m_idle.load()) shutdownRead();
+}
+
+// What has come is read before the end is. Source: tcp(7), as Linux does it.
+void SocketBytes::shutdownRead() { m_socket.shutdown(SHUT_RD); }
+
+void SocketBytes::shutdownWrite() { m_socket.shutdown(SHUT_WR); }
+
+void SocketBytes::cut() {
+  m_cut = true;
+  m_socket.setOption(SOL_SOCKET, SO_LINGER, linger{1, 0});
+}
+
+}  // namespace sylar::http

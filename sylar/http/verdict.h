@@ -1,0 +1,37 @@
+// What the protocol decided about what the peer sent.
+#pragma once
+
+#include <cstdint>
+
+#include "sylar/http/http_names.h"
+
+namespace sylar::http {
+
+/// The answer to "what now?" after reading. Only an accepted message may leave the connection in use; after everything else it
+/// is closed, with an answer (kRefused) or without a word (kGone).
+struct Verdict {
+  enum class Kind : uint8_t {
+    kAccepted,  // well formed and complete: handle it
+    kRefused,   // answer `status`, then close
+    kGone,      // the peer left, was silent, or the connection broke: close silently
+  };
+
+  Kind kind = Kind::kAccepted;
+  /// The error to answer when refused; OK otherwise.
+  HttpStatus status = HttpStatus::OK;
+  /// May the connection serve another request after this one?
+  bool keep_alive = false;
+  /// Why not accepted, for the log: a constant text, never the peer's bytes.
+  const char* why = "";
+
+  static constexpr Verdict accepted(bool keep_alive) { return {Kind::kAccepted, HttpStatus::OK, keep_alive, ""}; }
+  static constexpr Verdict refused(HttpStatus status, const char* why) { return {Kind::kRefused, status, false, why}; }
+  static constexpr Verdict gone(const char* why) { return {Kind::kGone, HttpStatus::OK, false, why}; }
+
+  constexpr bool ok() const { return kind == Kind::kAccepted; }
+  friend bool operator==(const Verdict& a, const Verdict& b) {
+    return a.kind == b.kind && a.status == b.status && a.keep_alive == b.keep_alive;
+  }
+};
+
+}  // namespace sylar::http

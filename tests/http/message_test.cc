@@ -1,0 +1,307 @@
+#include "sylar/http/message.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "sylar/http/http.h"
+#include "sylar/http/percent.h"
+
+namespace sylar::http {
+namespace {
+
+using namespace std::string_literals;
+
+TEST(HttpNames, ConvertBothWays) {
+  EXPECT_EQ(StringToHttpMethod("GET"), HttpMethod::GET);
+  EXPECT_EQ(CharsToHttpMethod("M-SEARCH"), HttpMethod::MSEARCH);
+  EXPECT_EQ(toHttpMethod("get"), HttpMethod::INVALID_METHOD);
+  EXPECT_EQ(toHttpMethod("GETS"), HttpMethod::INVALID_METHOD);
+  EXPECT_EQ(toHttpMethod(""), HttpMethod::INVALID_METHOD);
+  for (int i = 0; i < static_cast<int>(HttpMethod::INVALID_METHOD); ++i) {
+    const auto method = static_cast<HttpMethod>(i);
+    EXPECT_EQ(StringToHttpMethod(HttpMethodToString(method)), method);
+  }
+  EXPECT_STREQ(HttpMethodToString(HttpMethod::INVALID_METHOD), "<unknown>");
+  EXPECT_STREQ(HttpStatusToString(HttpStatus::NOT_FOUND), "Not Found");
+  EXPECT_STREQ(HttpStatusToString(static_cast<HttpStatus>(299)), "<unknown>");
+}
+
+TEST(HttpMessage, FindsHeadersInAnyCase) {
+  HttpRequest request;
+  request.setHeader("Content-Type", " text/plain ");
+  EXPECT_EQ(request.getHeader("CONTENT-TYPE"), "text/plain");
+  EXPECT_EQ(request.getHeader("absent"), "");
+  EXPECT_EQ(request.getHeader("absent", "x"), "x");
+  std::string value;
+  EXPECT_TRUE(request.hasHeader("content-type", &value));
+  EXPECT_EQ(value, "text/plain");
+  request.setHeader("CONTENT-type", "text/html");
+  EXPECT_EQ(request.headers().size(), 1u);
+  EXPECT_EQ(request.getHeader("content-type"), "text/html");
+  request.delHeader("content-TYPE");
+  EXPECT_FALSE(request.hasHeader("content-type"));
+}
+
+TEST(HttpMessage, MapFollowsChanges) {
+  HttpResponse response;
+  response.setHeader("A", "1");
+  const auto& map = response.getHeaders();
+  EXPECT_EQ(map.at("a"), "1");
+  response.headerList().add("a", "2");
+  EXPECT_EQ(response.getHeaders().at("A"), "1, 2");
+  response.setHeaders({{"B", "3"}});
+  EXPECT_EQ(response.getHeaders().size(), 1u);
+  EXPECT_EQ(&response.getHeaders(), &map);
+}
+
+TEST(HttpMessage, ConvertsValues) {
+  HttpRequest request;
+  request.setHeader("n", "42");
+  request.setHeader("text", "42x");
+  request.setHeader("yes", "true");
+  request.setHeader("half", "0.5");
+  request.setHeader("big", "300");
+  EXPECT_EQ(request.getHeaderAs<int>("n"), 42);
+  EXPECT_EQ(request.getHeaderAs<int>("text", -1), -1);
+  EXPECT_TRUE(request.getHeaderAs<bool>("yes"));
+  EXPECT_DOUBLE_EQ(request.getHeaderAs<double>("half"), 0.5);
+  EXPECT_EQ(request.getHeaderAs<std::string>("text"), "42x");
+  uint8_t small = 1;
+  EXPECT_FALSE(request.checkGetHeaderAs<uint8_t>("big", small, 7));
+  EXPECT_EQ(small, 7);
+  EXPECT_FALSE(request.checkGetHeaderAs<uint8_t>("absent", small));
+  EXPECT_EQ(small, 0);
+  int n = 0;
+  EXPECT_TRUE(request.checkGetHeaderAs("n", n));
+  EXPECT_EQ(n, 42);
+}
+
+// SEC-36
+TEST(HttpMessage, SettersRefuseWhatWouldEndALine) {
+  HttpRequest request;
+  HttpResponse response;
+  for (const std::string& bad : {"a\rb"s, "a\nb"s, "a\0b"s, "a\r\nSet-Cookie: x"s}) {
+    EXPECT_THROW(request.setHeader("x", bad), std::invalid_argument);
+    EXPECT_THROW(request.setHeader(bad, "x"), std::invalid_argument);
+    EXPECT_THROW(request.headerList().add("x", bad), std::invalid_argument);
+    EXPECT_THROW(request.setHeaders({{"x", bad}}), std::invalid_argument);
+    EXPECT_THROW(request.setPath(bad), std::invalid_argument);
+    EXPECT_THROW(request.setQuery(bad), std::invalid_argument);
+    EXPECT_THROW(request.setFragment(bad), std::invalid_argument);
+    EXPECT_THROW(request.setCookie("x", bad), std::invalid_argument);
+    EXPECT_THROW(request.setCookie(bad, "x"), std::invalid_argument);
+    EXPECT_THROW(response.setHeader("x", bad), std::invalid_argument);
+    EXPECT_THROW(response.setReason(bad), std::invalid_argument);
+    EXPECT_THROW(response.setRedirect(bad), std::invalid_argument);
+    EXPECT_THROW(response.setCookie("x", bad), std::invalid_argument);
+    EXPECT_THROW(response.setCookie(bad, "x"), std::invalid_argument);
+    EXPECT_THROW(response.setCookie("x", "y", 0, bad), std::invalid_argument);
+    EXPECT_THROW(response.setCookie("x", "y", 0, "", bad), std::invalid_argument);
+  }
+  EXPECT_THROW(response.setHeader("", "x"), std::invalid_argument);
+  EXPECT_THROW(response.setHeader("a b", "x"), std::invalid_argument);
+  EXPECT_THROW(response.setHeader("a:", "x"), std::invalid_argument);
+  EXPECT_THROW(response.setCookie("x", "y; secure"), std::invalid_argument);
+  EXPECT_TRUE(request.headers().empty());
+  EXPECT_TRUE(response.headers().empty());
+  EXPECT_EQ(request.getPath(), "/");
+}
+
+TEST(HttpRequest, ParsesParametersOnFirstUse) {
+  HttpRequest request;
+  request.setQuery("a=1&b=x%20y+z&&c&=d&a=2&e=%zz&f=1=2");
+  EXPECT_EQ(request.getParam("a"), "1") << "the first counts";
+  EXPECT_EQ(request.getParam("B"), "x y z");
+  EXPECT_TRUE(request.hasParam("c"));
+  EXPECT_EQ(request.getParam("e"), "%zz");
+  EXPECT_EQ(request.getParam("f"), "1=2");
+  EXPECT_EQ(request.getParam("absent", "def"), "def");
+  EXPECT_EQ(request.getParamAs<int>("a"), 1);
+  request.setParam("a", "3");
+  EXPECT_EQ(request.getParam("a"), "3");
+  request.delParam("a");
+  EXPECT_FALSE(request.hasParam("a"));
+}
+
+TEST(HttpRequest, TakesAFormOnlyIfItIsOne) {
+  HttpRequest request;
+  request.setQuery("a=1");
+  request.setBody("a=2&b=3");
+  request.setHeader("content-type", "Application/X-WWW-Form-Urlencoded; charset=utf-8");
+  EXPECT_EQ(request.getParam("a"), "1");
+  EXPECT_EQ(request.getParam("b"), "3");
+
+  HttpRequest text;
+  text.setBody("b=3");
+  text.setHeader("content-type", "text/plain");
+  EXPECT_FALSE(text.hasParam("b"));
+}
+
+std::string pairs(size_t count, const std::string& separator) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += (i > 0 ? separator : "") + "k" + std::to_string(i) + "=v";
+  return text;
+}
+
+void expectBadRequest(const std::function<void()>& ask) {
+  try {
+    ask();
+    FAIL() << "no HttpError";
+  } catch (const HttpError& error) {
+    EXPECT_EQ(error.status(), HttpStatus::BAD_REQUEST);
+  }
+}
+
+// SEC-15
+TEST(HttpRequest, RefusesTooManyParametersEachTimeItIsAsked) {
+  HttpRequest most;
+  most.setQuery(pairs(256, "&"));
+  EXPECT_EQ(most.getParams().size(), 256u);
+
+  HttpRequest more;
+  more.setQuery(pairs(257, "&"));
+  expectBadRequest([&] { more.getParam("k0"); });
+  expectBadRequest([&] { more.getParam("k0"); });
+
+  HttpRequest equal;
+  equal.setQuery(pairs(200, "&"));
+  equal.setHeader("content-type", "application/x-www-form-urlencoded");
+  equal.setBody(pairs(57, "&"));
+  expectBadRequest([&] { equal.getParams(); });
+}
+
+// SEC-15
+TEST(HttpRequest, RefusesTooManyCookies) {
+  HttpRequest most;
+  most.setHeader("cookie", pairs(64, "; "));
+  EXPECT_EQ(most.getCookies().size(), 64u);
+  HttpRequest more;
+  more.setHeader("cookie", pairs(65, "; "));
+  expectBadRequest([&] { more.getCookie("k0"); });
+  expectBadRequest([&] { more.getCookie("k0"); });
+}
+
+TEST(HttpRequest, ParsesCookies) {
+  HttpRequest request;
+  request.headerList().add("Cookie", "a=1; b = 2;;c=x=y ");
+  request.headerList().add("cookie", "d=4");
+  EXPECT_EQ(request.getCookie("a"), "1");
+  EXPECT_EQ(request.getCookie("c"), "x=y");
+  EXPECT_EQ(request.getCookieAs<int>("d"), 4);
+  EXPECT_FALSE(request.hasCookie("e"));
+  request.setCookie("e", "5");
+  EXPECT_TRUE(request.hasCookie("E"));
+  request.delCookie("e");
+  EXPECT_FALSE(request.hasCookie("e"));
+}
+
+TEST(HttpRequest, MakesAResponseOfItsKind) {
+  HttpRequest request(0x10, false);
+  const auto response = request.createResponse();
+  EXPECT_EQ(response->getVersion(), 0x10);
+  EXPECT_FALSE(response->isClose());
+  EXPECT_EQ(response->getStatus(), HttpStatus::OK);
+}
+
+TEST(HttpRequest, IsAsNewAfterReset) {
+  HttpRequest request(0x10, false);
+  request.setMethod(HttpMethod::PUT);
+  request.setPath("/x");
+  request.setQuery("a=1");
+  request.setFragment("f");
+  request.setHeader("cookie", "c=1");
+  request.setBody("body");
+  request.setWebsocket(true);
+  EXPECT_TRUE(request.hasParam("a"));
+  EXPECT_TRUE(request.hasCookie("c"));
+  EXPECT_EQ(request.getHeaders().size(), 1u);
+  request.reset();
+  EXPECT_EQ(request.toString(), HttpRequest().toString());
+  EXPECT_FALSE(request.hasParam("a"));
+  EXPECT_FALSE(request.hasCookie("c"));
+  EXPECT_TRUE(request.getHeaders().empty());
+  EXPECT_EQ(request.getFragment(), "");
+  EXPECT_FALSE(request.isWebsocket());
+}
+
+TEST(HttpRequest, DumpsAsAClientWouldSendIt) {
+  HttpRequest request(0x11, false);
+  request.setMethod(HttpMethod::POST);
+  request.setPath("/p");
+  request.setQuery("a=b");
+  request.setHeader("Host", "h");
+  request.setHeader("Content-Length", "999");
+  request.setHeader("Connection", "close");
+  EXPECT_EQ(request.toString(), "POST /p?a=b HTTP/1.1\r\nconnection: keep-alive\r\nHost: h\r\n\r\n");
+  request.setBody("hello");
+  EXPECT_EQ(request.toString(), "POST /p?a=b HTTP/1.1\r\nconnection: keep-alive\r\nHost: h\r\ncontent-length: 5\r\n\r\nhello");
+}
+
+TEST(HttpRequest, TakesCloseFromTheConnectionHeader) {
+  HttpRequest request;
+  request.setHeader("Connection", "Keep-Alive");
+  request.init();
+  EXPECT_FALSE(request.isClose());
+  request.setHeader("Connection", "close");
+  request.init();
+  EXPECT_TRUE(request.isClose());
+}
+
+TEST(HttpResponse, RedirectsAndSetsCookies) {
+  HttpResponse response;
+  response.setRedirect("/there");
+  response.setCookie("a", "1");
+  response.setCookie("b", "2", 784111777, "/", "example.org", true);
+  EXPECT_EQ(response.toString(),
+            "HTTP/1.1 302 Found\r\nconnection: close\r\nlocation: /there\r\nset-cookie: a=1\r\nset-cookie: b=2; expires=Sun, 06 "
+            "Nov 1994 "
+            "08:49:37 GMT; domain=example.org; path=/; secure\r\ncontent-length: 0\r\n\r\n");
+}
+
+TEST(FieldList, KeepsOrderAndReplacesInPlace) {
+  FieldList list;
+  list.add("a", "1");
+  list.add("b", "2");
+  list.add("A", "3");
+  list.set("a", "4");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].name, "a");
+  EXPECT_EQ(list[0].value, "4");
+  EXPECT_EQ(list[1].value, "2");
+  EXPECT_TRUE(list.del("B"));
+  EXPECT_FALSE(list.del("B"));
+}
+
+// A field that is set again and again does not make the list grow without end; what else is in it stays.
+TEST(FieldList, GivesBackTheBytesOfReplacedFields) {
+  FieldList list;
+  list.add("other", "stays");
+  for (int i = 0; i < 10000; ++i) list.set("x", std::string(100, static_cast<char>('a' + i % 26)));
+  EXPECT_EQ(list.find("other"), "stays");
+  EXPECT_EQ(list.find("x"), std::string(100, static_cast<char>('a' + 9999 % 26)));
+  EXPECT_LE(list.memory(), 32u * 1024);
+}
+
+TEST(Percent, DecodesOnceAndStrictly) {
+  EXPECT_EQ(percentDecode("/a%20b%2fC"), "/a b/C");
+  EXPECT_EQ(percentDecode("%2541"), "%41");
+  EXPECT_EQ(percentDecode("a+b"), "a+b");
+  EXPECT_EQ(percentDecode("%00"), "\0"s);
+  EXPECT_EQ(percentDecode("%"), std::nullopt);
+  EXPECT_EQ(percentDecode("%4"), std::nullopt);
+  EXPECT_EQ(percentDecode("%4g"), std::nullopt);
+  EXPECT_EQ(percentDecode("x%"), std::nullopt);
+  EXPECT_EQ(formDecode("a+b%41%"), "a bA%");
+}
+
+TEST(Percent, EncodesWhatDecodesAgain) {
+  std::string all;
+  for (int c = 0; c < 256; ++c) all.push_back(static_cast<char>(c));
+  EXPECT_EQ(percentDecode(percentEncode(all)), all);
+  EXPECT_EQ(percentEncode("aZ0-._~ /"), "aZ0-._~%20%2F");
+}
+
+}  // namespace
+}  // namespace sylar::http

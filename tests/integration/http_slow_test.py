@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Clients that want to hold connections for ever are cut at the limits, and meanwhile everybody else is served.
+
+    http_slow_test.py http_server_program
+"""
+import concurrent.futures
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from http_support import Server, read_response, run
+
+PROGRAM = sys.argv.pop()
+SLACK = 3  # seconds, on a machine that is busy with other tests
+
+
+def drip(client, data, pause):
+    """Sends `data` byte by byte; returns when the server ends the connection, with what it said."""
+    said = b""
+    client.settimeout(pause)
+    for byte in data:
+        try:
+            client.sendall(bytes([byte]))
+            while piece := client.recv(4096):
+                said += piece
+            return said
+        except socket.timeout:
+            continue
+        except (ConnectionResetError, BrokenPipeError):
+            return said
+    raise AssertionError("the server waited for all of it")
+
+
+class Slow(unittest.TestCase):
+    """All scenarios at the same time, against one server."""
+
+    def test_all(self):
+        with Server(PROGRAM, "0", "2") as self.server, concurrent.futures.ThreadPoolExecutor(16) as pool:
+            self.over = threading.Event()
+            scenarios = [self.silent, self.slow_head, self.slow_body, self.slow_chunks, self.no_reader, self.half_open,
+                         self.slowhttptest_head, self.slowhttptest_body, self.slowhttptest_read]
+            try:
+                bystander = pool.submit(self.bystander)
+                running = {pool.submit(scenario): scenario.__name__ for scenario in scenarios}
+                for one in concurrent.futures.as_completed(running):
+                    with self.subTest(running[one]):
+                        one.result()
+            finally:
+                self.over.set()
+            with self.subTest("bystander"):
+                bystander.result()
+
+    # Every 100 ms somebody new.
+    def bystander(self):
+        slowest = served = 0
+        while not self.over.wait(0.1):
+            start = time.monotonic()
+            with self.server.connect() as client, client.makefile("rb") as answers:
+                client.sendall(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+                self.assertEqual(read_response(answers)[::2], (200, b"hello\n"))
+            slowest, served = max(slowest, time.monotonic() - start), served + 1
+        print(f"\n{served} bystanders served, the slowest in {slowest * 1000:.0f} ms")
+        self.assertGreater(served, 100)
+        self.assertLess(slowest, 1)
+
+    def lasts(self, seconds, what):
+        start = time.monotonic()
+        result = what()
+        elapsed = time.monotonic() - start
+        self.assertGreaterEqual(elapsed, seconds - 0.1)
+        self.assertLess(elapsed, seconds + SLACK)
+        return result
+
+    # SEC-05
+    def silent(self):
+        with self.server.connect() as client:
+            self.assertEqual(self.lasts(10, lambda: client.recv(1)), b"")
+
+    # SEC-05: one byte per 5 s.
+    def slow_head(self):
+        with self.server.connect() as client:
+            said = self.lasts(15, lambda: drip(client, b"GET /hello HTTP/1.1\r\n", 5))
+            self.assertTrue(said.startswith(b"HTTP/1.1 408 "), said)
+
+    # SEC-06
+    def slow_body(self):
+        with self.server.connect() as client:
+            client.sendall(b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+            said = self.lasts(10, lambda: drip(client, b"x" * 999, 0.5))
+            self.assertTrue(said.startswith(b"HTTP/1.1 408 "), said)
+
+    # SEC-06: what chunks cost to frame does not count as progress.
+    def slow_chunks(self):
+        with self.server.connect() as client:
+            client.sendall(b"POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+            said = self.lasts(10, lambda: drip(client, b"1;long=extension\r\nx\r\n" * 100, 0.5))
+            self.assertTrue(said.startswith(b"HTTP/1.1 408 "), said)
+
+    # SEC-07, SEC-10: 64 MiB for somebody who reads nothing. The reset says that what has come is not all.
+    def no_reader(self):
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect((self.server.host, self.server.port))
+            client.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertIsInstance(self.lasts(30, lambda: self.wait_for_reset(client)), ConnectionResetError)
+
+    def wait_for_reset(self, client):
+        while True:
+            time.sleep(0.1)
+            error = client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error != 0:
+                return OSError(error, "")
+
+    # 300 clients that begin a request and say nothing more.
+    def half_open(self):
+        clients = [self.server.connect() for _ in range(300)]
+        for client in clients:
+            client.sendall(b"GET /hello HTTP/1.1\r\nHo")
+        self.lasts(15, lambda: [client.recv(4096) for client in clients])
+        for client in clients:
+            client.close()
+
+    def slowhttptest(self, seconds, *options):
+        out = run("slowhttptest", "-c", "200", "-r", "200", "-p", "2", "-l", str(seconds), *options).decode()
+        self.assertIn("No open connections left", out)
+        self.assertNotIn("service available:   NO", out)
+
+    def slowhttptest_head(self):
+        self.slowhttptest(30, "-H", "-i", "5", "-u", self.server.url + "/hello")
+
+    def slowhttptest_body(self):
+        self.slowhttptest(30, "-B", "-i", "5", "-s", "8192", "-t", "POST", "-u", self.server.url + "/upload")
+
+    # Its readers do not notice that they were cut, so the server tells. Everybody else is through by then.
+    def slowhttptest_read(self):
+        with subprocess.Popen(["slowhttptest", "-c", "200", "-r", "200", "-l", "60", "-X", "-w", "512", "-y", "1024", "-n", "5", "-z",
+                               "32", "-k", "1", "-u", self.server.url + "/large"], stdout=subprocess.DEVNULL) as readers:
+            try:
+                time.sleep(3)
+                self.assertGreater(self.connections(), 200)
+                time.sleep(30 + SLACK)
+                self.assertLess(self.connections(), 10)
+            finally:
+                readers.terminate()
+
+    def connections(self):
+        with self.server.connect() as client, client.makefile("rb") as answers:
+            client.sendall(b"GET /counters HTTP/1.1\r\nHost: a\r\n\r\n")
+            return int(read_response(answers)[2].split()[0])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
