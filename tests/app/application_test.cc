@@ -1,0 +1,158 @@
+#include "sylar/app/application.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sylar {
+namespace {
+
+/// A server that serves nobody.
+class Silent : public TcpServer {
+ public:
+  using TcpServer::TcpServer;
+};
+
+/// A folder of settings, and the application that reads it.
+class ApplicationTest : public testing::Test {
+ protected:
+  ApplicationTest() {
+    std::string pattern = testing::TempDir() + "applicationXXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    workerSettings().setValue({});  // settings are the process's
+    serverSettings().setValue({});
+    Config::Lookup<uint64_t>("app.drain_ms")->setValue(10'000);
+  }
+  ~ApplicationTest() override { std::filesystem::remove_all(folder); }
+
+  void write(const std::string& text) const { std::ofstream(folder / "all.yml") << text; }
+
+  int main(std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"service", "-c", folder.string()};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    return app.main(static_cast<int>(words.size()), argv.data());
+  }
+
+  static void endService() { ::kill(::getpid(), SIGTERM); }
+
+  std::filesystem::path folder;
+  Application app;
+};
+
+TEST_F(ApplicationTest, CallsBackInOrderAndEndsWhenTold) {
+  write("servers: [{type: silent, address: ['127.0.0.1:0']}]");
+  std::string calls;
+  app.addServerType<Silent>("silent");
+  app.onServerReady([&] {
+    calls += app.servers<Silent>().at(0)->isStop() ? "ready, " : "ready but accepting, ";
+    EXPECT_EQ(IOManager::GetThis(), app.worker("")) << "in a fiber of the first worker";
+  });
+  app.onServerUp([&] {
+    calls += app.servers<Silent>().at(0)->isStop() ? "up but not accepting, " : "up, ";
+    endService();
+  });
+  app.onStop([&] { calls += app.servers<Silent>().at(0)->isStop() ? "stop" : "stop but accepting"; });
+  EXPECT_EQ(main(), Application::kEnded);
+  EXPECT_EQ(calls, "ready, up, stop");
+}
+
+// CD-G7: every documented key has an effect.
+TEST_F(ApplicationTest, GivesAMakerItsSettingAndItsWorkers) {
+  write(
+      "workers: {a: {}, b: {}, c: {}}\n"
+      "servers: [{type: silent, address: ['127.0.0.1:0'], id: '7', args: {n: 1}, accept_worker: a, io_worker: b, process_worker: "
+      "c, name: x}]");
+  ServerSetting seen;
+  std::string workers;
+  app.addServerType("silent", [&](const ServerSetting& setting, const Application::Workers& w) {
+    seen = setting;
+    workers = w.accept->getName() + w.io->getName() + w.process->getName();
+    return std::make_shared<Silent>(w.process, w.io, w.accept);
+  });
+  app.onServerUp([&] {
+    EXPECT_EQ(app.servers<Silent>().at(0)->getName(), "x");
+    endService();
+  });
+  EXPECT_EQ(main(), Application::kEnded);
+  EXPECT_EQ(seen.id, "7");
+  EXPECT_EQ((LexicalCast<std::string, std::map<std::string, int>>()(seen.args.text)), (std::map<std::string, int>{{"n", 1}}));
+  EXPECT_EQ(workers, "abc");
+}
+
+TEST_F(ApplicationTest, TakesTurnsAtWorkersOfOneName) {
+  write("workers: {a: {worker_num: 2}}");
+  app.onServerUp([&] {
+    IOManager* const first = app.worker("a");
+    EXPECT_NE(app.worker("a"), first);
+    EXPECT_EQ(app.worker("a"), first);
+    EXPECT_EQ(app.worker("b"), nullptr);
+    endService();
+  });
+  EXPECT_EQ(main(), Application::kEnded);
+}
+
+TEST_F(ApplicationTest, EndsTheStartWhenACallbackThrows) {
+  write("servers: [{type: silent, address: ['127.0.0.1:0']}]");
+  app.addServerType<Silent>("silent");
+  app.onServerReady([] { throw 42; });
+  app.onServerUp([] { FAIL() << "it accepts"; });
+  app.onStop([] { FAIL() << "it never ran"; });
+  EXPECT_EQ(main(), Application::kNotStarted);
+}
+
+TEST_F(ApplicationTest, DrainsWhateverACallbackOfTheEndThrows) {
+  write("");
+  int calls = 0;
+  app.onServerUp([] { endService(); });
+  app.onStop([&] { ++calls, throw 42; });
+  app.onStop([&] { ++calls, throw std::runtime_error("no"); });
+  app.onStop([&] { ++calls; });
+  EXPECT_EQ(main(), Application::kEnded);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(ApplicationTest, AMakerThatMakesNothingIsAnError) {
+  write("servers: [{type: none, address: ['127.0.0.1:0']}]");
+  app.addServerType("none", [](const ServerSetting&, const Application::Workers&) { return nullptr; });
+  EXPECT_EQ(main(), Application::kNotStarted);
+}
+
+TEST_F(ApplicationTest, ASignalToReloadIsKeptUntilItRuns) {
+  write("app: {drain_ms: 1}");
+  app.onServerReady([] { ::kill(::getpid(), SIGHUP); });  // before anybody waits for it
+  app.onServerUp([] { endService(); });
+  EXPECT_EQ(main(), Application::kEnded);
+}
+
+TEST_F(ApplicationTest, EndsWhenToldWhileACallbackHangs) {
+  write("");
+  bool ended = false;
+  app.onServerReady([&] {
+    endService();
+    ::sleep(1000);
+    ended = this_fiber::cancelled();
+  });
+  app.onServerUp([] { FAIL() << "it runs"; });
+  EXPECT_EQ(main(), Application::kEnded);
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(ApplicationTest, ToCheckIsNotToRun) {
+  write("servers: [{type: http, address: ['127.0.0.1:1']}]");
+  app.onServerReady([] { FAIL() << "it runs"; });
+  EXPECT_EQ(main({"--check-config"}), Application::kEnded);
+  EXPECT_EQ(main({"--nonsense"}), Application::kMisused);
+}
+
+}  // namespace
+}  // namespace sylar
