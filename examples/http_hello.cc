@@ -1,0 +1,35 @@
+// An HTTP server in twenty lines. Ctrl-C ends it in order.
+//
+//   http_hello [PORT] [WORKERS]      defaults: 8080, 2; port 0: any
+//   curl http://127.0.0.1:8080/hello
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "sylar/http/http_server.h"
+
+using namespace sylar::http;
+
+int main(int argc, char** argv) {
+  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
+  sigemptyset(&end);
+  sigaddset(&end, SIGINT);
+  sigaddset(&end, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+
+  sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "hello");
+  const auto server = std::make_shared<HttpServer>(true, &iom, &iom, &iom);
+  server->getServletDispatch()->addServlet("/hello", [](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr) {
+    response->setHeader("content-type", "text/plain");
+    response->setBody("hello\n");
+    return 0;
+  });
+  if (!server->bind(sylar::IPAddress::Create("127.0.0.1", static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8080)))) return 1;
+  server->start();
+  std::printf("listening on %s\n", server->getSocks()[0]->getLocalAddress()->toString().c_str());
+  std::fflush(stdout);
+
+  int signal = 0;
+  sigwait(&end, &signal);
+  server->stop();
+}
