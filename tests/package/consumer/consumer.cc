@@ -1,0 +1,17 @@
+// A user's program: the umbrella header, the well-known five lines, and a logger that has the name that everybody's has. It needs
+// the hooks: without them the sleeps would take turns on the one thread.
+#include "sylar/sylar.h"
+
+sylar::Logger::ptr g_logger = SYLAR_LOG_NAME("consumer");
+
+int main() {
+  std::vector<int> order;
+  {
+    sylar::IOManager iom(1);
+    iom.schedule([&] { usleep(100'000), order.push_back(3); });
+    iom.schedule([&] { usleep(1'000), order.push_back(1); });
+    iom.addTimer(20, [&] { order.push_back(2); });
+  }
+  SYLAR_LOG_INFO(g_logger) << "the order is " << order.at(0) << order.at(1) << order.at(2);
+  return order == std::vector<int>{1, 2, 3} ? 0 : 1;
+}
