@@ -4,6 +4,7 @@
 #   scripts/bench.sh [topic] [argument of the topic's driver ...]
 #     echo   (default) fibers against raw epoll loops over loopback TCP; `scripts/bench.sh echo --help` lists its arguments
 #     base   what the smallest parts cost
+#     timer  every timer queue at every size, and the timers of other libraries; `scripts/bench.sh timer --help`
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 topic=${1:-echo}
@@ -20,8 +21,12 @@ case $topic in
     targets=(bench_base)
     run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json)
     ;;
+  timer)
+    targets=(bench_timer)
+    run=(/usr/bin/python3 bench/timer/run_timer.py --bin "$bin/bench_timer" --out "$results/timer.json")
+    ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, base" >&2
+    echo "bench: unknown topic '$topic'; known: echo, base, timer" >&2
     exit 2
     ;;
 esac

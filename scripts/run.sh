@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# From a clean clone to a running echo server, in the foreground. Arguments go to the server.
+# From a clean clone to a running service, in the foreground: examples/service, configured by the YAML files in its folder config.
 #
-#   scripts/run.sh [argument of echo_server ...]
+#   scripts/run.sh [argument of the service ...]     such as -c DIR for a folder of your own
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/setup.sh
 cmake --preset release
-cmake --build --preset release --parallel "$(nproc)" --target example_echo_server
+cmake --build --preset release --parallel "$(nproc)" --target service
 
 cat <<'TEXT'
 
-The echo server starts now; Ctrl-C ends it. Try in another terminal (port 8007 unless you chose another):
-  nc 127.0.0.1 8007
-  cmake --build --preset release --target echo_client && build/release/bin/echo_client 127.0.0.1:8007
+The service starts now; Ctrl-C ends it. Try in another terminal:
+  curl http://127.0.0.1:8020/                 what there is
+  curl http://127.0.0.1:8020/hello            the greeting of examples/service/config/service.yml
+  curl http://127.0.0.1:8020/sleep?ms=1000    a handler that sleeps holds up nobody
+  curl -d text http://127.0.0.1:8020/echo
+  nc 127.0.0.1 8021                           echo over TCP
 
 TEXT
-# exec: this process becomes the server, so Ctrl-C reaches it and its exit status is ours.
-ulimit -n "$(ulimit -Hn)" # each connection is a descriptor
-exec build/release/bin/echo_server "$@"
+# exec: this process becomes the service, so Ctrl-C reaches it and its exit status is ours.
+(($# > 0)) || set -- -c examples/service/config
+exec build/release/bin/service "$@"

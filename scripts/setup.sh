@@ -8,10 +8,14 @@ packages=(
   g++ clang libclang-rt-14-dev llvm
   # Build. The presets compile through ccache.
   cmake ninja-build ccache
-  # Libraries that sylar itself is built on: context switch, log sink.
-  libboost-context-dev libspdlog-dev libfmt-dev
+  # Libraries that sylar itself is built on: context switch, log sink, settings, HTTP parser (headers only).
+  libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libboost-dev
   # Tests and benchmarks. Redis and its client are the proof that unmodified blocking libraries run in fibers.
   libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
+  # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
+  apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
+  # Timers are measured beside those of libev, libuv and Boost.Asio; the result is plotted.
+  libev-dev libuv1-dev python3-matplotlib
   # Tools that tests and checks run.
   git pkg-config python3 strace gdb valgrind clang-format-14 clang-tidy-14
 )
@@ -43,7 +47,13 @@ fi
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}"
 
-# Debian starts a service when it installs it. The tests start a redis of their own on a free port; this machine needs no other.
-if [[ " ${missing[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then
-  "${as_root[@]}" systemctl disable --now redis-server
-fi
+# Debian starts a service when it installs it. The tests start a redis and an nginx of their own on free ports; this machine
+# needs no others.
+for service in redis-server nginx; do
+  [[ " ${missing[*]}" == *" $service"* ]] || continue
+  if [[ -d /run/systemd/system ]]; then
+    "${as_root[@]}" systemctl disable --now "$service"
+  else
+    "${as_root[@]}" service "$service" stop || true  # a container has often started nothing
+  fi
+done

@@ -12,6 +12,11 @@
 
 #include "sylar/base/check.h"
 #include "sylar/base/clock.h"
+#include "sylar/base/sanitizers.h"
+
+#ifdef SYLAR_TSAN
+#include <sanitizer/linux_syscall_hooks.h>
+#endif
 
 namespace sylar::sys {
 namespace {
@@ -103,6 +108,9 @@ int signalStack(const stack_t* set, stack_t* was) { return static_cast<int>(call
 
 int closeFd(int fd) {
   if (isOwn(fd)) disown(fd);
+#ifdef SYLAR_TSAN
+  __sanitizer_syscall_pre_impl_close(fd);  // it keeps a table of descriptors, and sees no bare system call
+#endif
   return static_cast<int>(call(SYS_close, fd));
 }
 

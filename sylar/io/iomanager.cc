@@ -53,7 +53,8 @@ struct IOManager::Callback : FdWaiter<EpollEngine> {
 IOManager::IOManager(size_t threads, bool use_caller, const std::string& name)
     : IOManager(SchedulerOptions{.threads = threads, .use_caller = use_caller, .name = name}) {}
 
-IOManager::IOManager(SchedulerOptions options) : Scheduler(std::move(options)), TimerManager(clock()) {
+IOManager::IOManager(SchedulerOptions options, TimerQueueKind timer_queue)
+    : Scheduler(std::move(options)), TimerManager(clock(), timer_queue) {
   if (&clock() == &steadyClock()) m_timer_fd = openTimer();
   start();
 }

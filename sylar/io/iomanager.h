@@ -34,7 +34,8 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   /// Starts the workers. With use_caller the calling thread is one of them, but works only inside stop().
   /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors or threads run out.
   explicit IOManager(size_t threads = 1, bool use_caller = true, const std::string& name = "");
-  explicit IOManager(SchedulerOptions options);
+  /// `timer_queue`: what keeps its public timers in order.
+  explicit IOManager(SchedulerOptions options, TimerQueueKind timer_queue = kDefaultTimerQueue);
   /// stop(). From then on timers are dead and addEvent fails.
   ~IOManager() override;
 

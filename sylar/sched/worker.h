@@ -21,7 +21,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler.h"
 #include "sylar/sched/worker_slot.h"
-#include "sylar/timer/ordered_set_queue.h"
+#include "sylar/timer/heap_queue.h"
 
 namespace sylar {
 
@@ -143,8 +143,8 @@ class Worker final : public FiberHost {
   const Clock& m_clock;
   const std::string m_name;
   const std::shared_ptr<std::atomic<uint32_t>> m_placed = std::make_shared<std::atomic<uint32_t>>(0);
-  OrderedSetQueue m_timeouts;  // one node per fiber at most
-  WorkerSlot& m_slot;          // the last that may not be had: given back by the destructor
+  HeapQueue<4> m_timeouts;  // one node per fiber at most
+  WorkerSlot& m_slot;       // the last that may not be had: given back by the destructor
   std::unique_ptr<Driver> m_driver;
 
   NodeList m_runnable;          // woken fibers and pinned fresh ones

@@ -37,6 +37,7 @@ class OrderedSetQueue {
 
   size_t size() const { return m_set.size(); }
   bool empty() const { return m_set.empty(); }
+  static constexpr int64_t granularityNs() { return 1; }
   void verify() const;
 
  private:

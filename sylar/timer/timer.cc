@@ -1,11 +1,7 @@
 #include "sylar/timer/timer.h"
 
-#include <cxxabi.h>
-
-#include <exception>
 #include <utility>
 
-#include "sylar/base/log.h"
 #include "sylar/timer/timer_core.h"
 
 namespace sylar {
@@ -14,42 +10,72 @@ namespace {
 // A recurring timer without a delay would be due again in the pass that fires it.
 uint64_t atLeastOneIf(bool recurring, uint64_t ms) { return recurring && ms == 0 ? 1 : ms; }
 
+Repeat repeatIf(bool recurring) { return recurring ? Repeat::kDelay : Repeat::kNo; }
+
 }  // namespace
 
-Timer::Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, bool recurring, std::shared_ptr<const TimerAction> action)
-    : m_core(std::move(core)), m_recurring(recurring), m_ms(atLeastOneIf(recurring, ms)), m_action(std::move(action)) {}
+Timer::Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::shared_ptr<const TimerAction> action)
+    : ManagedTimer(false),
+      m_core(std::move(core)),
+      m_repeat(repeat),
+      m_ms(atLeastOneIf(repeat != Repeat::kNo, ms)),
+      m_action(std::move(action)) {}
 
 bool Timer::cancel() { return m_core->cancel(*this); }
 bool Timer::refresh() { return m_core->refresh(*this); }
-bool Timer::reset(uint64_t ms, bool from_now) { return m_core->reset(*this, atLeastOneIf(m_recurring, ms), from_now); }
-
-void Timer::fire() {
-  if (const auto action = m_core->claimDispatched(*this)) action->run();
+bool Timer::reset(uint64_t ms, bool from_now) {
+  return m_core->reset(*this, atLeastOneIf(m_repeat != Repeat::kNo, ms), from_now);
 }
+
+void Timer::fire() { m_core->fire(*this); }
 
 void Timer::giveBack(Timer::ptr timer) noexcept {
   TimerCore& core = *timer->m_core;
   core.giveBack(std::move(timer));
 }
 
-TimerManager::TimerManager(const Clock& clock) : m_core(std::make_shared<TimerCore>(*this, clock)) {}
+TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue) : m_core(std::make_shared<TimerCore>(*this, clock, queue)) {}
 TimerManager::~TimerManager() { close(); }
 void TimerManager::close() { m_core->close(); }
 
 Timer::ptr TimerManager::addTimer(uint64_t ms, std::function<void()> cb, bool recurring) {
-  return add(ms, std::make_shared<TimerAction>(TimerAction{.cb = std::move(cb), .condition = {}, .conditional = false}),
-             recurring);
+  return addTimer(ms, std::move(cb), repeatIf(recurring));
+}
+
+Timer::ptr TimerManager::addTimer(uint64_t ms, std::function<void()> cb, Repeat repeat) {
+  return add(ms, std::make_shared<TimerAction>(TimerAction{.cb = std::move(cb), .condition = {}, .conditional = false}), repeat);
 }
 
 Timer::ptr TimerManager::addConditionTimer(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool recurring) {
-  return add(ms, std::make_shared<TimerAction>(TimerAction{std::move(cb), std::move(weak_cond), true}), recurring);
+  return addConditionTimer(ms, std::move(cb), std::move(weak_cond), repeatIf(recurring));
 }
 
-Timer::ptr TimerManager::add(uint64_t ms, std::shared_ptr<const TimerAction> action, bool recurring) {
-  auto timer = std::make_shared<Timer>(Timer::Key{}, m_core, ms, recurring, std::move(action));
+Timer::ptr TimerManager::addConditionTimer(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, Repeat repeat) {
+  return add(ms, std::make_shared<TimerAction>(TimerAction{std::move(cb), std::move(weak_cond), true}), repeat);
+}
+
+Timer::ptr TimerManager::add(uint64_t ms, std::shared_ptr<const TimerAction> action, Repeat repeat) {
+  auto timer = std::make_shared<Timer>(Timer::Key{}, m_core, ms, repeat, std::move(action));
   m_core->add(timer);
   return timer;
 }
+
+TimerId TimerManager::startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat) {
+  return m_core->start(after.count(), std::move(task), repeat);
+}
+TimerStop TimerManager::stopTimer(TimerId id) { return m_core->stop(id); }
+TimerStop TimerManager::stopTimerSync(TimerId id) { return m_core->stopSync(id); }
+
+ScopedTimer::ScopedTimer(TimerManager& manager, std::chrono::nanoseconds after, TimerTask task, Repeat repeat)
+    : m_core(manager.m_core), m_id(m_core->start(after.count(), std::move(task), repeat)) {}
+ScopedTimer::ScopedTimer(ScopedTimer&& other) noexcept : m_core(std::move(other.m_core)), m_id(std::exchange(other.m_id, 0)) {}
+ScopedTimer& ScopedTimer::operator=(ScopedTimer&& other) noexcept {
+  if (this != &other) stop();
+  std::swap(m_core, other.m_core);
+  std::swap(m_id, other.m_id);
+  return *this;
+}
+TimerStop ScopedTimer::stop() { return m_core == nullptr ? TimerStop::kGone : m_core->stop(std::exchange(m_id, 0)); }
 
 uint64_t TimerManager::getNextTimer() { return m_core->nextTimerMs(); }
 void TimerManager::listExpiredCb(std::vector<std::function<void()>>& cbs) { m_core->listExpired(cbs); }
@@ -63,15 +89,7 @@ bool TimerManager::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) { 
 void TimerAction::run() const {
   const auto alive = condition.lock();
   if (!cb || (conditional && alive == nullptr)) return;
-  try {
-    cb();
-  } catch (abi::__forced_unwind&) {
-    throw;  // the thread is being ended: not ours to stop
-  } catch (const std::exception& error) {
-    log::error("a timer's callback threw: {}", error.what());
-  } catch (...) {
-    log::error("a timer's callback threw something that is no std::exception");
-  }
+  runLogged(cb);
 }
 
 }  // namespace sylar

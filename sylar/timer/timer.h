@@ -10,6 +10,7 @@
 // capture. No call suspends but Timer::fire(), whose callback may; none holds a lock while it runs foreign code.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,17 +19,53 @@
 
 #include "sylar/base/clock.h"
 #include "sylar/timer/timer_node.h"
+#include "sylar/timer/timer_task.h"
 
 namespace sylar {
 
 class TimerCore;
 struct TimerAction;
 
+/// The structure that keeps the deadlines in order. What they cost, and when to choose which: docs/design/timer.md.
+///
+/// kHeap            4-ary heap: exact to the nanosecond, O(log n)
+/// kBinaryHeap      the same with two children, as design 000 had it
+/// kSet             red-black tree: what the others are compared with
+/// kWheel           hierarchical wheel: O(1), for very many timeouts that are nearly all cancelled; a timer is up to 1 ms late
+/// kPublishedWheel  the same with design 001's tick of 10 ms
+enum class TimerQueueKind : uint8_t { kHeap, kBinaryHeap, kSet, kWheel, kPublishedWheel };
+inline constexpr TimerQueueKind kDefaultTimerQueue = TimerQueueKind::kHeap;
+
+/// Whether a timer is armed anew when it has been due, at time `now` for deadline `d`, with period `p`.
+///
+/// kNo     it is not
+/// kDelay  for now + p: it never bursts, and drifts by its lateness (sylar's recurring timers)
+/// kSkip   for the first d + k * p after now: it keeps its phase, and leaves out what it missed
+enum class Repeat : uint8_t { kNo, kDelay, kSkip };
+
+/// Names a timer made by startTimer(). May be copied and may outlive its timer: then it names nothing, for 2^42 timers to come.
+/// 0 never names one.
+using TimerId = uint64_t;
+
+/// What stopTimer() found.
+///
+/// kCancelled  the callback has not begun and will not begin (recurring: not again); its captures are destroyed
+/// kRunning    the callback is running (recurring: for the last time)
+/// kDone       stopTimerSync() only: it was running and has ended
+/// kGone       no such timer any more: it has run, was stopped, or never was
+enum class TimerStop : uint8_t { kCancelled, kRunning, kDone, kGone };
+
+/// Internal: what a manager's queue holds. `pooled`: a PoolTimer, else a Timer.
+struct ManagedTimer : TimerNode {
+  explicit ManagedTimer(bool is_pooled) : pooled(is_pooled) {}
+  bool pooled;
+};
+
 /// A handle on one armed callback. Made by TimerManager::addTimer; dropping it does not cancel the timer.
 ///
 /// A one-shot timer has fired once listExpiredCb() has handed out its callback, or once a driver begins to run it; from then
 /// on, and after cancel() or the end of its manager, every call returns false and changes nothing.
-class Timer final : private TimerNode {
+class Timer final : private ManagedTimer {
  public:
   using ptr = std::shared_ptr<Timer>;
 
@@ -72,11 +109,11 @@ class Timer final : private TimerNode {
 
  public:
   /// Internal: only TimerManager has the key.
-  Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, bool recurring, std::shared_ptr<const TimerAction> action);
+  Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::shared_ptr<const TimerAction> action);
 
  private:
   const std::shared_ptr<TimerCore> m_core;  ///< outlives the manager
-  const bool m_recurring;
+  const Repeat m_repeat;
 
   // Guarded by the core's lock; m_self and m_action of a timer that has just left the queue belong to whoever took it out.
   State m_state = State::kNew;
@@ -91,7 +128,7 @@ class Timer final : private TimerNode {
 class TimerManager {
  public:
   /// `clock` must outlive the manager. May throw std::bad_alloc.
-  explicit TimerManager(const Clock& clock = steadyClock());
+  explicit TimerManager(const Clock& clock = steadyClock(), TimerQueueKind queue = kDefaultTimerQueue);
   /// Cancels what is armed; see close().
   virtual ~TimerManager();
   TimerManager(const TimerManager&) = delete;
@@ -103,9 +140,27 @@ class TimerManager {
   /// May throw std::bad_alloc, then nothing is armed. Source: sylar.
   Timer::ptr addTimer(uint64_t ms, std::function<void()> cb, bool recurring = false);
 
+  /// The same, with a choice of what recurring means.
+  Timer::ptr addTimer(uint64_t ms, std::function<void()> cb, Repeat repeat);
+
   /// As addTimer, but the callback runs only if `weak_cond` can be locked when it is about to begin, and holds it while it runs.
   /// A recurring timer whose condition died is removed when it is next due. Source: sylar.
   Timer::ptr addConditionTimer(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool recurring = false);
+  Timer::ptr addConditionTimer(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, Repeat repeat);
+
+  /// Arms `task` to run once, `after` from now (negative counts as 0), or every `after` (recurring; less than 1 ms becomes that).
+  /// The cheap kind of timer: no shared ownership, and no allocation beyond pages of 63 timers if the callable fits into a word
+  /// (see TimerTask). A recurring one never runs twice at once: what is due while it runs is left out. An empty `task` expires
+  /// silently. 0 if the manager has ended or has 16.5 million of them. May throw std::bad_alloc, then nothing is armed.
+  TimerId startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat = Repeat::kNo);
+
+  /// Stops the timer. kCancelled also if it was handed out and has not begun. Never waits; any id is allowed.
+  TimerStop stopTimer(TimerId id);
+
+  /// Stops the timer; if its callback is running on another thread, blocks the thread until it has ended: kDone. When it returns,
+  /// the callback is not running and will not run. On the thread that runs the callback it returns kRunning at once. Not to be
+  /// called while holding what the callback waits for, nor in a callback that was moved to another thread since it began.
+  TimerStop stopTimerSync(TimerId id);
 
   /// Milliseconds until the next timer is due, rounded up; 0 if one is due; ~0ull if there is none. From this call on,
   /// onTimerInsertedAtFront() reports again. Source: sylar.
@@ -158,9 +213,28 @@ class TimerManager {
 
  private:
   friend class TimerCore;
-  Timer::ptr add(uint64_t ms, std::shared_ptr<const TimerAction> action, bool recurring);
+  friend class ScopedTimer;
+  Timer::ptr add(uint64_t ms, std::shared_ptr<const TimerAction> action, Repeat repeat);
 
   const std::shared_ptr<TimerCore> m_core;
+};
+
+/// A timer of startTimer() that is stopped when it goes out of scope. May outlive the manager. Thread safety: as a value.
+class ScopedTimer {
+ public:
+  ScopedTimer() = default;
+  /// As TimerManager::startTimer().
+  ScopedTimer(TimerManager& manager, std::chrono::nanoseconds after, TimerTask task, Repeat repeat = Repeat::kNo);
+  ~ScopedTimer() { stop(); }
+  ScopedTimer(ScopedTimer&& other) noexcept;
+  ScopedTimer& operator=(ScopedTimer&& other) noexcept;
+
+  /// As TimerManager::stopTimer(): does not wait for a callback that is running.
+  TimerStop stop();
+
+ private:
+  std::shared_ptr<TimerCore> m_core;
+  TimerId m_id = 0;
 };
 
 }  // namespace sylar

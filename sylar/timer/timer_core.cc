@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
 constexpr int64_t kAgainNs = kNsPerMs;  // what was given back is due again after that
+constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+constexpr size_t kMovesPerRun = 16;  // what a wheel moves inside costs a fraction of a run
 constexpr uint32_t kClosing = 0x8000'0000;
 
 /// Owns a lock that was taken by tryLock() or lock().
@@ -38,6 +40,10 @@ class TimerCore::Leavers {
   Leavers() = default;
   ~Leavers() {
     while (TimerNode* node = m_timers.pop()) {
+      if (static_cast<ManagedTimer*>(node)->pooled) {
+        static_cast<PoolTimer*>(node)->task = nullptr;
+        continue;
+      }
       auto& timer = static_cast<Timer&>(*node);
       const auto self = std::move(timer.m_self);
       const auto action = std::move(timer.m_action);
@@ -46,14 +52,21 @@ class TimerCore::Leavers {
   Leavers(const Leavers&) = delete;
   Leavers& operator=(const Leavers&) = delete;
 
-  void push(Timer& timer) { m_timers.push(&timer); }
+  void push(ManagedTimer& timer) { m_timers.push(&timer); }
 
  private:
   TimerList m_timers;
 };
 
-TimerCore::TimerCore(TimerManager& manager, const Clock& clock)
-    : m_manager(manager), m_clock(clock), m_last_raw_ns(clock.nowNs()) {}
+TimerCore::TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind queue)
+    : m_manager(manager),
+      m_clock(clock),
+      m_queue(queue),
+      m_last_raw_ns(clock.nowNs()),
+      m_runner(Timer::Key{}, {std::shared_ptr<TimerCore>(), this}, 0, Repeat::kNo, nullptr) {
+  TimerList none;
+  m_queue.expire(m_last_raw_ns, 0, none);  // its time begins now
+}
 
 void TimerCore::setState(Timer& timer, State to) {
   const State from = timer.m_state;
@@ -74,7 +87,7 @@ int64_t TimerCore::now() {
     m_offset_ns = saturatingAdd(m_offset_ns, step);
     m_stepped = true;
     if (step > kRolloverNs) {
-      m_queue.setAll(saturatingAdd(raw, m_offset_ns));
+      m_queue.setAll(saturatingAdd(raw, m_offset_ns) - (m_queue.granularityNs() - 1));  // due now, also if rounded up
       m_rolled_over = true;
     }
     publish();
@@ -83,11 +96,16 @@ int64_t TimerCore::now() {
   return saturatingAdd(raw, m_offset_ns);
 }
 
-int64_t TimerCore::firstDue() const { return m_returned.empty() ? m_queue.nextDue() : std::min(m_queue.nextDue(), m_again_ns); }
+int64_t TimerCore::firstDue() const { return anyReturned() ? std::min(m_queue.nextDue(), m_again_ns) : m_queue.nextDue(); }
 
 void TimerCore::publish() {
-  const int64_t due_ns = firstDue();
-  m_next_due_ns.store(due_ns == kNever ? kNever : due_ns - m_offset_ns, std::memory_order_relaxed);
+  m_front_ns = firstDue();
+  m_next_due_ns.store(m_front_ns == kNever ? kNever : m_front_ns - m_offset_ns, std::memory_order_relaxed);
+}
+
+// Whoever was not in front leaves the front as it is.
+void TimerCore::publishWithout(int64_t deadline_ns) {
+  if (deadline_ns <= m_front_ns) publish();
 }
 
 void TimerCore::observed() {
@@ -99,10 +117,12 @@ void TimerCore::observed() {
 TimerCore::Event TimerCore::arm(Timer& timer, int64_t start_ns) {
   const int64_t deadline_ns = saturatingAdd(start_ns, msToNs(timer.m_ms));
   const bool armed = timer.m_state == State::kArmed;
-  const bool later = armed && deadline_ns >= timer.deadline_ns;
+  const int64_t old_ns = timer.deadline_ns;
+  const bool later = armed && deadline_ns >= old_ns;
   const bool front = armed ? m_queue.update(timer, deadline_ns) : m_queue.insert(timer, deadline_ns);
   timer.m_start_ns = start_ns;
-  publish();
+  if (front) publish();
+  if (armed) publishWithout(old_ns);
   return (front && !later) || m_stepped ? newFront() : Event::kNone;
 }
 
@@ -135,7 +155,7 @@ bool TimerCore::cancel(Timer& timer) {
     if (m_closed || !(armed || timer.m_state == State::kQueued)) return false;
     if (armed) {
       m_queue.erase(timer);
-      publish();
+      publishWithout(timer.deadline_ns);
       self = std::move(timer.m_self);
       if (noneArmed()) event = pin(Event::kLastGone);
     }
@@ -180,13 +200,16 @@ void TimerCore::giveBack(Timer::ptr timer) noexcept {
     Lock lock(m_mutex);
     if (m_closed) return;
     const int64_t again_ns = saturatingAdd(now(), kAgainNs);
-    if (timer->m_recurring) {
+    if (timer.get() == &m_runner) {
+      if (!anyReturned()) m_again_ns = again_ns;
+      ++m_owed;
+    } else if (timer->m_repeat != Repeat::kNo) {
       timer->m_run_pending = false;
       if (timer->m_state != State::kArmed || timer->deadline_ns <= again_ns) return;
       m_queue.update(*timer, again_ns);
     } else {
       if (timer->m_state != State::kQueued || timer->m_self != nullptr) return;
-      if (m_returned.empty()) m_again_ns = again_ns;
+      if (!anyReturned()) m_again_ns = again_ns;
       m_returned.push(timer.get());
       timer->m_self = std::move(timer);
     }
@@ -199,7 +222,7 @@ void TimerCore::giveBack(Timer::ptr timer) noexcept {
 std::shared_ptr<const TimerAction> TimerCore::claimDispatched(Timer& timer) {
   Lock lock(m_mutex);
   if (m_closed) return nullptr;
-  if (timer.m_recurring) {
+  if (timer.m_repeat != Repeat::kNo) {
     const bool pending = std::exchange(timer.m_run_pending, false);
     return pending && timer.m_state == State::kArmed ? timer.m_action : nullptr;
   }
@@ -240,54 +263,91 @@ bool TimerCore::takeRollover() {
   return std::exchange(m_rolled_over, false);
 }
 
-/// Takes timers that are due out of the queue, at most `budget`, and passes those whose condition lives to `handOut`. That
-/// leaves a recurring one Armed, gives a one-shot its next state, and changes nothing if it throws. True iff due timers remain.
-template <class HandOut>
-bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut) {
+/// Takes timers that are due out of the queue, at most `budget`, and passes those that are to run to `handOut`, or, if they are
+/// pooled, to `handOutPooled`. handOut leaves a recurring one Armed and gives a one-shot its next state. Both change nothing if
+/// they throw. True iff due timers remain.
+template <class HandOut, class HandOutPooled>
+bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut, HandOutPooled handOutPooled) {
   if (m_closed) return false;
   const int64_t now_ns = now();
   TimerList due;
-  for (; budget > 0; --budget) {
-    m_queue.expire(now_ns, 1, due);
-    TimerNode* node = due.pop();
-    if (node == nullptr) break;
-    auto& timer = static_cast<Timer&>(*node);
+  size_t moves = budget > kNoLimit / kMovesPerRun ? kNoLimit : budget * kMovesPerRun;
+  for (bool more = true; more && budget > 0 && moves > 0;) {
+    more = m_queue.expire(now_ns, 1, due);
+    auto* const timer = static_cast<ManagedTimer*>(due.pop());
+    if (timer == nullptr) {  // none, or the queue moved one inside
+      --moves;
+      continue;
+    }
+    --budget;
     try {
-      timer.m_action->dead() ? setState(timer, State::kDone) : handOut(timer);
+      timer->pooled ? expirePooled(static_cast<PoolTimer&>(*timer), now_ns, handOutPooled)
+                    : expireTimer(static_cast<Timer&>(*timer), now_ns, leavers, handOut);
     } catch (...) {
-      m_queue.insert(timer, timer.deadline_ns);  // has room for what was just taken out
+      m_queue.insert(*timer, timer->deadline_ns);  // has room for what was just taken out
       publish();
       throw;
     }
-    if (timer.m_state == State::kDone) leavers.push(timer);
-    if (timer.m_state != State::kArmed) continue;
-    timer.m_start_ns = now_ns;
-    m_queue.insert(timer, saturatingAdd(now_ns, msToNs(timer.m_ms)));
   }
   publish();
   return m_queue.expire(now_ns, 0, due);
 }
 
+template <class HandOut>
+void TimerCore::expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) {
+  timer.m_action->dead() ? setState(timer, State::kDone) : handOut(timer);
+  if (timer.m_state == State::kDone) leavers.push(timer);
+  if (timer.m_state != State::kArmed) return;
+  const int64_t period_ns = msToNs(timer.m_ms);
+  // kSkip: the last multiple of the period that is not after now
+  timer.m_start_ns =
+      timer.m_repeat == Repeat::kSkip ? timer.m_start_ns + (now_ns - timer.m_start_ns) / period_ns * period_ns : now_ns;
+  m_queue.insert(timer, saturatingAdd(timer.m_start_ns, period_ns));
+}
+
+template <class HandOut>
+void TimerCore::expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) {
+  if (timer.state == PoolTimer::State::kArmed) {
+    if (m_ready.size() == m_ready.capacity()) m_ready.reserve(2 * m_ready.size() + 1);
+    handOut();
+    m_ready.push_back(&timer);
+    timer.state = PoolTimer::State::kQueued;
+  }
+  if (timer.period_ns > 0) m_queue.insert(timer, saturatingAdd(now_ns, timer.period_ns));
+  if (timer.period_ns < 0) {
+    const int64_t missed = std::max<int64_t>(0, now_ns - timer.deadline_ns) / -timer.period_ns;
+    m_queue.insert(timer, saturatingAdd(timer.deadline_ns + missed * -timer.period_ns, -timer.period_ns));
+  }
+}
+
 void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
   Leavers leavers;
   Lock lock(m_mutex);
-  expire(std::numeric_limits<size_t>::max(), leavers, [&cbs](Timer& timer) {
-    if (timer.m_recurring) {
-      cbs.emplace_back([self = timer.m_self] {
-        if (const auto action = self->m_core->claimListed(*self)) action->run();
-      });
-    } else {
-      cbs.emplace_back([action = timer.m_action] { action->run(); });
-      setState(timer, State::kDone);
-    }
-  });
+  expire(
+      kNoLimit, leavers,
+      [&cbs](Timer& timer) {
+        if (timer.m_repeat != Repeat::kNo) {
+          cbs.emplace_back([self = timer.m_self] {
+            if (const auto action = self->m_core->claimListed(*self)) action->run();
+          });
+        } else {
+          cbs.emplace_back([action = timer.m_action] { action->run(); });
+          setState(timer, State::kDone);
+        }
+      },
+      [&cbs, this] { cbs.emplace_back([core = shared_from_this()] { core->runPooled(); }); });
 }
 
 /// What is left of the budget.
 size_t TimerCore::collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
-  if (m_returned.empty() || m_closed || now() < m_again_ns) return budget;
-  for (; budget > 0 && !m_returned.empty(); --budget) {
+  if (!anyReturned() || m_closed || now() < m_again_ns) return budget;
+  for (; budget > 0 && anyReturned(); --budget) {
     if (out.size() == out.capacity()) out.reserve(2 * out.size() + 1);
+    if (m_owed > 0) {
+      out.push_back(runner());
+      --m_owed;
+      continue;
+    }
     auto& timer = static_cast<Timer&>(*m_returned.pop());
     timer.m_state == State::kQueued ? out.push_back(std::move(timer.m_self)) : leavers.push(timer);
   }
@@ -296,15 +356,21 @@ size_t TimerCore::collectReturned(size_t budget, Leavers& leavers, std::vector<T
 
 bool TimerCore::collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
   budget = collectReturned(budget, leavers, out);
-  return expire(budget, leavers, [&out](Timer& timer) {
-    if (!timer.m_recurring) {
-      out.push_back(std::move(timer.m_self));
-      setState(timer, State::kQueued);
-    } else if (!timer.m_run_pending) {
-      out.push_back(timer.m_self);
-      timer.m_run_pending = true;
-    }
-  });
+  return expire(
+      budget, leavers,
+      [&out](Timer& timer) {
+        if (timer.m_repeat == Repeat::kNo) {
+          out.push_back(std::move(timer.m_self));
+          setState(timer, State::kQueued);
+        } else if (!timer.m_run_pending) {
+          out.push_back(timer.m_self);
+          timer.m_run_pending = true;
+        }
+      },
+      [&out, this, one = Timer::ptr()]() mutable {
+        if (one == nullptr) one = runner();  // made once: that costs more than a copy
+        out.push_back(one);
+      });
 }
 
 bool TimerCore::collect(size_t budget, std::vector<Timer::ptr>& out) {
@@ -345,6 +411,14 @@ void TimerCore::close() {
     TimerList armed;
     m_queue.drain(armed);
     while (TimerNode* node = armed.pop()) {
+      if (static_cast<ManagedTimer*>(node)->pooled) {
+        auto& pooled = static_cast<PoolTimer&>(*node);
+        pooled.period_ns = 0;  // one that is running is freed when it ends, and its task with it
+        if (pooled.state == PoolTimer::State::kRunning) continue;
+        pooled.state = PoolTimer::State::kStopped;
+        leavers.push(pooled);
+        continue;
+      }
       auto& timer = static_cast<Timer&>(*node);
       setState(timer, State::kCancelled);
       leavers.push(timer);
@@ -354,6 +428,12 @@ void TimerCore::close() {
       if (timer.m_state == State::kQueued) setState(timer, State::kCancelled);
       leavers.push(timer);
     }
+    for (size_t i = m_ready_begin; i < m_ready.size(); ++i) {
+      if (m_ready[i]->state != PoolTimer::State::kQueued) continue;
+      m_ready[i]->state = PoolTimer::State::kStopped;
+      leavers.push(*m_ready[i]);
+    }
+    m_owed = 0;
     publish();
   }
   m_calls.fetch_or(kClosing, std::memory_order_relaxed);

@@ -5,17 +5,23 @@
 // the manager's virtual functions) runs under the lock.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "sylar/base/clock.h"
+#include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
-#include "sylar/timer/ordered_set_queue.h"
+#include "sylar/timer/any_timer_queue.h"
 #include "sylar/timer/timer.h"
+#include "sylar/timer/timer_pool.h"
 
 namespace sylar {
 
@@ -31,9 +37,23 @@ struct TimerAction {
   void run() const;
 };
 
-class TimerCore {
+/// Runs foreign code and logs what it throws.
+template <class Callable>
+void runLogged(Callable& callable) {
+  try {
+    callable();
+  } catch (abi::__forced_unwind&) {
+    throw;  // the thread is being ended: not ours to stop
+  } catch (const std::exception& error) {
+    log::error("a timer's callback threw: {}", error.what());
+  } catch (...) {
+    log::error("a timer's callback threw something that is no std::exception");
+  }
+}
+
+class TimerCore : public std::enable_shared_from_this<TimerCore> {
  public:
-  TimerCore(TimerManager& manager, const Clock& clock);
+  TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind queue);
   TimerCore(const TimerCore&) = delete;
   TimerCore& operator=(const TimerCore&) = delete;
 
@@ -42,12 +62,12 @@ class TimerCore {
   bool refresh(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   bool reset(Timer& timer, uint64_t ms, bool from_now) SYLAR_EXCLUDES(m_mutex);
 
-  void giveBack(Timer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
+  TimerId start(int64_t after_ns, TimerTask task, Repeat repeat) SYLAR_EXCLUDES(m_mutex);
+  TimerStop stop(TimerId id) SYLAR_EXCLUDES(m_mutex);
+  TimerStop stopSync(TimerId id) SYLAR_EXCLUDES(m_mutex);
 
-  /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
-  std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
-  /// The same for a recurring timer that listExpired() handed out.
-  std::shared_ptr<const TimerAction> claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  void fire(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  void giveBack(Timer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
 
   uint64_t nextTimerMs() SYLAR_EXCLUDES(m_mutex);
   int64_t observeNextDue() SYLAR_EXCLUDES(m_mutex);
@@ -63,19 +83,37 @@ class TimerCore {
   using State = Timer::State;
   enum class Event : uint8_t { kNone, kNewFront, kLastGone };
   class Leavers;
+  struct Run;
+
+  /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
+  std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  /// The same for a recurring timer that listExpired() handed out.
+  std::shared_ptr<const TimerAction> claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  /// Runs the pooled timer that was handed out first.
+  void runPooled() SYLAR_EXCLUDES(m_mutex);
+  void endRun(Run& run) SYLAR_EXCLUDES(m_mutex);
+  const Run* runOf(const PoolTimer& timer) const SYLAR_REQUIRES(m_mutex);
+  TimerStop stopLocked(TimerId id, TimerTask& dropped, Event& event) SYLAR_REQUIRES(m_mutex);
 
   static void setState(Timer& timer, State to);
 
   int64_t now() SYLAR_REQUIRES(m_mutex);
   void publish() SYLAR_REQUIRES(m_mutex);
+  void publishWithout(int64_t deadline_ns) SYLAR_REQUIRES(m_mutex);
   int64_t firstDue() const SYLAR_REQUIRES(m_mutex);
-  bool noneArmed() const SYLAR_REQUIRES(m_mutex) { return m_queue.empty() && m_returned.empty(); }
+  bool noneArmed() const SYLAR_REQUIRES(m_mutex) { return m_queue.empty() && !anyReturned(); }
+  bool anyReturned() const SYLAR_REQUIRES(m_mutex) { return !m_returned.empty() || m_owed > 0; }
   [[nodiscard]] Event newFront() SYLAR_REQUIRES(m_mutex);
   void observed() SYLAR_REQUIRES(m_mutex);
   [[nodiscard]] Event arm(Timer& timer, int64_t start_ns) SYLAR_REQUIRES(m_mutex);
 
+  template <class HandOut, class HandOutPooled>
+  bool expire(size_t budget, Leavers& leavers, HandOut handOut, HandOutPooled handOutPooled) SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
-  bool expire(size_t budget, Leavers& leavers, HandOut handOut) SYLAR_REQUIRES(m_mutex);
+  void expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
+  template <class HandOut>
+  void expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
+  Timer::ptr runner() { return {shared_from_this(), &m_runner}; }
   size_t collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
 
@@ -86,15 +124,27 @@ class TimerCore {
   const Clock& m_clock;     ///< used only while not closed
 
   OsMutex m_mutex;
-  OrderedSetQueue m_queue SYLAR_GUARDED_BY(m_mutex);
-  TimerList m_returned SYLAR_GUARDED_BY(m_mutex);     ///< one-shots that were given back; the cancelled ones, too
-  int64_t m_again_ns SYLAR_GUARDED_BY(m_mutex) = 0;   ///< when those are handed out
-  int64_t m_last_raw_ns SYLAR_GUARDED_BY(m_mutex);    ///< what the clock said last
-  int64_t m_offset_ns SYLAR_GUARDED_BY(m_mutex) = 0;  ///< sum of the clock's steps back: our time is the clock's plus this
+  AnyTimerQueue m_queue SYLAR_GUARDED_BY(m_mutex);
+  TimerList m_returned SYLAR_GUARDED_BY(m_mutex);         ///< one-shots that were given back; the cancelled ones, too
+  size_t m_owed SYLAR_GUARDED_BY(m_mutex) = 0;            ///< runners that were given back
+  int64_t m_front_ns SYLAR_GUARDED_BY(m_mutex) = kNever;  ///< firstDue() when it was last published
+  int64_t m_again_ns SYLAR_GUARDED_BY(m_mutex) = 0;       ///< when those are handed out
+  int64_t m_last_raw_ns SYLAR_GUARDED_BY(m_mutex);        ///< what the clock said last
+  int64_t m_offset_ns SYLAR_GUARDED_BY(m_mutex) = 0;      ///< sum of the clock's steps back: our time is the clock's plus this
   bool m_rolled_over SYLAR_GUARDED_BY(m_mutex) = false;
   bool m_tickled SYLAR_GUARDED_BY(m_mutex) = false;  ///< the sleeper was told of a new front and has not looked since
   bool m_stepped SYLAR_GUARDED_BY(m_mutex) = false;  ///< on the clock's scale the front came nearer; the sleeper does not know
   bool m_closed SYLAR_GUARDED_BY(m_mutex) = false;
+
+  /// Pooled timers have no Timer that could be handed out. Instead each time one is due this is: firing it runs the one of
+  /// m_ready that waits there longest. It owns nothing; a pointer to it owns the core.
+  Timer m_runner;
+  TimerPool<> m_pool SYLAR_GUARDED_BY(m_mutex);
+  std::vector<PoolTimer*> m_ready SYLAR_GUARDED_BY(m_mutex);  ///< from m_ready_begin on: kQueued or kStopped, each once
+  size_t m_ready_begin SYLAR_GUARDED_BY(m_mutex) = 0;
+  Run* m_runs SYLAR_GUARDED_BY(m_mutex) = nullptr;   ///< under way
+  uint32_t m_waiters SYLAR_GUARDED_BY(m_mutex) = 0;  ///< threads in stopSync()
+  std::atomic<uint32_t> m_ended{0};                  ///< counts runs that ended while there were waiters
 
   /// firstDue() on the clock's scale. Written under the lock.
   std::atomic<int64_t> m_next_due_ns{kNever};

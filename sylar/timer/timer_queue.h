@@ -1,14 +1,19 @@
 // Internal. What every timer queue promises, whatever its structure. Single-threaded: the owner brings the lock.
 //
-//   insert(node, deadline) -> bool   node is not linked; true iff it is now strictly the earliest
+//   insert(node, deadline) -> bool   node is not linked; true: it is now strictly the earliest, so whoever sleeps until nextDue()
+//                                    must be told. A queue whose nextDue() is a bound may say false if the node is not due before
+//                                    it
 //   erase(node)                      node is linked; never allocates
-//   update(node, deadline) -> bool   erase + insert in one; true iff the node is now strictly the earliest
-//   nextDue() -> int64_t             never later than the true earliest deadline; kNever iff nothing ever falls due
-//   expire(now, budget, out) -> bool appends due nodes, unlinked, in (deadline, arming) order, at most `budget`; true iff due
-//                                    nodes remain; `now` never decreases from call to call. A deadline of kNever is never due
+//   update(node, deadline) -> bool   erase + insert in one, with the same result
+//   nextDue() -> int64_t             never later than the true earliest deadline; kNever only if nothing ever falls due
+//   expire(now, budget, out) -> bool appends due nodes, unlinked, in (deadline, arming) order; hands out or moves inside at most
+//                                    `budget` nodes. True iff nextDue() <= now: call again. `now` never decreases from call to
+//                                    call. A deadline of kNever is never due
 //   drain(out)                       appends everything, in order
 //   setAll(deadline)                 every node is due at `deadline`, in the present order; never allocates
 //   size(), empty()
+//   granularityNs() -> int64_t       1: exact. Else deadlines count as the next multiple of it, one that is past when it is armed
+//                                    counts as the present, and nextDue() is a lower bound
 //   verify()                         checks the structure's invariants; for tests
 //
 // Equal deadlines come out in arming order. insert and update may throw std::bad_alloc, then nothing has changed.
@@ -33,6 +38,7 @@ concept TimerQueue = requires(Queue queue, const Queue& constant, TimerNode& nod
   { queue.setAll(ns) } -> std::same_as<void>;
   { constant.size() } -> std::same_as<size_t>;
   { constant.empty() } -> std::same_as<bool>;
+  { constant.granularityNs() } -> std::same_as<int64_t>;
   { constant.verify() } -> std::same_as<void>;
 };
 

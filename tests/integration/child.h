@@ -43,6 +43,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  pid_t pid() const { return m_pid; }
   void signal(int number) const { EXPECT_EQ(::kill(m_pid, number), 0); }
 
   /// Its exit status; 1000 + n if signal n ended it.

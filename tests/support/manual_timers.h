@@ -7,6 +7,7 @@
 
 #include "sylar/base/clock.h"
 #include "sylar/timer/timer.h"
+#include "tests/support/timer_queue_kind.h"
 
 namespace sylar::test {
 
@@ -18,7 +19,7 @@ struct OwnedClock {
 class ManualTimers : private OwnedClock, public TimerManager {
  public:
   explicit ManualTimers(std::chrono::nanoseconds start = std::chrono::hours{10})
-      : OwnedClock{ManualClock{start}}, TimerManager(OwnedClock::clock) {}
+      : OwnedClock{ManualClock{start}}, TimerManager(OwnedClock::clock, queueKind()) {}
   ~ManualTimers() override { close(); }
 
   using TimerManager::close;

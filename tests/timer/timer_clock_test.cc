@@ -8,6 +8,7 @@
 
 #include "sylar/timer/timer.h"
 #include "tests/support/manual_timers.h"
+#include "tests/support/timer_queue_kind.h"
 
 namespace sylar {
 namespace {
@@ -85,7 +86,7 @@ class YoungClock final : public Clock {
 
 class YoungTimers final : public TimerManager {
  public:
-  explicit YoungTimers(const Clock& clock) : TimerManager(clock) {}
+  explicit YoungTimers(const Clock& clock) : TimerManager(clock, test::queueKind()) {}
   ~YoungTimers() override { close(); }
 
  protected:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -9,9 +10,9 @@
 #include <new>
 #include <vector>
 
-#include "sylar/timer/ordered_set_queue.h"
 #include "sylar/timer/timer.h"
 #include "tests/support/manual_timers.h"
+#include "tests/timer/queues.h"
 
 namespace {
 
@@ -31,6 +32,17 @@ void* allocate(size_t size) {
 }  // namespace
 
 void* operator new(size_t size) { return allocate(size); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  const size_t rounded = (size + static_cast<size_t>(alignment) - 1) & ~(static_cast<size_t>(alignment) - 1);
+  if (t_allowed == 0) throw std::bad_alloc();
+  ++t_allocations;
+  if (t_allowed != kUnlimited) --t_allowed;
+  void* memory = std::aligned_alloc(static_cast<size_t>(alignment), rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
@@ -55,32 +67,41 @@ size_t failEachAllocation(Attempt attempt, Check check) {
   }
 }
 
-TEST(OrderedSetQueueMemory, SteadyStateAllocatesNothing) {
-  OrderedSetQueue queue;
+template <class Queue>
+class QueueMemory : public testing::Test {};
+TYPED_TEST_SUITE(QueueMemory, test::Queues, test::QueueNames);
+
+TYPED_TEST(QueueMemory, SteadyStateAllocatesNothing) {
+  TypeParam queue;
   std::array<TimerNode, 256> nodes;
-  for (size_t i = 0; i < nodes.size(); ++i) queue.insert(nodes[i], static_cast<int64_t>(i));
+  for (size_t i = 0; i < nodes.size(); ++i) queue.insert(nodes[i], static_cast<int64_t>(i) * 10'000'000);
   const size_t before = t_allocations;
   for (int64_t now = 0; now < 1'000; ++now) {
     TimerList due;
-    queue.expire(now, 32, due);
-    while (TimerNode* node = due.pop()) queue.insert(*node, now + 100);
+    queue.expire(now * 10'000'000, 32, due);
+    while (TimerNode* node = due.pop()) queue.insert(*node, (now + 100) * 10'000'000);
     queue.erase(nodes[7]);
-    queue.insert(nodes[7], now + 100);
-    queue.update(nodes[9], now + 50);
+    queue.insert(nodes[7], (now + 100) * 10'000'000);
+    queue.update(nodes[9], (now + 50) * 10'000'000);
   }
   EXPECT_EQ(t_allocations, before);
   queue.verify();
 }
 
-TEST(OrderedSetQueueMemory, FailedInsertChangesNothing) {
-  OrderedSetQueue queue;
-  std::array<TimerNode, 2> nodes;
-  queue.insert(nodes[0], 10);
+// The wheel has nothing to allocate: there no insert fails.
+TYPED_TEST(QueueMemory, FailedInsertChangesNothing) {
+  TypeParam queue;
+  std::array<TimerNode, 100> nodes;
+  size_t linked = 0;
   t_allowed = 0;
-  EXPECT_THROW(queue.insert(nodes[1], 5), std::bad_alloc);
+  try {
+    for (; linked < nodes.size(); ++linked) queue.insert(nodes[linked], static_cast<int64_t>(1'000 - linked) * 10'000'000);
+  } catch (const std::bad_alloc&) {
+  }
   t_allowed = kUnlimited;
-  EXPECT_EQ(queue.size(), 1u);
-  EXPECT_EQ(queue.nextDue(), 10);
+  EXPECT_EQ(linked < nodes.size(), TypeParam::granularityNs() == 1);
+  EXPECT_EQ(queue.size(), linked);
+  EXPECT_EQ(queue.nextDue(), linked == 0 ? kNever : static_cast<int64_t>(1'001 - linked) * 10'000'000);
   queue.verify();
 }
 
@@ -144,6 +165,47 @@ TEST(TimerMemory, CancelAndReArmDoNotGrow) {
   EXPECT_EQ(t_allocations, before);
   EXPECT_TRUE(timer->cancel());
   EXPECT_FALSE(timers.hasTimer());
+}
+
+// C-56: arm and cancel leave nothing behind, and allocate nothing.
+TEST(TimerMemory, StartAndStopByIdAllocateNothing) {
+  ManualTimers timers;
+  for (int i = 0; i < 2'000; ++i) timers.stopTimer(timers.startTimer(std::chrono::hours(1), [] {}));
+  const size_t before = t_allocations;
+  for (int i = 0; i < 100'000; ++i) timers.stopTimer(timers.startTimer(std::chrono::hours(1), [&timers] { timers.hasTimer(); }));
+  EXPECT_EQ(t_allocations, before);
+  EXPECT_FALSE(timers.hasTimer());
+}
+
+// A round of expiry and dispatch allocates nothing either, once the driver's vector has its size.
+TEST(TimerMemory, RunsByIdAllocateNothing) {
+  ManualTimers timers;
+  int runs = 0;
+  std::vector<Timer::ptr> due;
+  size_t before = 0;
+  for (int round = 0; round < 100; ++round) {
+    if (round == 50) before = t_allocations;
+    for (int i = 0; i < 20; ++i) timers.startTimer(std::chrono::milliseconds(1), [&runs] { ++runs; });
+    timers.advanceMs(1);
+    timers.collectDue(100, due);
+    for (const auto& timer : due) timer->fire();
+    due.clear();
+  }
+  EXPECT_EQ(t_allocations, before);
+  EXPECT_EQ(runs, 2'000);
+}
+
+// A callable that does not fit into a word is allocated; failing that, nothing is armed.
+TEST(TimerMemory, FailedStartArmsNothing) {
+  ManualTimers timers;
+  std::array<char, 64> large{};
+  const auto failures = failEachAllocation([&] { timers.startTimer(std::chrono::milliseconds(1), [large] { (void)large; }); },
+                                           [&] {
+                                             EXPECT_FALSE(timers.hasTimer());
+                                             EXPECT_EQ(timers.tickles, 0);
+                                           });
+  EXPECT_GE(failures, 3u);
+  EXPECT_TRUE(timers.hasTimer());
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/timer/timer.h"
 #include "tests/support/seed.h"
+#include "tests/support/timer_queue_kind.h"
 
 namespace sylar {
 namespace {
@@ -27,7 +28,7 @@ constexpr int kThreads = 8;
 
 class RaceTimers final : public TimerManager {
  public:
-  explicit RaceTimers(const Clock& clock) : TimerManager(clock) {}
+  explicit RaceTimers(const Clock& clock) : TimerManager(clock, test::queueKind()) {}
   ~RaceTimers() override { close(); }
 
  protected:

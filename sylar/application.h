@@ -1,0 +1,4 @@
+// Sylar's name of sylar/app/application.h.
+#pragma once
+
+#include "sylar/app/application.h"

@@ -1,0 +1,4 @@
+// Sylar's name of sylar/config/config.h.
+#pragma once
+
+#include "sylar/config/config.h"

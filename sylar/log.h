@@ -1,0 +1,4 @@
+// Sylar's name of sylar/log/log.h.
+#pragma once
+
+#include "sylar/log/log.h"

@@ -1,0 +1,4 @@
+// Sylar's name of sylar/base/noncopyable.h.
+#pragma once
+
+#include "sylar/base/noncopyable.h"
