@@ -171,9 +171,10 @@ int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   count = static_cast<unsigned>(count);  // as the kernel does
   EpollEngine* const engine = timeout_ms == 0 ? nullptr : hookEngine();
   if (engine == nullptr) return real::poll(fds, count, timeout_ms);
+  takeTurns(*engine);
   // The first look also proves the array readable.
   if (const int ready = real::poll(fds, count, 0)) {
-    if (engine->countCall()) takeTurns(*engine);
+    engine->countCall();
     return ready;
   }
   engine->letOthersRun();

@@ -35,10 +35,13 @@ EpollEngine* hookEngine() {
   return static_cast<EpollEngine*>(&worker->driver());
 }
 
-void takeTurns(EpollEngine& engine) {
+bool takeTurns(EpollEngine& engine) {
+  if (!engine.turnIsOver()) return false;
   engine.letOthersRun();
   const FiberCore* const me = runningFiber();
-  if (me->live && me->resumer == nullptr) Fiber::YieldToReady();  // one that is resumed by hand is its resumer's affair
+  const bool mine = me->live && me->resumer == nullptr;  // one that is resumed by hand is its resumer's affair
+  if (mine) Fiber::YieldToReady();
+  return mine;
 }
 
 bool is_hook_enable() {

@@ -20,8 +20,10 @@ namespace sylar {
 EpollEngine* hookEngine();
 /// Whether the calling fiber may sleep here.
 bool hookSleeps();
-/// Who has made many calls in a row that did not wait lets others run, or a fast peer would have the worker for itself. Suspends.
-void takeTurns(EpollEngine& engine);
+/// Before a call: if many in a row did not wait, others run first, or a fast peer would have the worker for itself. True: they
+/// ran. Before and not after it, so that what a call brings, into memory that the thread's fibers share, say, is its caller's at
+/// once.
+bool takeTurns(EpollEngine& engine);
 
 /// One hooked call on a descriptor; may make several attempts (run) before it is through.
 class IoCall {
@@ -84,6 +86,7 @@ class IoCall {
 
 template <class Attempt>
 long IoCall::run(Attempt attempt, size_t short_of) {
+  if (takeTurns(*m_engine)) m_first = false;
   for (;;) {
     const uint64_t edges_seen = m_entry->edges(m_direction);
     const bool would_block =
@@ -102,10 +105,7 @@ long IoCall::run(Attempt attempt, size_t short_of) {
             !m_entry->sticky()) {
           m_entry->setDrained(m_direction, edges_seen);
         }
-        if (m_engine->countCall()) {
-          m_first = false;  // the rest of a long transfer is not the user's first attempt any more
-          takeTurns(*m_engine);
-        }
+        m_engine->countCall();
         return done;
       }
     }

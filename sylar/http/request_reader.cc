@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "sylar/base/check.h"
-#include "sylar/base/tsan.h"
 #include "sylar/http/head_parser.h"
 
 namespace sylar::http {
@@ -21,8 +20,7 @@ bool RequestReader::refuse(HttpStatus status, const char* why) { return settle(V
 bool RequestReader::leave(const char* why) { return settle(Verdict::gone(why)).ok(); }
 
 // Reads into the buffer; as ByteSource::read().
-// A connection that waits for a request keeps no block that a head would fit in: the bytes come into one that all fibers of the
-// thread share, which works because a source does not suspend any more once there are bytes.
+// A connection that waits for a request keeps no block: what comes first comes onto the stack.
 ssize_t RequestReader::fill(Deadline deadline) {
   if (!m_buffer.empty()) {
     const std::span<char> room = m_buffer.room();
@@ -30,10 +28,9 @@ ssize_t RequestReader::fill(Deadline deadline) {
     if (count > 0) m_buffer.filled(static_cast<size_t>(count));
     return count;
   }
-  static thread_local char t_arrivals[4096];
-  const tsan::Exempt exempt;
-  const ssize_t count = m_source.read(t_arrivals, sizeof t_arrivals, deadline);
-  if (count > 0) m_buffer.append({t_arrivals, static_cast<size_t>(count)});
+  char arrivals[InputBuffer::kUsualSize];
+  const ssize_t count = m_source.read(arrivals, sizeof arrivals, deadline);
+  if (count > 0) m_buffer.append({arrivals, static_cast<size_t>(count)});
   return count;
 }
 

@@ -45,12 +45,17 @@ class EpollEngine final : public Driver {
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
   static void closeNumber(int fd) { sys::closeFd(fd); }
 
-  /// Counts a call of the running fiber that did not have to wait. True: that was many since it last let others run.
-  bool countCall() {
+  /// Counts a call that did not have to wait.
+  void countCall() {
     const tsan::Exempt of_this_thread;
-    return ++m_calls_in_a_row >= kCallsInARow;
+    ++m_calls_in_a_row;
   }
-  /// It lets others run now.
+  /// There were many since fibers last took turns.
+  bool turnIsOver() const {
+    const tsan::Exempt of_this_thread;
+    return m_calls_in_a_row >= kCallsInARow;
+  }
+  /// Others run now.
   void letOthersRun() {
     const tsan::Exempt of_this_thread;
     m_calls_in_a_row = 0;

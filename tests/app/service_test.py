@@ -180,7 +180,7 @@ class Ends(unittest.TestCase):
 
         with Service() as service:
             answers, torn = asyncio.run(load_and_end(service))
-            self.assertEqual(sum(answer.endswith(b"slept 700 ms\n") for answer in answers), 300)
+            self.assertEqual([answer for answer in answers if not answer.endswith(b"slept 700 ms\n")], [])
             self.assertEqual(torn, [])
             self.assertEqual(service.process.wait(PATIENCE), 0, service.text())
 

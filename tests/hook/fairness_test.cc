@@ -49,7 +49,32 @@ TEST(Fairness, CallsThatFail) {
   });
 }
 
-// errno of a call that fails is its own, also if the fiber let others run before it returned.
+// What a call brings is in the caller's hand before anybody else runs: two libraries that read into a buffer of their thread do
+// not meet in it.
+TEST(Fairness, OthersRunBeforeACallAndNotAfterItsBytesHaveCome) {
+  const Pair mine = unixPair(), others = unixPair();
+  char shared = ' ';
+  bool done = false;
+  inFiber([&] {
+    Scheduler::GetThis()->schedule([&] {
+      while (!done) {
+        EXPECT_EQ(::write(others.b, "o", 1), 1);
+        EXPECT_EQ(::read(others.a, &shared, 1), 1);
+      }
+    });
+    for (int i = 0; i < 1000; ++i) {
+      const int bytes = 1 + i % 2;  // so that the last call of a turn is now a read, now a write
+      for (int n = 0; n < bytes; ++n) EXPECT_EQ(::write(mine.b, "m", 1), 1);
+      for (int n = 0; n < bytes; ++n) {
+        EXPECT_EQ(::read(mine.a, &shared, 1), 1);
+        EXPECT_EQ(shared, 'm');
+      }
+    }
+    done = true;
+  });
+}
+
+// errno of a call that fails is its own, also if the fiber let others run in between.
 TEST(Fairness, ErrnoIsTheCallsOwn) {
   const Pair pair = unixPair();
   ASSERT_EQ(::shutdown(pair.a, SHUT_WR), 0);

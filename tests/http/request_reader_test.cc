@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <ostream>
+#include <utility>
 
 #include "memory_stream.h"
 #include "verdict_table.h"
@@ -56,6 +58,33 @@ TEST(HttpLimits, AreThePromisedOnesByDefault) {
   EXPECT_EQ(limits.max_requests, 10000u);
   EXPECT_EQ(limits.max_linger_bytes, 65536u);
   EXPECT_EQ(limits.linger_timeout, 1s);
+}
+
+/// Lets others run between the arrival of bytes and its return, as a hooked call may.
+class YieldingSource final : public MemorySource {
+ public:
+  ssize_t read(char* buffer, size_t size, Deadline deadline) override {
+    const ssize_t count = MemorySource::read(buffer, size, deadline);
+    if (count > 0 && meanwhile) std::exchange(meanwhile, nullptr)();
+    return count;
+  }
+  std::function<void()> meanwhile;
+};
+
+// Bytes of one connection never get into another one's request, whenever their fibers take turns.
+TEST(RequestReader, ReadsItsOwnBytesWhenAnotherConnectionReadsMeanwhile) {
+  Connection other;
+  other.source.send(table::get("Whose: other\r\n"));
+  HttpLimits limits;
+  MemorySink sink;
+  HttpRequest request;
+  YieldingSource source;
+  RequestReader reader{source, sink, limits};
+  source.send(table::get("Whose: mine\r\n"));
+  source.meanwhile = [&] { EXPECT_TRUE(other.reader.read(other.request).ok()); };
+  ASSERT_TRUE(reader.read(request).ok());
+  EXPECT_EQ(request.getHeader("whose"), "mine");
+  EXPECT_EQ(other.request.getHeader("whose"), "other");
 }
 
 // SEC-05

@@ -1,4 +1,6 @@
 // The server as a client sees it: framing, limits, failures of handlers, the end of connections.
+#include <fmt/format.h>
+
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -6,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "sylar/http/http_error.h"
 #include "sylar/http/http_server.h"
@@ -119,6 +122,36 @@ TEST_F(Server, ManyRequestsAtOnceLetOthersHaveTheirTurn) {
   }
   EXPECT_LT(order.find('1'), order.rfind('2'));
   EXPECT_LT(order.find('2'), order.rfind('1'));
+}
+
+// However the fibers of a worker take turns, each connection is answered what it has asked.
+TEST_F(Server, EveryConnectionGetsItsOwnAnswers) {
+  constexpr size_t kClients = 400;
+  Serving server(true, {}, 1);
+  std::atomic<bool> entered{false}, open{false};
+  server.on("/hold", [&](HttpRequest::ptr, HttpResponse::ptr, HttpSession::ptr) {
+    entered = true;
+    while (!open) sched_yield();  // keeps the worker
+    return 0;
+  });
+  server.on("/sleep", [](HttpRequest::ptr, HttpResponse::ptr, HttpSession::ptr) { return usleep(1000); });
+  server->getServletDispatch()->addGlobServlet("/?*", [](HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr) {
+    response->setBody(request->getPath());
+    return 0;
+  });
+  Client holder(server.port());
+  holder.say(request("GET", "/hold"));
+  while (!entered) sched_yield();
+  // All is there at once, and no call on a socket has to wait: so a worker lets others run after some of the calls, which are now
+  // a read and now a write.
+  std::vector<std::unique_ptr<Client>> clients;
+  for (size_t i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<Client>(server.port()));
+    const std::string own = request("GET", fmt::format("/{}", i));
+    clients[i]->say((i % 3 == 0 ? own + own : own) + request("GET", "/sleep"));
+  }
+  open = true;
+  for (size_t i = 0; i < kClients; ++i) EXPECT_EQ(clients[i]->read().body, fmt::format("/{}", i));
 }
 
 // SEC-08
