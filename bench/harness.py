@@ -215,7 +215,7 @@ def parse(arguments):
 def number(value):
     """As many digits as a reader uses."""
     if value is None or isinstance(value, str):
-        return value or "-"
+        return "-" if value is None else value
     if isinstance(value, float) and abs(value) < 100:
         return f"{value:.3g}" if abs(value) < 0.01 else f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
     return f"{value:.0f}"

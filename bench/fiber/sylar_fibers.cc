@@ -154,24 +154,25 @@ void skynet(int n, int) {
   });
 }
 
-/// Two fibers of which each holds until the other schedules it. `second_thread`: where the second runs.
+/// Two fibers of which each holds until the other schedules it; the first starts the second, on `second_thread`.
 std::vector<Fiber::ptr> holdInTurn(int n, int second_thread) {
   IOManager* const iom = IOManager::GetThis();
-  const auto place = std::make_shared<std::array<Fiber*, 2>>();  // the fibers live as long as what they are joined by
-  const auto first = std::make_shared<Fiber>([n, iom, place] {
+  const auto both = std::make_shared<std::array<std::weak_ptr<Fiber>, 2>>();
+  const auto first = std::make_shared<Fiber>([n, iom, both, second_thread] {
+    const Fiber::ptr other = (*both)[1].lock();
     for (int i = 0; i < n; ++i) {
-      iom->schedule((*place)[1]->shared_from_this());
+      iom->schedule(other, i == 0 ? second_thread : -1);
       Fiber::YieldToHold();
     }
   });
-  const auto second = std::make_shared<Fiber>([n, iom, place] {
+  const auto second = std::make_shared<Fiber>([n, iom, both] {
+    const Fiber::ptr other = (*both)[0].lock();
     for (int i = 0; i < n; ++i) {
-      Fiber::YieldToHold();
-      iom->schedule((*place)[0]->shared_from_this());
+      iom->schedule(other);
+      if (i + 1 < n) Fiber::YieldToHold();
     }
   });
-  *place = {first.get(), second.get()};
-  iom->schedule(second, second_thread);
+  *both = {first, second};
   iom->schedule(first, sylar::GetThreadId());
   return {first, second};
 }
