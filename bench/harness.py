@@ -222,13 +222,14 @@ def number(value):
 
 
 def table(header, rows):
-    """The first column to the left, the others to the right."""
+    """Text to the left, numbers to the right."""
+    rows = [tuple(row) + ("",) * (len(header) - len(row)) for row in rows]
     cells = [[number(value) for value in row] for row in (header, *rows)]
-    widths = [max(len(row[column]) for row in cells if column < len(row)) for column in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    text = [column == 0 or all(isinstance(row[column], str) for row in rows) for column in range(len(header))]
     print()
     for row in cells:
-        rest = "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))
-        print(f"{row[0].ljust(widths[0])}  {rest}")
+        print("  ".join(cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(row, widths, text)).rstrip())
 
 
 def goals_table(goals):
