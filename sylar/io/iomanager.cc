@@ -233,10 +233,10 @@ void IOManager::serveTimers(bool woken) {
   armTimer();
   for (Timer::ptr& timer : due) {
     try {
-      const auto run = std::make_shared<DueTimer>(timer);
+      const auto run = std::make_shared<DueTimer>(std::move(timer));  // moves only once it has memory
       schedule([run] { run->run(); });
     } catch (const std::bad_alloc&) {
-      Timer::giveBack(std::move(timer));
+      if (timer != nullptr) Timer::giveBack(std::move(timer));  // else `run` did
     }
   }
 }

@@ -74,6 +74,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   int64_t nextDueNs() const { return m_next_due_ns.load(std::memory_order_relaxed); }
   bool hasTimer() SYLAR_EXCLUDES(m_mutex);
   bool takeRollover() SYLAR_EXCLUDES(m_mutex);
+  TimerStats stats() SYLAR_EXCLUDES(m_mutex);
   void listExpired(std::vector<std::function<void()>>& cbs) SYLAR_EXCLUDES(m_mutex);
   bool collect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
   bool tryCollect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
@@ -113,6 +114,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
   void expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
+  void count(bool handed_out, int64_t late_ns) SYLAR_REQUIRES(m_mutex);
   Timer::ptr runner() { return {shared_from_this(), &m_runner}; }
   size_t collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
@@ -135,6 +137,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   bool m_tickled SYLAR_GUARDED_BY(m_mutex) = false;  ///< the sleeper was told of a new front and has not looked since
   bool m_stepped SYLAR_GUARDED_BY(m_mutex) = false;  ///< on the clock's scale the front came nearer; the sleeper does not know
   bool m_closed SYLAR_GUARDED_BY(m_mutex) = false;
+  TimerStats m_stats SYLAR_GUARDED_BY(m_mutex);  ///< but for what the queue itself knows
 
   /// Pooled timers have no Timer that could be handed out. Instead each time one is due this is: firing it runs the one of
   /// m_ready that waits there longest. It owns nothing; a pointer to it owns the core.

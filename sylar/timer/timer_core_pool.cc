@@ -38,6 +38,7 @@ TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
       m_pool.free(*timer);
       throw;
     }
+    ++m_stats.armed;
     timer->task = std::move(task);
     id = m_pool.idOf(*timer);
     if (front) publish();
@@ -67,6 +68,7 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
   if (state == PoolTimer::State::kStopped) return TimerStop::kGone;
   if (state == PoolTimer::State::kArmed || timer->period_ns != 0) {
     m_queue.erase(*timer);
+    ++m_stats.cancelled;
     timer->period_ns = 0;
     publishWithout(timer->deadline_ns);
     if (noneArmed()) event = pin(Event::kLastGone);
@@ -74,6 +76,7 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
   if (state == PoolTimer::State::kRunning) return TimerStop::kRunning;
   dropped = std::move(timer->task);
   if (state == PoolTimer::State::kQueued) {
+    ++m_stats.recalled;
     timer->state = PoolTimer::State::kStopped;
   } else {
     m_pool.free(*timer);
