@@ -238,7 +238,8 @@ void Application::makeWorkers() {
     group->name = name;
     for (uint32_t i = 0; i < setting.worker_num; ++i) {
       group->managers.push_back(std::make_unique<IOManager>(
-          SchedulerOptions{.threads = setting.thread_num, .use_caller = false, .name = name, .max_wait = maxWaitSetting()}));
+          SchedulerOptions{.threads = setting.thread_num, .use_caller = false, .name = name, .max_wait = maxWaitSetting()},
+          timerQueueSetting()));
     }
     m_workers.push_back(std::move(group));
   }

@@ -1,13 +1,11 @@
 #include "sylar/timer/timer_core.h"
 
 #include <algorithm>
-#include <climits>
 #include <limits>
 #include <utility>
 
 #include "sylar/base/check.h"
 #include "sylar/base/log.h"
-#include "sylar/base/sys.h"
 
 namespace sylar {
 namespace {
@@ -17,7 +15,6 @@ constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
 constexpr int64_t kAgainNs = kNsPerMs;  // what was given back is due again after that
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 constexpr size_t kMovesPerRun = 16;  // what a wheel moves inside costs a fraction of a run
-constexpr uint32_t kClosing = 0x8000'0000;
 
 /// Owns a lock that was taken by tryLock() or lock().
 class SYLAR_SCOPED_CAPABILITY Adopted {
@@ -420,17 +417,15 @@ bool TimerCore::tryCollect(size_t budget, std::vector<Timer::ptr>& out) {
 
 // Counts a call that is about to be made after the lock is released.
 TimerCore::Event TimerCore::pin(Event event) {
-  m_calls.fetch_add(1, std::memory_order_relaxed);
+  m_calls.enter();
   return event;
 }
 
 void TimerCore::tell(Event event) {
   if (event == Event::kNone) return;
   struct Unpin {
-    std::atomic<uint32_t>& calls;
-    ~Unpin() {
-      if (calls.fetch_sub(1, std::memory_order_release) == (kClosing | 1)) sys::futexWake(calls, INT_MAX);
-    }
+    CallGate<>& calls;
+    ~Unpin() { calls.leave(); }
   } unpin{m_calls};
   event == Event::kNewFront ? m_manager.onTimerInsertedAtFront() : m_manager.onLastTimerGone();
 }
@@ -469,8 +464,7 @@ void TimerCore::close() {
     m_owed = 0;
     publish();
   }
-  m_calls.fetch_or(kClosing, std::memory_order_relaxed);
-  for (uint32_t calls; (calls = m_calls.load(std::memory_order_acquire)) != kClosing;) sys::futexWait(m_calls, calls, kNever);
+  m_calls.close();
 }
 
 }  // namespace sylar

@@ -13,7 +13,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "sylar/base/clock.h"
@@ -22,6 +21,7 @@
 #include "sylar/timer/any_timer_queue.h"
 #include "sylar/timer/timer.h"
 #include "sylar/timer/timer_pool.h"
+#include "sylar/timer/timer_state.h"
 
 namespace sylar {
 
@@ -84,7 +84,6 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   using State = Timer::State;
   enum class Event : uint8_t { kNone, kNewFront, kLastGone };
   class Leavers;
-  struct Run;
 
   /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
   std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
@@ -92,8 +91,6 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::shared_ptr<const TimerAction> claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   /// Runs the pooled timer that was handed out first.
   void runPooled() SYLAR_EXCLUDES(m_mutex);
-  void endRun(Run& run) SYLAR_EXCLUDES(m_mutex);
-  const Run* runOf(const PoolTimer& timer) const SYLAR_REQUIRES(m_mutex);
   TimerStop stopLocked(TimerId id, TimerTask& dropped, Event& event) SYLAR_REQUIRES(m_mutex);
 
   static void setState(Timer& timer, State to);
@@ -145,16 +142,13 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerPool<> m_pool SYLAR_GUARDED_BY(m_mutex);
   std::vector<PoolTimer*> m_ready SYLAR_GUARDED_BY(m_mutex);  ///< from m_ready_begin on: kQueued or kStopped, each once
   size_t m_ready_begin SYLAR_GUARDED_BY(m_mutex) = 0;
-  Run* m_runs SYLAR_GUARDED_BY(m_mutex) = nullptr;   ///< under way
-  uint32_t m_waiters SYLAR_GUARDED_BY(m_mutex) = 0;  ///< threads in stopSync()
-  std::atomic<uint32_t> m_ended{0};                  ///< counts runs that ended while there were waiters
+  TimerRuns<> m_runs{m_mutex, m_pool};
 
   /// firstDue() on the clock's scale. Written under the lock.
   std::atomic<int64_t> m_next_due_ns{kNever};
 
-  /// Calls of the manager's virtual functions under way; the top bit: close() waits for the last. Counted up under the lock
-  /// while not closed, so that close() sees all of them.
-  std::atomic<uint32_t> m_calls{0};
+  /// Calls of the manager's virtual functions. Counted in under the lock while not closed, so that close() sees all of them.
+  CallGate<> m_calls;
 };
 
 }  // namespace sylar
