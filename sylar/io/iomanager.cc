@@ -245,6 +245,9 @@ void IOManager::armTimer() {
   Lock lock(m_arming);
   const int64_t due_ns = observeNextDue();
   if (m_timer_fd.valid()) sys::timerFdSet(m_timer_fd.get(), due_ns);
+  if (clock().autoAdvance() == nullptr) return;
+  const Worker* const here = Worker::current();
+  if (here == nullptr || &here->scheduler() != this) wakeForUpkeep();  // our own workers look before they rest
 }
 
 }  // namespace sylar

@@ -71,6 +71,7 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   static constexpr size_t kTimersPerPass = 2000;
 
   int timerFd() const override { return m_timer_fd.get(); }
+  int64_t timersDueNs() const override { return nextDueNs(); }
   void serve(int64_t now_ns, bool timers_woken) override;
   void serveTimers(bool woken);
   void armTimer();

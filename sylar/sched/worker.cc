@@ -1,6 +1,7 @@
 #include "sylar/sched/worker.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "sylar/base/check.h"
@@ -51,6 +52,12 @@ void Worker::run() {
   m_slot.worker = nullptr;
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
+}
+
+void Worker::setThread(pid_t id) {
+  m_thread_id.store(id, std::memory_order_release);
+  AutoAdvance* const time = m_clock.autoAdvance();
+  if (time != nullptr) id != 0 ? time->join(*this) : time->leave(*this);
 }
 
 void Worker::turn() {
@@ -120,9 +127,32 @@ QueueNode* Worker::pick(int round) {
 void Worker::sleep() {
   const auto behind = [this] { return behindStop(); };
   m_scheduler.rest().sleep(m_slot.mailbox, behind, [this] {
+    if (AutoAdvance* const time = m_clock.autoAdvance()) return rest(*time);
     const int64_t now_ns = m_clock.nowNs();
     m_driver->poll(now_ns, std::min(nextDeadline(), m_scheduler.waitCap(now_ns)));
   });
 }
+
+// ---- Virtual time. -----------------------------------------------------------------------------------------------------------
+
+/// Until something comes, or the clock has moved to a deadline. What comes is collected when the clock knows that this worker
+/// goes on, so there is no moment at which it shows nowhere.
+void Worker::rest(AutoAdvance& time) {
+  m_due_ns = nextDeadline();
+  time.rest(*this);
+  const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
+  time.goOn(*this);
+  if (ready > 0) m_driver->poll(0, 1);
+}
+
+bool Worker::quiet() const {
+  if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
+  int ready;
+  do ready = sys::waitReadable(m_driver->fd(), 0, 0);
+  while (ready == -EINTR);
+  return ready == 0;
+}
+
+int64_t Worker::dueNs() const { return std::min(m_due_ns, m_driver->nextDueNs()); }
 
 }  // namespace sylar

@@ -16,6 +16,7 @@
 #include "sylar/base/clock.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/own_fresh.h"
 #include "sylar/sched/park.h"
@@ -27,7 +28,7 @@ namespace sylar {
 
 class Worker;
 
-class Worker final : public FiberHost {
+class Worker final : public FiberHost, private AutoAdvance::Member {
  public:
   /// Throws std::system_error if there is no descriptor to wake it by.
   Worker(Scheduler& scheduler, std::string name);
@@ -72,7 +73,7 @@ class Worker final : public FiberHost {
   FreshQueue<>& fresh() { return m_fresh.queue(); }
   /// Kernel id of its thread; 0 before that exists and after the end.
   pid_t threadId() const { return m_thread_id.load(std::memory_order_acquire); }
-  void setThread(pid_t id) { m_thread_id.store(id, std::memory_order_release); }
+  void setThread(pid_t id);
   bool running() const { return threadId() != 0 && !detached(); }
   /// How many functions are placed on it; may outlive it.
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
@@ -113,6 +114,10 @@ class Worker final : public FiberHost {
   void runBatch();
   QueueNode* pick(int round);
   void sleep();
+  void rest(AutoAdvance& time);
+  bool quiet() const override;
+  int64_t dueNs() const override;
+  void wake() override { m_slot.wake(); }
 
   void runNode(QueueNode* node);
   bool prepareFresh(Fiber& fiber);
@@ -158,6 +163,7 @@ class Worker final : public FiberHost {
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   Leftovers m_leftovers;
   bool m_fresh_next = false;
+  int64_t m_due_ns = kNever;  // at rest on virtual time: its fibers' earliest deadline
 
   OwnFresh<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};

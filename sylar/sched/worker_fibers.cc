@@ -310,7 +310,9 @@ void Worker::leaveBehind(NodeList mail, Leftovers& out) {
 
 bool Worker::detach() {
   Place in_fiber = Place::kFiber;
-  return m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel);
+  if (!m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel)) return false;
+  if (AutoAdvance* const time = m_clock.autoAdvance()) time->leave(*this);
+  return true;
 }
 
 // ---- The list of live fibers. ------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+sylar_test(testing/virtual_time_test LINKS sylar::testing)
