@@ -85,6 +85,8 @@ struct Settings {
   ConfigVar<uint64_t>::ptr stack_size =
       number("fiber.stack_size", kDefaultStackSize, "bytes of a fiber's stack", kMinStackSize, kMaxStackSize);
   ConfigVar<uint64_t>::ptr max_wait = number("io.max_wait_ms", 0, "longest sleep of an idle worker; 0: no limit", 0, kDayMs);
+  ConfigVar<uint64_t>::ptr timer_slack =
+      number("timer.slack_ns", 1, "by how much the kernel may prolong a worker's sleep; 0: the thread's own", 0, kMost);
   ConfigVar<uint64_t>::ptr connect_timeout =
       number("tcp.connect.timeout", 5000, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
   ConfigVar<uint64_t>::ptr read_timeout =
@@ -117,6 +119,7 @@ void makeLibrarySettings() { settings(); }
 ConfigVar<WorkerSettings>& workerSettings() { return *settings().workers; }
 ConfigVar<ServerSettings>& serverSettings() { return *settings().servers; }
 milliseconds drainSetting() { return milliseconds(settings().drain->getValue()); }
+nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
 

@@ -62,7 +62,7 @@ class EpollEngine final : public Driver {
   }
 
   void serve(int64_t now_ns) override;
-  void poll(int64_t now_ns, int64_t deadline_ns) override;
+  bool poll(int64_t now_ns, int64_t deadline_ns) override;
   void retire() override;
 
  private:

@@ -21,8 +21,9 @@ class Driver {
   /// Bounded upkeep, once a turn.
   virtual void serve(int64_t now_ns) = 0;
 
-  /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks.
-  virtual void poll(int64_t now_ns, int64_t deadline_ns) = 0;
+  /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks. True: it was
+  /// notified.
+  virtual bool poll(int64_t now_ns, int64_t deadline_ns) = 0;
 
   /// Its worker will never serve or poll again, though the driver stays: what is registered here goes elsewhere. Any thread.
   virtual void retire() {}

@@ -13,6 +13,14 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local Worker* t_worker = nullptr;
 
+constexpr int64_t kLongWaitNs = 20'000'000;
+
+/// Where to sleep to first: the kernel may be late by 0.1 % of a long wait, so the end of that is a sleep of its own.
+int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
+  const int64_t wait_ns = deadline_ns - now_ns;
+  return deadline_ns == kNever || wait_ns <= kLongWaitNs ? deadline_ns : deadline_ns - wait_ns / 512;
+}
+
 }  // namespace
 
 [[gnu::noinline]] Worker* Worker::current() {
@@ -42,7 +50,11 @@ void Worker::run() {
   m_slot.worker = this;
   ThreadFibers::current().setHost(this, &m_slot);
   setThread(sys::threadId());
+  const int64_t slack_ns = sys::timerSlack();
+  const bool own_slack = m_scheduler.timerSlackNs() > 0;
+  if (own_slack) sys::setTimerSlack(m_scheduler.timerSlackNs());
   while (!m_scheduler.rest().done()) turn();
+  if (own_slack) sys::setTimerSlack(slack_ns);       // the thread may be the caller's
   m_slot.owner.store(0, std::memory_order_release);  // whoever is asked for something from here on is nobody's
   takeMail();
   SYLAR_CHECK(m_runnable.empty());
@@ -61,7 +73,7 @@ void Worker::turn() {
   m_driver->serve(now_ns);
   runBatch();
   if (goesOn()) {
-    m_driver->poll(0, 0);  // whatever there is to do: descriptors get their turn
+    poll(0, 0);  // whatever there is to do: descriptors get their turn
   } else {
     sleep();
   }
@@ -82,6 +94,7 @@ bool Worker::goesOn() {
 void Worker::takeMail() {
   NodeList mail = m_slot.mailbox.drain();
   while (QueueNode* node = mail.pop()) {
+    m_counts.mail.add();
     if (node->kind == QueueNode::Kind::kMessage) {
       attend(Fiber::Question::open(node));
     } else {
@@ -121,8 +134,25 @@ void Worker::sleep() {
   const auto behind = [this] { return behindStop(); };
   m_scheduler.rest().sleep(m_slot.mailbox, behind, [this] {
     const int64_t now_ns = m_clock.nowNs();
-    m_driver->poll(now_ns, std::min(nextDeadline(), m_scheduler.waitCap(now_ns)));
+    m_counts.sleeps.add();
+    poll(now_ns, std::min(firstHop(now_ns, nextDeadline()), m_scheduler.waitCap(now_ns)));
   });
+}
+
+void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
+  m_counts.polls.add();
+  m_counts.tickles.add(m_driver->poll(now_ns, deadline_ns));
+}
+
+void Worker::addStats(WorkerStats& sum) const {
+  sum.polls += m_counts.polls.get();
+  sum.sleeps += m_counts.sleeps.get();
+  sum.tickles += m_counts.tickles.get();
+  sum.mail += m_counts.mail.get();
+  sum.timeouts_armed += m_counts.armed.get();
+  sum.timeouts_pushed += m_counts.pushed.get();
+  sum.timeouts_relinked += m_counts.relinked.get();
+  sum.timeouts_fired += m_counts.fired.get();
 }
 
 }  // namespace sylar

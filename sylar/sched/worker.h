@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sylar/base/clock.h"
+#include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/driver.h"
@@ -78,6 +79,7 @@ class Worker final : public FiberHost {
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
   /// Appends its fibers.
   void list(std::vector<FiberInfo>& out);
+  void addStats(WorkerStats& sum) const;
 
   /// Gives up a worker whose fiber does not come back. False: it is in its loop, or at its end. From then on its thread touches
   /// nothing of the scheduler, and stands still when the fiber comes back.
@@ -105,6 +107,7 @@ class Worker final : public FiberHost {
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
+  static constexpr int64_t kTimeoutsNsPerTurn = 500'000;
   enum class Place : uint8_t { kLoop, kFiber, kDetached };
 
   void turn();
@@ -113,6 +116,7 @@ class Worker final : public FiberHost {
   void runBatch();
   QueueNode* pick(int round);
   void sleep();
+  void poll(int64_t now_ns, int64_t deadline_ns);
 
   void runNode(QueueNode* node);
   bool prepareFresh(Fiber& fiber);
@@ -158,6 +162,10 @@ class Worker final : public FiberHost {
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   Leftovers m_leftovers;
   bool m_fresh_next = false;
+
+  struct {
+    Counter polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
+  } m_counts;  // see WorkerStats
 
   OwnFresh<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};
