@@ -110,6 +110,8 @@ struct Settings {
   ConfigVar<std::string>::ptr timer_queue =
       Config::Lookup("timer.queue", std::string(kTimerQueues[0].name), "what keeps the public timers of the workers in order",
                      oneOf(namesOf(kTimerQueues)));
+  ConfigVar<uint64_t>::ptr timer_slack =
+      number("timer.slack_ns", 1, "by how much the kernel may prolong a worker's sleep; 0: the thread's own", 0, kMost);
   ConfigVar<uint64_t>::ptr connect_timeout =
       number("tcp.connect.timeout", 5000, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
   ConfigVar<uint64_t>::ptr read_timeout =
@@ -142,6 +144,7 @@ void makeLibrarySettings() { settings(); }
 ConfigVar<WorkerSettings>& workerSettings() { return *settings().workers; }
 ConfigVar<ServerSettings>& serverSettings() { return *settings().servers; }
 milliseconds drainSetting() { return milliseconds(settings().drain->getValue()); }
+nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
 

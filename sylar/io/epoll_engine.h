@@ -64,7 +64,7 @@ class EpollEngine final : public Driver {
   }
 
   void serve(int64_t now_ns) override;
-  void poll(int64_t now_ns, int64_t deadline_ns) override;
+  bool poll(int64_t now_ns, int64_t deadline_ns) override;
   int fd() const override { return m_epoll.get(); }
   int64_t nextDueNs() const override { return m_upkeep.timersDueNs(); }
   void retire() override;

@@ -22,8 +22,9 @@ class Driver {
   /// Bounded upkeep, once a turn.
   virtual void serve(int64_t now_ns) = 0;
 
-  /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks.
-  virtual void poll(int64_t now_ns, int64_t deadline_ns) = 0;
+  /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks. True: it was
+  /// notified.
+  virtual bool poll(int64_t now_ns, int64_t deadline_ns) = 0;
 
   /// Readable whenever poll() would find something. For workers on virtual time, which look without taking.
   virtual int fd() const = 0;

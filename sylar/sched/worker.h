@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sylar/base/clock.h"
+#include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/auto_advance.h"
@@ -79,6 +80,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
   /// Appends its fibers.
   void list(std::vector<FiberInfo>& out);
+  void addStats(WorkerStats& sum) const;
 
   /// Gives up a worker whose fiber does not come back. False: it is in its loop, or at its end. From then on its thread touches
   /// nothing of the scheduler, and stands still when the fiber comes back.
@@ -106,6 +108,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
+  static constexpr int64_t kTimeoutsNsPerTurn = 500'000;
   enum class Place : uint8_t { kLoop, kFiber, kDetached };
 
   void turn();
@@ -118,6 +121,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool quiet() const override;
   int64_t dueNs() const override;
   void wake() override { m_slot.wake(); }
+  void poll(int64_t now_ns, int64_t deadline_ns);
 
   void runNode(QueueNode* node);
   bool prepareFresh(Fiber& fiber);
@@ -164,6 +168,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   Leftovers m_leftovers;
   bool m_fresh_next = false;
   int64_t m_due_ns = kNever;  // at rest on virtual time: its fibers' earliest deadline
+
+  struct {
+    Counter polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
+  } m_counts;  // see WorkerStats
 
   OwnFresh<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};

@@ -93,7 +93,10 @@ inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline 
   const tsan::Exempt of_this_thread;
   // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
   if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
-  if (!deadline.isNever()) arm(core, deadline.ns());
+  if (!deadline.isNever()) {
+    m_counts.armed.add();
+    arm(core, deadline.ns());
+  }
   const bool counted = what == WaitFor::kOutside || !deadline.isNever();
   core.counted = counted;
   m_waiting += counted;
@@ -370,6 +373,8 @@ void Worker::arm(FiberCore& core, int64_t deadline_ns) {
     core.timer_linked = true;
   } else if (deadline_ns < core.timer.deadline_ns) {
     m_timeouts.update(core.timer, deadline_ns);
+  } else {
+    m_counts.pushed.add(deadline_ns > core.timer.deadline_ns);
   }
 }
 
@@ -380,7 +385,9 @@ void Worker::unlinkTimer(FiberCore& core) {
 }
 
 void Worker::expireTimeouts(int64_t now_ns) {
-  for (size_t i = 0; i < kTimeoutsPerTurn && m_timeouts.nextDue() <= now_ns; ++i) {
+  const int64_t end_ns = saturatingAdd(now_ns, kTimeoutsNsPerTurn);
+  for (size_t i = 1; i <= kTimeoutsPerTurn && m_timeouts.nextDue() <= now_ns; ++i) {
+    if (i % 64 == 0 && m_clock.nowNs() >= end_ns) return;
     TimerList due;
     m_timeouts.expire(now_ns, 1, due);  // one, for which there is room if it is put in again
     TimerNode* const node = due.pop();
@@ -388,8 +395,10 @@ void Worker::expireTimeouts(int64_t now_ns) {
     core.timer_linked = false;
     if (core.deadline_ns == kNever) continue;  // disarmed
     if (core.deadline_ns > now_ns) {
+      m_counts.relinked.add();
       arm(core, core.deadline_ns);
     } else if (core.wait.claim(core.wait.epoch(), WakeReason::kTimeout)) {
+      m_counts.fired.add();
       m_runnable.push(&core);
     }
   }
@@ -403,6 +412,7 @@ int64_t Worker::nextDeadline() {
     if (core.deadline_ns == kNever) {
       unlinkTimer(core);
     } else {
+      m_counts.relinked.add();
       m_timeouts.update(core.timer, core.deadline_ns);
     }
   }
