@@ -1,1 +1,2 @@
 sylar_test(testing/virtual_time_test LINKS sylar::testing)
+sylar_test(testing/virtual_time_refuses_test LINKS sylar::testing)
