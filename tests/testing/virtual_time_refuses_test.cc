@@ -177,8 +177,14 @@ TEST(VirtualTimeHelpers, TheClockGoesOnAfterThem) {
     }
     Gate started;
     Gate refused;
-    IOManager::GetThis()->schedule([&] { EXPECT_EQ(pool.run([&] { EXPECT_TRUE(refused.wait()); }), 0); });
-    Fiber::YieldToReady();
+    IOManager::GetThis()->schedule([&] {
+      EXPECT_EQ(pool.run([&] {
+        started.open();
+        EXPECT_TRUE(refused.wait());
+      }),
+                0);
+    });
+    while (started.count() == 0) Fiber::YieldToReady();
     EXPECT_EQ(pool.run([] {}), -EAGAIN);
     refused.open();
     sleep(60);
