@@ -139,8 +139,8 @@ void Worker::sleep() {
 /// goes on, so there is no moment at which it shows nowhere.
 void Worker::rest(AutoAdvance& time) {
   m_due_ns = nextDeadline();
-  const bool waits = time.rest(*this);
-  const int ready = waits ? sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0)) : 0;
+  if (!time.rest(*this)) return;
+  const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
   time.goOn(*this);
   if (ready > 0) m_driver->poll(0, 1);
 }
