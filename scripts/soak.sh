@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs for hours what CI has only minutes for: the race tests with more rounds and fresh seeds, in the release, asan and tsan
-# builds, under TSan in both modes (sylar/base/tsan.h); the model checker at bound 3, then on random schedules; a day of virtual time a thousand times; and the fuzzer.
+# builds, under TSan in both modes (sylar/base/tsan.h); the model checker at bound 3, then on random schedules; a day of virtual
+# time, a thousand times; and the fuzzer.
 #
 #   scripts/soak.sh [hours]      1 by default; 0.5 is half an hour. After the builds; it ends with the step that is under way then.
 #
