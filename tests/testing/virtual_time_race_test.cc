@@ -118,8 +118,8 @@ TEST_P(VirtualTimeRace, EveryReceiveComesAtItsTime) {
 // hold.
 TEST_P(VirtualTimeRace, WorkFromAPlainThreadIsDoneAtTheTimeOfTheHold) {
   VirtualTime time;
-  IOManager iom({.threads = workers(), .use_caller = false, .name = "race", .clock = &time});
   std::atomic<bool> goes_on{true};
+  IOManager iom({.threads = workers(), .use_caller = false, .name = "race", .clock = &time});
   iom.schedule([&] {
     while (goes_on) usleep(1);  // the clock moves all the time
   });

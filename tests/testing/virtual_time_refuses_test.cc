@@ -73,23 +73,26 @@ TEST_P(VirtualTimeRefuses, WhileAFiberIsRunnable) {
 // Work that runs: a fiber that computes keeps the clock, while all other workers are asleep.
 TEST_P(VirtualTimeRefuses, WhileAFiberComputes) {
   VirtualTime time;
-  IOManager iom(on(time, workers()));
   std::atomic<bool> sleeps{false};
-  iom.schedule([&] {
-    sleeps = true;
-    sleep(3600);
-  });
-  const VirtualTime::Hold hold(time);
-  EXPECT_TRUE(eventually([&] { return sleeps.load(); }));
   Gate computes;
   Gate done;
-  iom.schedule([&] {
-    computes.open();
-    EXPECT_TRUE(done.wait());
-  });
-  EXPECT_TRUE(computes.wait());
+  IOManager iom(on(time, workers()));
+  {
+    const VirtualTime::Hold both_begin(time);
+    iom.schedule([&] {
+      sleeps = true;
+      sleep(3600);
+    });
+    EXPECT_TRUE(eventually([&] { return sleeps.load(); }));
+    iom.schedule([&] {
+      computes.open();
+      EXPECT_TRUE(done.wait());
+    });
+    EXPECT_TRUE(computes.wait());
+  }
   EXPECT_TRUE(awaitAsleep(iom, workers() - 1));
   EXPECT_TRUE(standsStill(time));
+  EXPECT_EQ(time.elapsed(), 0s);
   done.open();
 }
 
@@ -127,9 +130,9 @@ TEST_P(VirtualTimeRefuses, WhileADescriptorIsReady) {
     const timeval minute{60, 0};
     ASSERT_EQ(setsockopt(here.get(), SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof minute), 0);
     {
+      Gate begun;
       IOManager iom(on(time, workers()));
       const VirtualTime::Hold hold(time);
-      Gate begun;
       iom.schedule([&] {
         begun.open();
         char byte;
@@ -211,8 +214,8 @@ TEST_P(VirtualTimeRefuses, WhileItIsHeld) {
 TEST_P(VirtualTimeRefuses, StopWithADeadlineEndsUnderAHold) {
   VirtualTime time;
   const VirtualTime::Hold hold(time);
-  IOManager iom(on(time, workers()));
   std::atomic<int> ended{0};
+  IOManager iom(on(time, workers()));
   for (int i = 0; i < 10; ++i) {
     iom.schedule([&] {
       sleep(3600);
@@ -226,8 +229,8 @@ TEST_P(VirtualTimeRefuses, StopWithADeadlineEndsUnderAHold) {
 
 // A worker that is left behind in its fiber keeps nobody's clock.
 TEST(VirtualTime, ADetachedWorkerDoesNotKeepTheClock) {
-  static Gate s_never;  // outlives the thread
-  static VirtualTime s_time;
+  static Gate& s_never = *new Gate;  // they outlive the thread
+  static VirtualTime& s_time = *new VirtualTime;
   Gate computes;
   {
     IOManager iom(on(s_time, 1));
