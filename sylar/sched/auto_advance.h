@@ -35,8 +35,9 @@ class AutoAdvance {
   /// From here on the clock waits for `member`, which is awake. Once more is the same.
   virtual void join(Member& member) = 0;
   virtual void leave(Member& member) = 0;
-  /// Its own thread: it has nothing to do.
-  virtual void rest(Member& member) = 0;
+  /// Its own thread: it has nothing to do until its deadline, or until something comes. False: its deadline
+  /// has come, and it goes on.
+  [[nodiscard]] virtual bool rest(Member& member) = 0;
   virtual void goOn(Member& member) = 0;
 
   /// Between the two the clock stands still; they nest. Any thread.

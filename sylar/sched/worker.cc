@@ -153,7 +153,7 @@ void Worker::sleep() {
 /// goes on, so there is no moment at which it shows nowhere.
 void Worker::rest(AutoAdvance& time) {
   m_due_ns = nextDeadline();
-  time.rest(*this);
+  if (!time.rest(*this)) return;
   const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
   time.goOn(*this);
   if (ready > 0) poll(0, 1);

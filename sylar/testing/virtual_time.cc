@@ -42,10 +42,11 @@ class VirtualTime::Core final : public AutoAdvance {
     decideAndTell();
   }
 
-  void rest(Member& member) override {
+  bool rest(Member& member) override {
     Lock lock(m_mutex);
     member.is_at_rest = true;
-    decideAndTell();
+    decideAndTell(&member);
+    return member.is_at_rest;
   }
 
   void goOn(Member& member) override {
@@ -91,8 +92,8 @@ class VirtualTime::Core final : public AutoAdvance {
   }
 
  private:
-  /// True: all are at rest, and the clock has nowhere to go.
-  bool decide() SYLAR_REQUIRES(m_mutex) {
+  /// True: all are at rest, and the clock has nowhere to go. `caller` need not be woken to go on.
+  bool decide(Member* caller = nullptr) SYLAR_REQUIRES(m_mutex) {
     if (m_holds > 0) return false;
     int64_t due_ns = kNever;
     for (const Member* member = m_first; member != nullptr; member = member->next_member) {
@@ -106,15 +107,20 @@ class VirtualTime::Core final : public AutoAdvance {
     }
     setNow(due_ns);
     for (Member* member = m_first; member != nullptr; member = member->next_member) {
-      if (member->dueNs() <= due_ns) member->wake();
+      if (member->dueNs() > due_ns) continue;
+      if (member == caller) {
+        member->is_at_rest = false;
+      } else {
+        member->wake();
+      }
     }
     return false;
   }
 
   void setNow(int64_t ns) SYLAR_REQUIRES(m_mutex) { m_now_ns.store(std::max(nowNs(), ns), std::memory_order_relaxed); }
 
-  void decideAndTell() SYLAR_REQUIRES(m_mutex) {
-    decide();
+  void decideAndTell(Member* caller = nullptr) SYLAR_REQUIRES(m_mutex) {
+    decide(caller);
     wakeAwaiting();
   }
 
@@ -168,17 +174,20 @@ void VirtualTime::run(std::function<void()> body, size_t threads) {
       } catch (...) {
         exception = std::current_exception();
       }
+      m_core->hold();  // what is left sees no later time
       ended.store(true, std::memory_order_release);
       m_core->tell();
     });
     m_core->await([&](bool at_rest) { return at_rest || ended.load(std::memory_order_acquire); });
+    const Hold to_its_end(*this);
     if (!ended.load(std::memory_order_acquire)) {
       std::ostringstream report;
       iom.dump(report);
       waiting = report.str();
     }
-    iom.stop(Deadline::after(std::chrono::seconds(10)));
+    iom.stop(Deadline::after(std::chrono::seconds(1)));
   }
+  if (ended.load(std::memory_order_acquire)) m_core->release();
   if (!waiting.empty()) {
     throw std::runtime_error("sylar::VirtualTime: all fibers wait, and nothing that they wait for is armed; " + waiting);
   }
