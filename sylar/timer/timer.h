@@ -179,6 +179,9 @@ class TimerManager {
   /// A smaller step back is no event: time stands on the step and goes on at its true rate. Source: sylar.
   bool detectClockRollover();
 
+  /// The clock of its deadlines.
+  const Clock& timerClock() const;
+
   // For the driver that serves this manager.
 
   /// When the next timer is due, on the clock's own scale (not shifted by steps back; may be 0 or less); kNever if none will
