@@ -361,7 +361,7 @@ std::shared_ptr<IdleList<Socket>> TcpServer::makeIdleList() {
     if (const TcpServer::ptr alive = server.lock()) alive->endIdle(client, timeout);
   };
   return std::make_shared<IdleList<Socket>>(*m_io_worker, timeout, end_idle,
-                                            std::min<std::chrono::nanoseconds>(timeout / 64, 20ms));
+                                            std::min<std::chrono::nanoseconds>(timeout / 128, 10ms));
 }
 
 /// No call of `client` has moved a byte for that long. The kernel may know of some all the same: of a send that is still under

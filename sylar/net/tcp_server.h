@@ -86,7 +86,7 @@ class TcpServer : public std::enable_shared_from_this<TcpServer> {
   uint64_t getSendTimeout() const { return m_send_timeout; }
   void setSendTimeout(uint64_t ms) { m_send_timeout = ms; }
   /// Milliseconds after which a connection on which no byte has moved, neither way, is closed, whatever its handler does: its
-  /// calls end with EBADF. 0, as at first: never. A connection ends up to 20 ms, at most a 64th of the timeout, later, since
+  /// calls end with EBADF. 0, as at first: never. A connection ends up to 10 ms, at most a 128th of the timeout, later, since
   /// what moves bytes again within that time is not noted anew. Calls on the descriptor that pass the Socket by, and a send that
   /// is long under way, are noticed on TCP only, when the timeout has passed: then it begins anew.
   uint64_t getIdleTimeout() const { return m_idle_timeout; }

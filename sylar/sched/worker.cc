@@ -121,7 +121,7 @@ void Worker::sleep() {
   const auto behind = [this] { return behindStop(); };
   m_scheduler.rest().sleep(m_slot.mailbox, behind, [this] {
     const int64_t now_ns = m_clock.nowNs();
-    m_driver->poll(now_ns, std::min(nextDeadline(), m_scheduler.waitCap(now_ns)));
+    m_driver->poll(now_ns, std::min(nextDeadline(now_ns), m_scheduler.waitCap(now_ns)));
   });
 }
 

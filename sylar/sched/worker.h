@@ -105,6 +105,7 @@ class Worker final : public FiberHost {
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
+  static constexpr int64_t kPushedMayWakeNs = 10'000'000;
   enum class Place : uint8_t { kLoop, kFiber, kDetached };
 
   void turn();
@@ -137,7 +138,7 @@ class Worker final : public FiberHost {
 
   void arm(FiberCore& core, int64_t deadline_ns);
   void expireTimeouts(int64_t now_ns);
-  int64_t nextDeadline();
+  int64_t nextDeadline(int64_t now_ns);
 
   Scheduler& m_scheduler;
   const Clock& m_clock;

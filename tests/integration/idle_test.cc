@@ -78,22 +78,11 @@ class Crowd {
     m_peers.reserve(kConnections);
   }
 
+  /// Spread over the time in which each makes a request, as they will be.
   void connectAll() {
-    for (int i = 0; i < kConnections; ++i) {
-      Peer& peer = m_peers.emplace_back();
-      peer.fd = UniqueFd(::socket(AF_INET, SOCK_STREAM, 0));
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_port = htons(m_port);
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      ASSERT_EQ(::connect(peer.fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << std::strerror(errno);
-      epoll_event event{};
-      event.events = EPOLLIN;
-      event.data.u32 = static_cast<uint32_t>(i);
-      ASSERT_EQ(::epoll_ctl(m_epoll.get(), EPOLL_CTL_ADD, peer.fd.get(), &event), 0);
-      peer.talks = i % (kConnections / kSilent) != 0;
-      ask(i);
-      turn(0);
+    const Time start = now();
+    for (int i = 0; i < kConnections && !testing::Test::HasFatalFailure(); turn(1)) {
+      while (i < kConnections && start + i * (kTimeout / 2) / kConnections <= now()) connect(i++);
     }
   }
   /// Time passes; who talks does.
@@ -106,6 +95,21 @@ class Crowd {
   uint64_t requests() const { return m_requests; }
 
  private:
+  void connect(int i) {
+    Peer& peer = m_peers.emplace_back();
+    peer.fd = UniqueFd(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(m_port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::connect(peer.fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << std::strerror(errno);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u32 = static_cast<uint32_t>(i);
+    ASSERT_EQ(::epoll_ctl(m_epoll.get(), EPOLL_CTL_ADD, peer.fd.get(), &event), 0);
+    peer.talks = i % (kConnections / kSilent) != 0;
+    ask(i);
+  }
   void ask(int i) {
     Peer& peer = m_peers[static_cast<size_t>(i)];
     if (peer.is_closed) return;
