@@ -143,7 +143,7 @@ void Worker::sleep() {
     if (AutoAdvance* const time = m_clock.autoAdvance()) return rest(*time);
     const int64_t now_ns = m_clock.nowNs();
     m_counts.sleeps.add();
-    poll(now_ns, std::min(firstHop(now_ns, nextDeadline()), m_scheduler.waitCap(now_ns)));
+    poll(now_ns, std::min(firstHop(now_ns, nextDeadline(now_ns)), m_scheduler.waitCap(now_ns)));
   });
 }
 
@@ -152,7 +152,7 @@ void Worker::sleep() {
 /// Until something comes, or the clock has moved to a deadline. What comes is collected when the clock knows that this worker
 /// goes on, so there is no moment at which it shows nowhere.
 void Worker::rest(AutoAdvance& time) {
-  m_due_ns = nextDeadline();
+  m_due_ns = nextDeadline(m_clock.nowNs());
   if (!time.rest(*this)) return;
   const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
   time.goOn(*this);

@@ -109,6 +109,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
   static constexpr int64_t kTimeoutsNsPerTurn = 500'000;
+  static constexpr int64_t kPushedMayWakeNs = 10'000'000;
   enum class Place : uint8_t { kLoop, kFiber, kDetached };
 
   void turn();
@@ -146,7 +147,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   void arm(FiberCore& core, int64_t deadline_ns);
   void expireTimeouts(int64_t now_ns);
-  int64_t nextDeadline();
+  int64_t nextDeadline(int64_t now_ns);
 
   Scheduler& m_scheduler;
   const Clock& m_clock;

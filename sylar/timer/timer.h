@@ -183,6 +183,8 @@ class TimerManager {
   /// What it has counted since it was made, all of one moment. Takes the lock: for a report, not for each request. Also after
   /// close().
   TimerStats getStats() const;
+  /// The clock of its deadlines.
+  const Clock& timerClock() const;
 
   // For the driver that serves this manager.
 

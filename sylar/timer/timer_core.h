@@ -69,6 +69,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void fire(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   void giveBack(Timer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
 
+  const Clock& clock() const { return m_clock; }
   uint64_t nextTimerMs() SYLAR_EXCLUDES(m_mutex);
   int64_t observeNextDue() SYLAR_EXCLUDES(m_mutex);
   int64_t nextDueNs() const { return m_next_due_ns.load(std::memory_order_relaxed); }
