@@ -237,8 +237,12 @@ void Application::makeWorkers() {
     auto group = std::make_unique<WorkerGroup>();
     group->name = name;
     for (uint32_t i = 0; i < setting.worker_num; ++i) {
-      group->managers.push_back(std::make_unique<IOManager>(
-          SchedulerOptions{.threads = setting.thread_num, .use_caller = false, .name = name, .max_wait = maxWaitSetting()}));
+      group->managers.push_back(std::make_unique<IOManager>(SchedulerOptions{.threads = setting.thread_num,
+                                                                             .use_caller = false,
+                                                                             .name = name,
+                                                                             .max_wait = maxWaitSetting(),
+                                                                             .timer_slack = timerSlackSetting()},
+                                                            timerQueueSetting()));
     }
     m_workers.push_back(std::move(group));
   }

@@ -1,6 +1,10 @@
 #include "sylar/app/settings.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "sylar/fiber/fiber.h"
 #include "sylar/fiber/stack.h"
@@ -74,6 +78,24 @@ void fill(Limits& limits, const Key<Limits, Value> (&keys)[kCount]) {
   for (const auto& key : keys) fromNumber(Config::Lookup<uint64_t>(key.name)->getValue(), limits.*key.field);
 }
 
+/// A choice by name; the first is the default.
+template <class Value>
+struct Choice {
+  const char* name;
+  Value value;
+};
+
+constexpr Choice<TimerQueueKind> kTimerQueues[] = {
+    {"heap", TimerQueueKind::kHeap}, {"wheel", TimerQueueKind::kWheel}, {"set", TimerQueueKind::kSet}};
+static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
+
+template <class Value, size_t kCount>
+std::vector<std::string> namesOf(const Choice<Value> (&choices)[kCount]) {
+  std::vector<std::string> names;
+  for (const auto& choice : choices) names.emplace_back(choice.name);
+  return names;
+}
+
 /// The settings that stand for themselves.
 struct Settings {
   ConfigVar<WorkerSettings>::ptr workers = Config::Lookup("workers", WorkerSettings{}, "the IOManagers, by name");
@@ -85,6 +107,11 @@ struct Settings {
   ConfigVar<uint64_t>::ptr stack_size =
       number("fiber.stack_size", kDefaultStackSize, "bytes of a fiber's stack", kMinStackSize, kMaxStackSize);
   ConfigVar<uint64_t>::ptr max_wait = number("io.max_wait_ms", 0, "longest sleep of an idle worker; 0: no limit", 0, kDayMs);
+  ConfigVar<std::string>::ptr timer_queue =
+      Config::Lookup("timer.queue", std::string(kTimerQueues[0].name), "what keeps the public timers of the workers in order",
+                     oneOf(namesOf(kTimerQueues)));
+  ConfigVar<uint64_t>::ptr timer_slack =
+      number("timer.slack_ns", 1, "by how much the kernel may prolong a worker's sleep; 0: the thread's own", 0, kMost);
   ConfigVar<uint64_t>::ptr connect_timeout =
       number("tcp.connect.timeout", 5000, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
   ConfigVar<uint64_t>::ptr read_timeout =
@@ -117,8 +144,15 @@ void makeLibrarySettings() { settings(); }
 ConfigVar<WorkerSettings>& workerSettings() { return *settings().workers; }
 ConfigVar<ServerSettings>& serverSettings() { return *settings().servers; }
 milliseconds drainSetting() { return milliseconds(settings().drain->getValue()); }
+nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
+
+TimerQueueKind timerQueueSetting() {
+  const std::string name = settings().timer_queue->getValue();
+  return std::find_if(std::begin(kTimerQueues), std::end(kTimerQueues), [&](const auto& queue) { return queue.name == name; })
+      ->value;
+}
 
 std::string pidFileSetting() {
   const std::string file = settings().pid_file->getValue();

@@ -14,6 +14,7 @@
 #include "sylar/config/config.h"
 #include "sylar/http/limits.h"
 #include "sylar/net/tcp_server.h"
+#include "sylar/timer/timer.h"
 
 namespace sylar {
 
@@ -58,12 +59,14 @@ void makeLibrarySettings();
 // What they say now. The first call makes them.
 ConfigVar<WorkerSettings>& workerSettings();
 ConfigVar<ServerSettings>& serverSettings();
-std::chrono::milliseconds drainSetting();    ///< app.drain_ms
-std::chrono::milliseconds maxWaitSetting();  ///< io.max_wait_ms
-std::string pidFileSetting();                ///< server.pid_file, below server.work_path; "" for none
-uint64_t readTimeoutSetting();               ///< tcp_server.read_timeout, in ms
-TcpServerLimits tcpServerLimitsSetting();    ///< tcp_server.*
-http::HttpLimits httpLimitsSetting();        ///< http.*
+std::chrono::milliseconds drainSetting();      ///< app.drain_ms
+std::chrono::milliseconds maxWaitSetting();    ///< io.max_wait_ms
+std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
+std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
+TimerQueueKind timerQueueSetting();            ///< timer.queue
+uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms
+TcpServerLimits tcpServerLimitsSetting();      ///< tcp_server.*
+http::HttpLimits httpLimitsSetting();          ///< http.*
 
 template <class Visit>
 void eachField(WorkerSetting& setting, Visit&& visit) {

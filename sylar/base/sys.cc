@@ -139,16 +139,13 @@ int nextOwn(int fd) {
 }
 
 int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns) {
-  if (deadline_ns <= now_ns) return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, 0, nullptr, 0L));
-  if (deadline_ns == kNever) return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, -1, nullptr, 0L));
+  if (deadline_ns <= now_ns) return epollPwait(epoll, events, capacity, 0);
+  if (deadline_ns == kNever) return epollPwait(epoll, events, capacity, -1);
   const int64_t wait_ns = deadline_ns - now_ns;
-#ifdef SYS_epoll_pwait2
-  const timespec wait = toTimespec(wait_ns);
-  const long result = call(SYS_epoll_pwait2, epoll, events, capacity, &wait, nullptr, 0L);
-  if (result != -ENOSYS) return static_cast<int>(result);
-#endif
-  const int64_t wait_ms = std::min<int64_t>((wait_ns + 999'999) / 1'000'000, INT32_MAX);  // up: late beats early
-  return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, wait_ms, nullptr, 0L));
+  const int result = epollPwait2(epoll, events, capacity, toTimespec(wait_ns));
+  if (result != -ENOSYS && result != -EPERM) return result;  // EPERM: a filter of system calls that is older than this one
+  const int64_t wait_ms = wait_ns / 1'000'000 + (wait_ns % 1'000'000 > 0);  // up: late beats early
+  return epollPwait(epoll, events, capacity, static_cast<int>(std::min<int64_t>(wait_ms, INT_MAX)));
 }
 
 int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns) {

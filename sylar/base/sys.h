@@ -1,9 +1,9 @@
 // Internal. Every system call that the library makes for itself goes through this file: the one seam for fault injection,
 // and the reason why our own calls can never be caught by our own hooks.
 //
-// What can fail for want of something (memory, descriptors, registrations, threads) stands in sys_memory.cc and sys_calls.cc. A
-// test that defines all functions of such a file is linked with those instead, and so decides which call fails; a program pays
-// nothing for that.
+// What can fail for want of something (memory, descriptors, registrations, threads) stands in sys_memory.cc and sys_calls.cc,
+// what a thread asks for when it sleeps in sys_wait.cc. A test that defines all functions of such a file is linked with those
+// instead, and so decides which call fails, or sees what is asked for; a program pays nothing for that.
 //
 // Results: >= 0, or -errno. `errno` itself is never touched, so a hook can use these without spoiling the caller's errno.
 // Thread safety: all. None suspends.
@@ -107,8 +107,15 @@ void disown(int fd);
 /// The first number >= `fd` that is the library's own, or INT_MAX. Looks at a bit per number.
 int nextOwn(int fd);
 int epollControl(int epoll, int op, int fd, epoll_event* event);
-/// Waits until `deadline_ns` (CLOCK_MONOTONIC time `now_ns` is the present); kNever = for ever, a past deadline = no wait.
+/// Waits until `deadline_ns` (CLOCK_MONOTONIC time `now_ns` is the present); kNever = for ever, a past deadline = no wait. In
+/// nanoseconds, or, where the kernel has no epoll_pwait2, in milliseconds, rounded up; may return before `deadline_ns` only if
+/// that is more than 24 days away.
 int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int64_t deadline_ns);
+int epollPwait(int epoll, epoll_event* events, int capacity, int timeout_ms);            ///< -1 = for ever. epoll_pwait(2)
+int epollPwait2(int epoll, epoll_event* events, int capacity, const timespec& timeout);  ///< the same in ns, Linux 5.11
+/// By how much the kernel may let the calling thread sleep longer, in ns. prctl(2), PR_SET_TIMERSLACK.
+int64_t timerSlack();
+void setTimerSlack(int64_t slack_ns);
 /// Waits until `fd` is readable or `deadline_ns` has come; times as for epollWait.
 int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns);
 int timerFd();                                ///< CLOCK_MONOTONIC, non-blocking, close-on-exec

@@ -46,19 +46,24 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
 
 void EpollEngine::serve(int64_t now_ns) { m_upkeep.serve(now_ns, std::exchange(m_timer_event, false)); }
 
-void EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
+bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
   SYLAR_CHECK(n >= 0 || n == -EINTR);
+  bool notified = false;
   for (int i = 0; i < n; ++i) {
     const uint64_t data = m_events[i].data.u64;
     const auto fd = static_cast<int>(static_cast<uint32_t>(data));
-    if (fd == m_wake_fd) continue;
+    if (fd == m_wake_fd) {
+      notified = true;
+      continue;
+    }
     if (fd == m_upkeep.timerFd()) {
       m_timer_event = true;
       continue;
     }
     FdTable::find(fd)->onEvent(static_cast<uint32_t>(data >> 32), m_events[i].events);
   }
+  return notified;
 }
 
 }  // namespace sylar

@@ -198,7 +198,7 @@ void IOManager::runClosed() {
 
 void IOManager::serve(int64_t now_ns, bool timers_woken) {
   if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
-  if (timers_woken || nextDueNs() <= now_ns) serveTimers(timers_woken);
+  if (timers_woken || nextDueNs() <= now_ns) serveTimers(now_ns, timers_woken);
 }
 
 // ---- Public timers (protocol P4). --------------------------------------------------------------------------------------------
@@ -222,29 +222,66 @@ class DueTimer {
 
 }  // namespace
 
-/// Who was woken waits for the queue's lock, who passes by does not. The next deadline is set before any callback runs.
-void IOManager::serveTimers(bool woken) {
+/// The next deadline is set before any callback runs.
+void IOManager::serveTimers(int64_t now_ns, bool woken) {
   std::vector<Timer::ptr> due;
-  try {
-    woken ? collectDue(kTimersPerPass, due) : tryCollectDue(kTimersPerPass, due);
-  } catch (const std::bad_alloc&) {  // what is not in `due` is still armed
-  }
+  const bool more = collect(now_ns, woken, due);
   if (due.empty() && !woken) return;  // somebody else is at it
-  armTimer();
+  {
+    Lock lock(m_arming);
+    ++m_timer_stats.passes;
+    m_timer_stats.passes_cut += more;
+    setTimer(observeNextDue());
+  }
   for (Timer::ptr& timer : due) {
     try {
-      const auto run = std::make_shared<DueTimer>(timer);
+      const auto run = std::make_shared<DueTimer>(std::move(timer));  // moves only once it has memory
       schedule([run] { run->run(); });
     } catch (const std::bad_alloc&) {
-      Timer::giveBack(std::move(timer));
+      if (timer != nullptr) Timer::giveBack(std::move(timer));  // else `run` did
     }
   }
 }
 
-void IOManager::armTimer() {
+/// One bounded pass; true if timers are left that are due. Who was woken waits for the queue's lock, who passes by does not.
+bool IOManager::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due) {
+  const size_t waiting = Worker::current()->fresh().count();
+  size_t budget = waiting < kTimersPerPass / 8 ? kTimersPerPass : kTimersBehindOthers;
+  const int64_t end_ns = saturatingAdd(now_ns, kNsPerPass);
+  bool more = true;
+  try {
+    while (more && budget > 0 && (due.empty() || clock().nowNs() < end_ns)) {
+      const size_t slice = std::min(budget, kTimersPerLook);
+      budget -= slice;
+      more = woken ? collectDue(slice, due) : tryCollectDue(slice, due);
+    }
+  } catch (const std::bad_alloc&) {  // what is not in `due` is still armed
+  }
+  return more;
+}
+
+void IOManager::onTimerInsertedAtFront() {
   Lock lock(m_arming);
   const int64_t due_ns = observeNextDue();
-  if (m_timer_fd.valid()) sys::timerFdSet(m_timer_fd.get(), due_ns);
+  const bool known = due_ns == m_armed_ns;
+  ++(known ? m_timer_stats.tickles_suppressed : m_timer_stats.tickles_sent);
+  if (!known) setTimer(due_ns);
+  if (clock().autoAdvance() == nullptr) return;
+  const Worker* const here = Worker::current();
+  if (here == nullptr || &here->scheduler() != this) wakeForUpkeep();  // our own workers look before they rest
+}
+
+/// After an expiry also to what it is set to: that wakes the next sleeper for what is left.
+void IOManager::setTimer(int64_t due_ns) {
+  m_armed_ns = due_ns;
+  if (!m_timer_fd.valid()) return;
+  sys::timerFdSet(m_timer_fd.get(), due_ns);
+  ++m_timer_stats.timer_fd_settings;
+}
+
+IOTimerStats IOManager::getIOTimerStats() const {
+  Lock lock(m_arming);
+  return m_timer_stats;
 }
 
 }  // namespace sylar

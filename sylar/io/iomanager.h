@@ -24,6 +24,15 @@
 
 namespace sylar {
 
+/// What an IOManager has done for its public timers so far.
+struct IOTimerStats {
+  uint64_t tickles_sent = 0;        ///< new fronts for which the timerfd was set
+  uint64_t tickles_suppressed = 0;  ///< those that it was set to already, by another thread that saw them first
+  uint64_t timer_fd_settings = 0;   ///< system calls, those after an expiry included
+  uint64_t passes = 0;              ///< batches of due timers that a worker took
+  uint64_t passes_cut = 0;          ///< of those, the ones that left due timers for the next: their budget was exhausted
+};
+
 class IOManager final : public Scheduler, public TimerManager, private SharedUpkeep {
  public:
   using ptr = std::shared_ptr<IOManager>;
@@ -54,6 +63,9 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   /// The same for both directions.
   bool cancelAll(int fd);
 
+  /// Of the timers themselves: TimerManager. Thread safety: any. Suspends: no.
+  IOTimerStats getIOTimerStats() const;
+
   /// The IOManager whose worker the calling thread is, or which uses it as its caller; else null.
   static IOManager* GetThis();
 
@@ -61,19 +73,25 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   std::unique_ptr<Driver> makeDriver(WorkerSlot& slot) override;
   bool stopping() override;
   void dropPending() override;
-  void onTimerInsertedAtFront() override { armTimer(); }
+  void onTimerInsertedAtFront() override;
   void onLastTimerGone() override {
     pendingEnded([] {});
   }
 
  private:
   struct Callback;
+  // A pass ends at the first of these. Timers that fall due while callbacks wait to be run would only pile up.
   static constexpr size_t kTimersPerPass = 2000;
+  static constexpr int64_t kNsPerPass = 500'000;
+  static constexpr size_t kTimersPerLook = 128;      // at the clock
+  static constexpr size_t kTimersBehindOthers = 64;  // what has waited begins in the same turn as what is new
 
   int timerFd() const override { return m_timer_fd.get(); }
+  int64_t timersDueNs() const override { return nextDueNs(); }
   void serve(int64_t now_ns, bool timers_woken) override;
-  void serveTimers(bool woken);
-  void armTimer();
+  void serveTimers(int64_t now_ns, bool woken);
+  bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due);
+  void setTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);
   EpollEngine& engineForHere();
   void callbackEnded();
   void addClosed(Callback& callback);
@@ -81,7 +99,9 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   void runClosed();
 
   UniqueFd m_timer_fd;
-  OsMutex m_arming;  // so that two front inserts cannot cross between queue and descriptor
+  mutable OsMutex m_arming;                                // so that two front inserts cannot cross between queue and descriptor
+  int64_t m_armed_ns SYLAR_GUARDED_BY(m_arming) = kNever;  // what the descriptor is set to
+  IOTimerStats m_timer_stats SYLAR_GUARDED_BY(m_arming);
   std::atomic<size_t> m_callbacks{0};
   std::atomic<size_t> m_adding{0};                        // calls of addClosed under way
   std::atomic<FdWaiter<EpollEngine>*> m_closed{nullptr};  // callbacks of closed descriptors, the latest first

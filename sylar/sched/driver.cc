@@ -11,12 +11,14 @@ class SleepDriver final : public Driver {
 
   void serve(int64_t /*now_ns*/) override {}
 
-  void poll(int64_t now_ns, int64_t deadline_ns) override {
-    if (deadline_ns <= now_ns) return;  // there is nothing to collect
+  bool poll(int64_t now_ns, int64_t deadline_ns) override {
+    if (deadline_ns <= now_ns) return false;  // there is nothing to collect
     sys::waitReadable(m_slot.wake_fd, now_ns, deadline_ns);
     uint64_t count;
-    sys::readFd(m_slot.wake_fd, &count, sizeof count);
+    return sys::readFd(m_slot.wake_fd, &count, sizeof count) > 0;
   }
+
+  int fd() const override { return m_slot.wake_fd; }
 
  private:
   WorkerSlot& m_slot;

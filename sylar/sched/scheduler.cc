@@ -262,6 +262,12 @@ void Scheduler::pendingEnded(const std::function<void()>& end) { m_rest.pendingE
 
 // ---- Reports. ----------------------------------------------------------------------------------------------------------------
 
+WorkerStats Scheduler::getWorkerStats() const {
+  WorkerStats sum;
+  for (const auto& worker : m_workers) worker->addStats(sum);
+  return sum;
+}
+
 std::ostream& Scheduler::dump(std::ostream& os) const {
   os << fmt::format("scheduler {}: {} workers, {} asleep, {} functions wait for one\n", getName(), m_workers.size(),
                     m_rest.sleeping(), m_rest.injector().count());

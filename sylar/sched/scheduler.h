@@ -45,8 +45,22 @@ struct SchedulerOptions {
   size_t threads = 1;                     ///< workers, the calling thread included if use_caller; [1, 1024]
   bool use_caller = true;                 ///< worker 0 is the calling thread; it works only inside stop()
   std::string name;                       ///< of the scheduler; its workers are name_0, name_1, ...
-  const Clock* clock = &steadyClock();    ///< of sleeps and timeouts; outlives the scheduler
+  const Clock* clock = &steadyClock();    ///< of sleeps and timeouts; outlives the scheduler. For tests: VirtualTime
   std::chrono::milliseconds max_wait{0};  ///< longest sleep of an idle worker; 0 = no cap, which is right
+  /// By how much the kernel may prolong a worker's sleep, to spare wake-ups; 0 = what the thread has, usually 50 us.
+  std::chrono::nanoseconds timer_slack{1};
+};
+
+/// What the workers of a scheduler have done so far, all together.
+struct WorkerStats {
+  uint64_t polls = 0;            ///< looks for ready descriptors, sleeps included
+  uint64_t sleeps = 0;           ///< of those, the ones that had nothing else to do
+  uint64_t tickles = 0;          ///< notifications by other threads that they saw; one at most for each sleep
+  uint64_t mail = 0;             ///< woken fibers, pinned work and questions from other threads; most of it needs no tickle
+  uint64_t timeouts_armed = 0;   ///< waits with a deadline, sleeps included
+  uint64_t timeouts_pushed = 0;  ///< of those, the ones that left the queue as it was: an earlier deadline of the fiber is in it
+  uint64_t timeouts_relinked = 0;  ///< such deadlines that time came to, and that were put in their true place
+  uint64_t timeouts_fired = 0;     ///< waits that ended by their deadline
 };
 
 /// How Scheduler::stop(deadline) went.
@@ -130,6 +144,9 @@ class Scheduler {
   /// std::bad_alloc, then it has not moved. Suspends: yes. Source: sylar.
   bool switchTo(int thread = -1);
 
+  /// Costs its workers nothing; the numbers are not all of the same moment. Suspends: no.
+  WorkerStats getWorkerStats() const;
+
   /// Writes workers and live fibers, one a line, with what they wait for. Source: sylar.
   std::ostream& dump(std::ostream& os) const;
 
@@ -143,6 +160,7 @@ class Scheduler {
   const std::vector<std::unique_ptr<Worker>>& workers() const { return m_workers; }
   const Clock& clock() const { return *m_options.clock; }
   int64_t waitCap(int64_t now_ns) const;
+  int64_t timerSlackNs() const { return m_options.timer_slack.count(); }
   /// Queues a fiber that comes from elsewhere. False: refused.
   bool admitMoved(Fiber& fiber, int thread);
 

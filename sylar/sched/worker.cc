@@ -1,6 +1,7 @@
 #include "sylar/sched/worker.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "sylar/base/check.h"
@@ -12,6 +13,14 @@ namespace sylar {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local Worker* t_worker = nullptr;
+
+constexpr int64_t kLongWaitNs = 20'000'000;
+
+/// Where to sleep to first: the kernel may be late by 0.1 % of a long wait, so the end of that is a sleep of its own.
+int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
+  const int64_t wait_ns = deadline_ns - now_ns;
+  return deadline_ns == kNever || wait_ns <= kLongWaitNs ? deadline_ns : deadline_ns - wait_ns / 512;
+}
 
 }  // namespace
 
@@ -42,7 +51,11 @@ void Worker::run() {
   m_slot.worker = this;
   ThreadFibers::current().setHost(this, &m_slot);
   setThread(sys::threadId());
+  const int64_t slack_ns = sys::timerSlack();
+  const bool own_slack = m_scheduler.timerSlackNs() > 0;
+  if (own_slack) sys::setTimerSlack(m_scheduler.timerSlackNs());
   while (!m_scheduler.rest().done()) turn();
+  if (own_slack) sys::setTimerSlack(slack_ns);       // the thread may be the caller's
   m_slot.owner.store(0, std::memory_order_release);  // whoever is asked for something from here on is nobody's
   takeMail();
   SYLAR_CHECK(m_runnable.empty());
@@ -53,6 +66,12 @@ void Worker::run() {
   t_worker = nullptr;
 }
 
+void Worker::setThread(pid_t id) {
+  m_thread_id.store(id, std::memory_order_release);
+  AutoAdvance* const time = m_clock.autoAdvance();
+  if (time != nullptr) id != 0 ? time->join(*this) : time->leave(*this);
+}
+
 void Worker::turn() {
   takeMail();
   if (m_scheduler.isStopping()) followStop();
@@ -61,7 +80,7 @@ void Worker::turn() {
   m_driver->serve(now_ns);
   runBatch();
   if (goesOn()) {
-    m_driver->poll(0, 0);  // whatever there is to do: descriptors get their turn
+    poll(0, 0);  // whatever there is to do: descriptors get their turn
   } else {
     sleep();
   }
@@ -82,6 +101,7 @@ bool Worker::goesOn() {
 void Worker::takeMail() {
   NodeList mail = m_slot.mailbox.drain();
   while (QueueNode* node = mail.pop()) {
+    m_counts.mail.add();
     if (node->kind == QueueNode::Kind::kMessage) {
       attend(Fiber::Question::open(node));
     } else {
@@ -120,9 +140,49 @@ QueueNode* Worker::pick(int round) {
 void Worker::sleep() {
   const auto behind = [this] { return behindStop(); };
   m_scheduler.rest().sleep(m_slot.mailbox, behind, [this] {
+    if (AutoAdvance* const time = m_clock.autoAdvance()) return rest(*time);
     const int64_t now_ns = m_clock.nowNs();
-    m_driver->poll(now_ns, std::min(nextDeadline(), m_scheduler.waitCap(now_ns)));
+    m_counts.sleeps.add();
+    poll(now_ns, std::min(firstHop(now_ns, nextDeadline(now_ns)), m_scheduler.waitCap(now_ns)));
   });
+}
+
+// ---- Virtual time. -----------------------------------------------------------------------------------------------------------
+
+/// Until something comes, or the clock has moved to a deadline. What comes is collected when the clock knows that this worker
+/// goes on, so there is no moment at which it shows nowhere.
+void Worker::rest(AutoAdvance& time) {
+  m_due_ns = nextDeadline(m_clock.nowNs());
+  if (!time.rest(*this)) return;
+  const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
+  time.goOn(*this);
+  if (ready > 0) poll(0, 1);
+}
+
+bool Worker::quiet() const {
+  if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
+  int ready;
+  do ready = sys::waitReadable(m_driver->fd(), 0, 0);
+  while (ready == -EINTR);
+  return ready == 0;
+}
+
+int64_t Worker::dueNs() const { return std::min(m_due_ns, m_driver->nextDueNs()); }
+
+void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
+  m_counts.polls.add();
+  m_counts.tickles.add(m_driver->poll(now_ns, deadline_ns));
+}
+
+void Worker::addStats(WorkerStats& sum) const {
+  sum.polls += m_counts.polls.get();
+  sum.sleeps += m_counts.sleeps.get();
+  sum.tickles += m_counts.tickles.get();
+  sum.mail += m_counts.mail.get();
+  sum.timeouts_armed += m_counts.armed.get();
+  sum.timeouts_pushed += m_counts.pushed.get();
+  sum.timeouts_relinked += m_counts.relinked.get();
+  sum.timeouts_fired += m_counts.fired.get();
 }
 
 }  // namespace sylar

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "sylar/base/clock.h"
+#include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/own_fresh.h"
 #include "sylar/sched/park.h"
@@ -27,7 +29,7 @@ namespace sylar {
 
 class Worker;
 
-class Worker final : public FiberHost {
+class Worker final : public FiberHost, private AutoAdvance::Member {
  public:
   /// Throws std::system_error if there is no descriptor to wake it by.
   Worker(Scheduler& scheduler, std::string name);
@@ -72,12 +74,13 @@ class Worker final : public FiberHost {
   FreshQueue<>& fresh() { return m_fresh.queue(); }
   /// Kernel id of its thread; 0 before that exists and after the end.
   pid_t threadId() const { return m_thread_id.load(std::memory_order_acquire); }
-  void setThread(pid_t id) { m_thread_id.store(id, std::memory_order_release); }
+  void setThread(pid_t id);
   bool running() const { return threadId() != 0 && !detached(); }
   /// How many functions are placed on it; may outlive it.
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
   /// Appends its fibers.
   void list(std::vector<FiberInfo>& out);
+  void addStats(WorkerStats& sum) const;
 
   /// Gives up a worker whose fiber does not come back. False: it is in its loop, or at its end. From then on its thread touches
   /// nothing of the scheduler, and stands still when the fiber comes back.
@@ -105,6 +108,8 @@ class Worker final : public FiberHost {
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
+  static constexpr int64_t kTimeoutsNsPerTurn = 500'000;
+  static constexpr int64_t kPushedMayWakeNs = 10'000'000;
   enum class Place : uint8_t { kLoop, kFiber, kDetached };
 
   void turn();
@@ -113,6 +118,11 @@ class Worker final : public FiberHost {
   void runBatch();
   QueueNode* pick(int round);
   void sleep();
+  void rest(AutoAdvance& time);
+  bool quiet() const override;
+  int64_t dueNs() const override;
+  void wake() override { m_slot.wake(); }
+  void poll(int64_t now_ns, int64_t deadline_ns);
 
   void runNode(QueueNode* node);
   bool prepareFresh(Fiber& fiber);
@@ -137,7 +147,7 @@ class Worker final : public FiberHost {
 
   void arm(FiberCore& core, int64_t deadline_ns);
   void expireTimeouts(int64_t now_ns);
-  int64_t nextDeadline();
+  int64_t nextDeadline(int64_t now_ns);
 
   Scheduler& m_scheduler;
   const Clock& m_clock;
@@ -158,6 +168,11 @@ class Worker final : public FiberHost {
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   Leftovers m_leftovers;
   bool m_fresh_next = false;
+  int64_t m_due_ns = kNever;  // at rest on virtual time: its fibers' earliest deadline
+
+  struct {
+    Counter polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
+  } m_counts;  // see WorkerStats
 
   OwnFresh<> m_fresh;
   std::atomic<pid_t> m_thread_id{0};

@@ -93,7 +93,10 @@ inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline 
   const tsan::Exempt of_this_thread;
   // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
   if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
-  if (!deadline.isNever()) arm(core, deadline.ns());
+  if (!deadline.isNever()) {
+    m_counts.armed.add();
+    arm(core, deadline.ns());
+  }
   const bool counted = what == WaitFor::kOutside || !deadline.isNever();
   core.counted = counted;
   m_waiting += counted;
@@ -310,7 +313,9 @@ void Worker::leaveBehind(NodeList mail, Leftovers& out) {
 
 bool Worker::detach() {
   Place in_fiber = Place::kFiber;
-  return m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel);
+  if (!m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel)) return false;
+  if (AutoAdvance* const time = m_clock.autoAdvance()) time->leave(*this);
+  return true;
 }
 
 // ---- The list of live fibers. ------------------------------------------------------------------------------------------------
@@ -368,6 +373,8 @@ void Worker::arm(FiberCore& core, int64_t deadline_ns) {
     core.timer_linked = true;
   } else if (deadline_ns < core.timer.deadline_ns) {
     m_timeouts.update(core.timer, deadline_ns);
+  } else {
+    m_counts.pushed.add(deadline_ns > core.timer.deadline_ns);
   }
 }
 
@@ -378,7 +385,9 @@ void Worker::unlinkTimer(FiberCore& core) {
 }
 
 void Worker::expireTimeouts(int64_t now_ns) {
-  for (size_t i = 0; i < kTimeoutsPerTurn && m_timeouts.nextDue() <= now_ns; ++i) {
+  const int64_t end_ns = saturatingAdd(now_ns, kTimeoutsNsPerTurn);
+  for (size_t i = 1; i <= kTimeoutsPerTurn && m_timeouts.nextDue() <= now_ns; ++i) {
+    if (i % 64 == 0 && m_clock.nowNs() >= end_ns) return;
     TimerList due;
     m_timeouts.expire(now_ns, 1, due);  // one, for which there is room if it is put in again
     TimerNode* const node = due.pop();
@@ -386,21 +395,28 @@ void Worker::expireTimeouts(int64_t now_ns) {
     core.timer_linked = false;
     if (core.deadline_ns == kNever) continue;  // disarmed
     if (core.deadline_ns > now_ns) {
+      m_counts.relinked.add();
       arm(core, core.deadline_ns);
     } else if (core.wait.claim(core.wait.epoch(), WakeReason::kTimeout)) {
+      m_counts.fired.add();
       m_runnable.push(&core);
     }
   }
 }
 
-/// The earliest true deadline: what was disarmed or pushed is put right first, so that an idle worker never wakes for it.
-int64_t Worker::nextDeadline() {
+/// The earliest true deadline, or an earlier one: what was disarmed is put right first, so that an idle worker never wakes for
+/// it. What was pushed, only shortly before it is due: else each wait that begins anew would be put right at the next sleep, and
+/// it does not wake more often than that.
+int64_t Worker::nextDeadline(int64_t now_ns) {
   while (TimerNode* node = m_timeouts.front()) {
     FiberCore& core = FiberCore::ofTimer(*node);
-    if (core.deadline_ns == node->deadline_ns) return node->deadline_ns;
+    const bool pushed = core.deadline_ns != kNever && core.deadline_ns != node->deadline_ns;
     if (core.deadline_ns == kNever) {
       unlinkTimer(core);
+    } else if (!pushed || node->deadline_ns > now_ns + kPushedMayWakeNs) {
+      return node->deadline_ns;
     } else {
+      m_counts.relinked.add();
       m_timeouts.update(core.timer, core.deadline_ns);
     }
   }

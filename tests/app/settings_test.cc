@@ -30,6 +30,7 @@ TEST(LibrarySettings, HaveTheDefaultsOfTheirStructs) {
   EXPECT_EQ(readTimeoutSetting(), 120'000u);
   EXPECT_EQ(drainSetting(), 10s);
   EXPECT_EQ(maxWaitSetting(), 0ms);
+  EXPECT_EQ(timerQueueSetting(), kDefaultTimerQueue);
   EXPECT_EQ(pidFileSetting(), "");
 }
 
@@ -49,6 +50,12 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_TRUE(tcpServerLimitsSetting().limit_loopback);
   EXPECT_EQ(tcpServerLimitsSetting().backlog, 3);
   EXPECT_EQ(readTimeoutSetting(), 2u);
+  load("timer: {queue: set}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kSet);
+  load("timer: {queue: wheel}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kWheel);
+  load("timer: {queue: heap}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kHeap);
   load("io: {max_wait_ms: 3000}\napp: {drain_ms: 1}");
   EXPECT_EQ(maxWaitSetting(), 3000ms);
   EXPECT_EQ(drainSetting(), 1ms);

@@ -67,3 +67,12 @@ if(TARGET example_tcp_echo)
     target_compile_definitions(integration_net_limits_test PRIVATE SYLAR_EXHAUSTS_DESCRIPTORS)
   endif()
 endif()
+if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")  # bounds of time; counts calls of the library
+  add_executable(integration_idle_server_program ${CMAKE_CURRENT_LIST_DIR}/idle_server_program.cc)
+  target_link_libraries(integration_idle_server_program PRIVATE sylar_flags sylar::sylar sylar::hook)
+  set_target_properties(integration_idle_server_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  sylar_counts_queue_operations(integration_idle_server_program)
+  sylar_test(integration/idle_test LINKS sylar::base TIMEOUT 120 SERIAL)  # 10 000 descriptors
+  add_dependencies(integration_idle_test integration_idle_server_program)
+  target_compile_definitions(integration_idle_test PRIVATE SYLAR_IDLE_SERVER="$<TARGET_FILE:integration_idle_server_program>")
+endif()

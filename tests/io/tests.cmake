@@ -6,6 +6,8 @@ sylar_test(io/fd_table_test LINKS sylar::io)
 sylar_test(io/iomanager_promises_test LINKS sylar::io)
 sylar_test(io/iomanager_event_test LINKS sylar::io)
 sylar_test(io/iomanager_timer_test LINKS sylar::io)
+sylar_test(io/precise_sleep_test LINKS sylar::io)
+sylar_test(io/timer_pass_test LINKS sylar::io)
 if(NOT SYLAR_SANITIZE)  # it brings its own operator new, and so do the sanitizers
   sylar_test(io/timer_memory_test LINKS sylar::io)
 endif()

@@ -1,0 +1,23 @@
+// What a thread asks the kernel for when it sleeps, in a file of its own: see sys.h.
+#include <sys/prctl.h>
+
+#include "sylar/base/sys.h"
+
+namespace sylar::sys {
+
+int epollPwait(int epoll, epoll_event* events, int capacity, int timeout_ms) {
+  return static_cast<int>(call(SYS_epoll_pwait, epoll, events, capacity, timeout_ms, nullptr, 0L));
+}
+
+int epollPwait2(int epoll, epoll_event* events, int capacity, const timespec& timeout) {
+#ifdef SYS_epoll_pwait2
+  return static_cast<int>(call(SYS_epoll_pwait2, epoll, events, capacity, &timeout, nullptr, 0L));
+#else
+  return -ENOSYS;
+#endif
+}
+
+int64_t timerSlack() { return call(SYS_prctl, PR_GET_TIMERSLACK, 0L, 0L, 0L, 0L); }
+void setTimerSlack(int64_t slack_ns) { call(SYS_prctl, PR_SET_TIMERSLACK, slack_ns, 0L, 0L, 0L); }
+
+}  // namespace sylar::sys
