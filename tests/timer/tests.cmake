@@ -1,9 +1,14 @@
-# What a manager promises holds with every queue: these programs take theirs from SYLAR_TEST_QUEUE. Not with the published
-# wheel's tick of 10 ms: the promises are in milliseconds.
+# What a manager promises holds with every queue: these programs take theirs from SYLAR_TEST_QUEUE. With the published wheel's
+# tick of 10 ms only those ANY_TICK that promise nothing in milliseconds; timer_contract_test has the promises in ticks.
 function(sylar_timer_test path)
-  sylar_test(${path} ${ARGN} LINKS sylar::timer)
+  cmake_parse_arguments(TIMER "ANY_TICK" "" "" ${ARGN})
+  sylar_test(${path} ${TIMER_UNPARSED_ARGUMENTS} LINKS sylar::timer)
   string(REPLACE "/" "_" name ${path})
-  foreach(queue set binary_heap wheel)
+  set(queues set binary_heap wheel)
+  if(TIMER_ANY_TICK)
+    list(APPEND queues published_wheel)
+  endif()
+  foreach(queue ${queues})
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${queue}/ TEST_LIST ${name}_${queue}
       PROPERTIES TIMEOUT 120 ENVIRONMENT SYLAR_TEST_QUEUE=${queue})
   endforeach()
@@ -13,6 +18,7 @@ sylar_test(timer/timer_queue_test LINKS sylar::timer)
 sylar_test(timer/timer_queue_model_test LINKS sylar::timer TIMEOUT 120)
 sylar_test(timer/wheel_queue_test LINKS sylar::timer)
 sylar_test(timer/timer_pool_test LINKS sylar::timer)
+sylar_test(timer/timer_contract_test LINKS sylar::timer)
 sylar_test(timer/timer_iomanager_test LINKS sylar::io)
 sylar_timer_test(timer/timer_id_test)
 sylar_timer_test(timer/timer_repeat_test)
@@ -22,8 +28,11 @@ sylar_timer_test(timer/timer_cancel_test)
 sylar_timer_test(timer/timer_condition_test)
 sylar_timer_test(timer/timer_tickle_test)
 sylar_timer_test(timer/timer_clock_test)
+sylar_timer_test(timer/timer_clock_race_test ANY_TICK TIMEOUT 120)
+sylar_timer_test(timer/timer_storm_test ANY_TICK)
 sylar_timer_test(timer/timer_lifetime_test)
 sylar_timer_test(timer/timer_table_test)
+sylar_timer_test(timer/timer_bad_input_test ANY_TICK)
 sylar_test(timer/standalone_loop_test LINKS sylar::timer TIMEOUT 120)
 sylar_timer_test(timer/timer_race_test TIMEOUT 120)
 if(NOT "${SYLAR_SANITIZE}" MATCHES thread)  # it brings its own operator new, and so does ThreadSanitizer
