@@ -54,7 +54,7 @@ void run(uint64_t timers) {
   const Ends ends = connectLoopback();
   std::atomic<int> phase{kBefore};
   std::atomic<uint64_t> runs{0};
-  int64_t longest_gap_ns = 0;
+  Lateness gaps;
   int64_t storm_begun_ns = 0;
   int64_t storm_cpu_ns = 0;
   int64_t storm_over_ns = 0;
@@ -65,7 +65,7 @@ void run(uint64_t timers) {
     int64_t last_ns = 0;
     while (read(ends.server, &byte, 1) == 1) {
       const int64_t cpu_ns = bench::readClock(CLOCK_THREAD_CPUTIME_ID);
-      if (phase == kStorm && last_ns != 0) longest_gap_ns = std::max(longest_gap_ns, cpu_ns - last_ns);
+      if (phase == kStorm && last_ns != 0) gaps.add(cpu_ns - last_ns);
       last_ns = cpu_ns;
       if (write(ends.server, &byte, 1) != 1) break;
     }
@@ -110,11 +110,11 @@ void run(uint64_t timers) {
   const auto stats = iom.getIOTimerStats();
   std::printf(
       "{\"timers\": %llu, \"ran\": %llu, \"storm_ms\": %.1f, \"cpu_ns_per_timer\": %.0f, \"passes\": %llu, "
-      "\"passes_cut\": %llu, \"longest_gap_us\": %.1f, \"before\": {%s}, \"during\": {%s}}\n",
+      "\"passes_cut\": %llu, \"gaps\": {%s}, \"before\": {%s}, \"during\": {%s}}\n",
       static_cast<unsigned long long>(timers), static_cast<unsigned long long>(runs.load()),
       static_cast<double>(storm_over_ns - storm_begun_ns) / 1e6, static_cast<double>(storm_cpu_ns) / static_cast<double>(timers),
-      static_cast<unsigned long long>(stats.passes), static_cast<unsigned long long>(stats.passes_cut),
-      static_cast<double>(longest_gap_ns) / 1e3, before.json().c_str(), during.json().c_str());
+      static_cast<unsigned long long>(stats.passes), static_cast<unsigned long long>(stats.passes_cut), gaps.json().c_str(),
+      before.json().c_str(), during.json().c_str());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
@@ -13,14 +14,16 @@
 
 namespace sylar {
 
+class DueTimers;
+
 /// What all workers of a scheduler look after together.
 class SharedUpkeep {
  public:
   /// Becomes readable when a timer is due; -1: there is none.
   virtual int timerFd() const = 0;
   /// Once a turn of each. Runs what is due, bounded. `timers_woken`: the descriptor said so; else another worker may be at it
-  /// already, and that is fine.
-  virtual void serve(int64_t now_ns, bool timers_woken) = 0;
+  /// already, and that is fine. `batch`: the worker's last. True: more is due.
+  virtual bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) = 0;
 
  protected:
   ~SharedUpkeep() = default;
@@ -61,7 +64,7 @@ class EpollEngine final : public Driver {
     m_calls_in_a_row = 0;
   }
 
-  void serve(int64_t now_ns) override;
+  bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
   void retire() override;
 
@@ -75,6 +78,7 @@ class EpollEngine final : public Driver {
   SharedUpkeep& m_upkeep;
   const int m_wake_fd;
   bool m_timer_event = false;
+  std::shared_ptr<DueTimers> m_batch;
   unsigned m_calls_in_a_row = 0;
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];

@@ -70,9 +70,9 @@ void Worker::turn() {
   if (m_scheduler.isStopping()) followStop();
   const int64_t now_ns = m_clock.nowNs();
   expireTimeouts(now_ns);
-  m_driver->serve(now_ns);
+  const bool more = m_driver->serve(now_ns);
   runBatch();
-  if (goesOn()) {
+  if (goesOn() || more) {
     poll(0, 0);  // whatever there is to do: descriptors get their turn
   } else {
     sleep();
@@ -105,7 +105,8 @@ void Worker::takeMail() {
 
 void Worker::runBatch() {
   m_fresh.beginTurn();
-  for (int round = 0; round < kBatch; ++round) {
+  m_turn_over = false;
+  for (int round = 0; round < kBatch && !m_turn_over; ++round) {
     QueueNode* const node = pick(round);
     if (node == nullptr) return;
     m_fresh.share(m_scheduler.rest());
@@ -145,6 +146,7 @@ void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
 }
 
 void Worker::addStats(WorkerStats& sum) const {
+  sum.switches += m_counts.switches.get();
   sum.polls += m_counts.polls.get();
   sum.sleeps += m_counts.sleeps.get();
   sum.tickles += m_counts.tickles.get();

@@ -54,6 +54,10 @@ class Worker final : public FiberHost {
 
   // ---- Fibers (worker_fibers.cc). --------------------------------------------------------------------------------------------
 
+  /// How often something got the thread; so a fiber finds out whether it gave the thread away in between.
+  uint64_t switches() const { return m_counts.switches.get(); }
+  /// The turn's batch ends with the fiber that runs: descriptors first.
+  void endTurn() { m_turn_over = true; }
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
   /// Queues work that has not started. False: refused.
   bool pushFresh(QueueNode* node) {
@@ -162,9 +166,10 @@ class Worker final : public FiberHost {
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   Leftovers m_leftovers;
   bool m_fresh_next = false;
+  bool m_turn_over = false;
 
   struct {
-    Counter polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
+    Counter switches, polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
   } m_counts;  // see WorkerStats
 
   OwnFresh<> m_fresh;
