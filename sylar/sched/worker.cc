@@ -71,7 +71,7 @@ void Worker::turn() {
   const int64_t now_ns = m_clock.nowNs();
   expireTimeouts(now_ns);
   const bool more = m_driver->serve(now_ns);
-  runBatch();
+  runBatch(now_ns);
   if (goesOn() || more) {
     poll(0, 0);  // whatever there is to do: descriptors get their turn
   } else {
@@ -103,7 +103,7 @@ void Worker::takeMail() {
   }
 }
 
-void Worker::runBatch() {
+void Worker::runBatch(int64_t now_ns) {
   m_fresh.beginTurn();
   m_turn_over = false;
   for (int round = 0; round < kBatch && !m_turn_over; ++round) {
@@ -111,6 +111,7 @@ void Worker::runBatch() {
     if (node == nullptr) return;
     m_fresh.share(m_scheduler.rest());
     runNode(node);
+    if (round % kFibersPerLook == kFibersPerLook - 1 && m_clock.nowNs() - now_ns >= kBatchNs) return;
     if (m_scheduler.isStopping()) {
       m_scheduler.watchDeadline();
       if (behindStop()) return;

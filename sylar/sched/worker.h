@@ -1,7 +1,8 @@
 // Internal. One thread of a scheduler: what runs on it, in which order, and when it sleeps.
 //
 // One turn, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
-// runnable fibers, fresh work in alternation with woken ones, the injector first and at every 61st pick; 4. steal, if nothing is
+// runnable fibers, or fewer that take kBatchNs, fresh work in alternation with woken ones, the injector first and at every 61st
+// pick; 4. steal, if nothing is
 // left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more to run, else asleep until
 // mail, a descriptor or a deadline.
 //
@@ -108,6 +109,8 @@ class Worker final : public FiberHost {
 
  private:
   static constexpr int kBatch = 256;
+  static constexpr int64_t kBatchNs = 1'000'000;
+  static constexpr int kFibersPerLook = 16;  // at the clock
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
@@ -117,7 +120,7 @@ class Worker final : public FiberHost {
   void turn();
   bool goesOn();
   void takeMail();
-  void runBatch();
+  void runBatch(int64_t now_ns);
   QueueNode* pick(int round);
   void sleep();
   void poll(int64_t now_ns, int64_t deadline_ns);
