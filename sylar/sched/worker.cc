@@ -139,9 +139,10 @@ void Worker::sleep() {
 /// goes on, so there is no moment at which it shows nowhere.
 void Worker::rest(AutoAdvance& time) {
   m_due_ns = nextDeadline();
-  if (!time.rest(*this)) return;
-  const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
-  time.goOn(*this);
+  const int64_t longest_ns = time.rest(*this);
+  if (longest_ns == 0) return;
+  const int ready = sys::waitReadable(m_driver->fd(), 0, std::min(longest_ns, m_scheduler.waitCap(0)));
+  time.goOn(*this, ready != 0);
   if (ready > 0) m_driver->poll(0, 1);
 }
 
