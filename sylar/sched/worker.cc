@@ -146,6 +146,7 @@ void Worker::rest(AutoAdvance& time) {
   if (ready > 0) m_driver->poll(0, 1);
 }
 
+/// The mailbox tells of mail before its notification shows in the driver's descriptor.
 bool Worker::quiet() const {
   if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
   int ready;
