@@ -155,12 +155,14 @@ void Worker::sleep() {
 /// goes on, so there is no moment at which it shows nowhere.
 void Worker::rest(AutoAdvance& time) {
   m_due_ns = nextDeadline(m_clock.nowNs());
-  if (!time.rest(*this)) return;
-  const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
-  time.goOn(*this);
+  const int64_t longest_ns = time.rest(*this);
+  if (longest_ns == 0) return;
+  const int ready = sys::waitReadable(m_driver->fd(), 0, std::min(longest_ns, m_scheduler.waitCap(0)));
+  time.goOn(*this, ready != 0);
   if (ready > 0) poll(0, 1);
 }
 
+/// The mailbox tells of mail before its notification shows in the driver's descriptor.
 bool Worker::quiet() const {
   if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
   int ready;
