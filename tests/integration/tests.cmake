@@ -67,6 +67,7 @@ if(TARGET example_tcp_echo)
     target_compile_definitions(integration_net_limits_test PRIVATE SYLAR_EXHAUSTS_DESCRIPTORS)
   endif()
 endif()
+sylar_test(integration/idle_calls_test LINKS sylar::net)
 if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")  # bounds of time; counts calls of the library
   add_executable(integration_idle_server_program ${CMAKE_CURRENT_LIST_DIR}/idle_server_program.cc)
   target_link_libraries(integration_idle_server_program PRIVATE sylar_flags sylar::sylar sylar::hook)
