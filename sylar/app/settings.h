@@ -62,6 +62,7 @@ std::chrono::milliseconds drainSetting();    ///< app.drain_ms
 std::chrono::milliseconds maxWaitSetting();  ///< io.max_wait_ms
 std::string pidFileSetting();                ///< server.pid_file, below server.work_path; "" for none
 uint64_t readTimeoutSetting();               ///< tcp_server.read_timeout, in ms
+uint64_t idleTimeoutSetting();               ///< tcp_server.idle_timeout, in ms
 TcpServerLimits tcpServerLimitsSetting();    ///< tcp_server.*
 http::HttpLimits httpLimitsSetting();        ///< http.*
 

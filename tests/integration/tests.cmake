@@ -31,6 +31,9 @@ if(TARGET example_fibers)
     PASS_REGULAR_EXPRESSION "odd squares: 1\nodd squares: 9\nodd squares: 25\nfiber failed: no more numbers\n")
   add_test(NAME Example.TimerCancel COMMAND example_timer_cancel)
   set_tests_properties(Example.TimerCancel PROPERTIES TIMEOUT 60)
+  add_test(NAME Example.Heartbeat COMMAND example_heartbeat)
+  set_tests_properties(Example.Heartbeat PROPERTIES TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "silent: closed\nwho is silent: [0-9]+ pings, then the end\nwho answers: 10 pings\n")
 endif()
 
 # HTTP: real clients, load, slow ones, idle ones. Load and bounds of time say nothing under a sanitizer.
