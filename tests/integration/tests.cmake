@@ -37,6 +37,9 @@ if(TARGET example_fibers)
     PASS_REGULAR_EXPRESSION "odd squares: 1\nodd squares: 9\nodd squares: 25\nfiber failed: no more numbers\n")
   add_test(NAME Example.TimerCancel COMMAND example_timer_cancel)
   set_tests_properties(Example.TimerCancel PROPERTIES TIMEOUT 60)
+  add_test(NAME Example.Heartbeat COMMAND example_heartbeat)
+  set_tests_properties(Example.Heartbeat PROPERTIES TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "silent: closed\nwho is silent: [0-9]+ pings, then the end\nwho answers: 10 pings\n")
 endif()
 
 # HTTP: real clients, load, slow ones, idle ones. Load and bounds of time say nothing under a sanitizer.
@@ -73,6 +76,7 @@ if(TARGET example_tcp_echo)
     target_compile_definitions(integration_net_limits_test PRIVATE SYLAR_EXHAUSTS_DESCRIPTORS)
   endif()
 endif()
+sylar_test(integration/idle_calls_test LINKS sylar::net)
 if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")  # bounds of time; counts calls of the library
   add_executable(integration_idle_server_program ${CMAKE_CURRENT_LIST_DIR}/idle_server_program.cc)
   target_link_libraries(integration_idle_server_program PRIVATE sylar_flags sylar::sylar sylar::hook)
