@@ -260,6 +260,7 @@ void Application::makeServers() {
     server->setName(!setting.name.empty() ? setting.name : setting.type);
     server->setLimits(tcpServerLimitsSetting());
     server->setRecvTimeout(setting.timeout > 0 ? setting.timeout : readTimeoutSetting());
+    server->setIdleTimeout(idleTimeoutSetting());
     bind(*server, i, setting, errors);
     m_servers.push_back({setting.type, server});
   }

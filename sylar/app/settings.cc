@@ -116,6 +116,8 @@ struct Settings {
       number("tcp.connect.timeout", 5000, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
   ConfigVar<uint64_t>::ptr read_timeout =
       number("tcp_server.read_timeout", 120'000, "how long a client may be silent, in ms; 0: for ever", 0, kDayMs);
+  ConfigVar<uint64_t>::ptr idle_timeout =
+      number("tcp_server.idle_timeout", 0, "how long a connection may move no byte either way, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<bool>::ptr limit_loopback =
       Config::Lookup("tcp_server.limit_loopback", false, "whether tcp_server.max_per_peer holds for this host, too");
   ConfigVar<uint64_t>::ptr backlog = number("tcp_server.backlog", SOMAXCONN, "connections that wait in the kernel", 1, 65'535);
@@ -147,6 +149,7 @@ milliseconds drainSetting() { return milliseconds(settings().drain->getValue());
 nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
+uint64_t idleTimeoutSetting() { return settings().idle_timeout->getValue(); }
 
 TimerQueueKind timerQueueSetting() {
   const std::string name = settings().timer_queue->getValue();

@@ -65,6 +65,7 @@ std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
 std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
 TimerQueueKind timerQueueSetting();            ///< timer.queue
 uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms
+uint64_t idleTimeoutSetting();                 ///< tcp_server.idle_timeout, in ms
 TcpServerLimits tcpServerLimitsSetting();      ///< tcp_server.*
 http::HttpLimits httpLimitsSetting();          ///< http.*
 

@@ -40,8 +40,10 @@ bool takeTurns(EpollEngine& engine) {
   engine.letOthersRun();
   const FiberCore* const me = runningFiber();
   const bool mine = me->live && me->resumer == nullptr;  // one that is resumed by hand is its resumer's affair
-  if (mine) Fiber::YieldToReady();
-  return mine;
+  if (!mine) return false;
+  hookWorker()->endTurn();  // 256 fibers that all have this much to do would keep descriptors and timers waiting
+  Fiber::YieldToReady();
+  return true;
 }
 
 bool is_hook_enable() {

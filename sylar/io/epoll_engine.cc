@@ -44,7 +44,7 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
   return sys::epollControl(m_epoll.get(), op, fd, &event);
 }
 
-void EpollEngine::serve(int64_t now_ns) { m_upkeep.serve(now_ns, std::exchange(m_timer_event, false)); }
+bool EpollEngine::serve(int64_t now_ns) { return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch); }
 
 bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);

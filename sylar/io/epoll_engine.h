@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
@@ -13,6 +14,8 @@
 
 namespace sylar {
 
+class DueTimers;
+
 /// What all workers of a scheduler look after together.
 class SharedUpkeep {
  public:
@@ -21,8 +24,8 @@ class SharedUpkeep {
   /// When a timer is due, if there is no descriptor that tells. Any thread.
   virtual int64_t timersDueNs() const = 0;
   /// Once a turn of each. Runs what is due, bounded. `timers_woken`: the descriptor said so; else another worker may be at it
-  /// already, and that is fine.
-  virtual void serve(int64_t now_ns, bool timers_woken) = 0;
+  /// already, and that is fine. `batch`: the worker's last. True: more is due.
+  virtual bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) = 0;
 
  protected:
   ~SharedUpkeep() = default;
@@ -63,7 +66,7 @@ class EpollEngine final : public Driver {
     m_calls_in_a_row = 0;
   }
 
-  void serve(int64_t now_ns) override;
+  bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
   int fd() const override { return m_epoll.get(); }
   int64_t nextDueNs() const override { return m_upkeep.timersDueNs(); }
@@ -79,6 +82,7 @@ class EpollEngine final : public Driver {
   SharedUpkeep& m_upkeep;
   const int m_wake_fd;
   bool m_timer_event = false;
+  std::shared_ptr<DueTimers> m_batch;
   unsigned m_calls_in_a_row = 0;
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];

@@ -12,6 +12,11 @@
 namespace sylar {
 namespace {
 
+// A pass ends at the first of these, and so does its callbacks' first turn.
+constexpr size_t kTimersPerPass = 2000;
+constexpr int64_t kNsPerPass = 500'000;
+constexpr size_t kTimersPerLook = 128;  // at the clock
+
 UniqueFd openTimer() {
   const int fd = sys::timerFd();
   if (fd < 0) throw std::system_error(-fd, std::generic_category(), "sylar::IOManager: timerfd");
@@ -196,57 +201,100 @@ void IOManager::runClosed() {
   while (oldest != nullptr) static_cast<Callback*>(std::exchange(oldest, oldest->next))->run();
 }
 
-void IOManager::serve(int64_t now_ns, bool timers_woken) {
+bool IOManager::serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) {
   if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
-  if (timers_woken || nextDueNs() <= now_ns) serveTimers(now_ns, timers_woken);
+  return (timers_woken || nextDueNs() <= now_ns) && serveTimers(now_ns, timers_woken, batch);
 }
 
 // ---- Public timers (protocol P4). --------------------------------------------------------------------------------------------
 
-namespace {
-
-/// A run that a fiber is to do. Without memory for the fiber, or for its stack, it goes back to the manager.
-class DueTimer {
+/// What a worker collected in one pass. One fiber runs the callbacks, one after the other. Behind it a second one is queued,
+/// fresh: it goes on where the first is kept by a callback that waits, or beside it, on a worker that has nothing to do. Whoever
+/// begins queues the next. What finds no memory for its fiber, or for that one's stack, goes back to the manager.
+class DueTimers : public std::enable_shared_from_this<DueTimers> {
  public:
-  explicit DueTimer(Timer::ptr timer) : m_timer(std::move(timer)) {}
-  ~DueTimer() {
-    if (m_timer != nullptr) Timer::giveBack(std::move(m_timer));
+  DueTimers(IOManager& iom, std::vector<Timer::ptr> timers) : m_iom(iom), m_timers(std::move(timers)) {}
+  DueTimers(const DueTimers&) = delete;
+  DueTimers& operator=(const DueTimers&) = delete;
+
+  bool begun() const { return m_next.load(std::memory_order_relaxed) >= m_timers.size(); }
+
+  void queueFiber() noexcept {
+    try {
+      const auto turn = std::make_shared<Turn>(shared_from_this());
+      m_iom.schedule([turn] { std::exchange(turn->batch, nullptr)->run(); });
+    } catch (const std::bad_alloc&) {
+      giveBack();
+    }
   }
-  DueTimer(const DueTimer&) = delete;
-  DueTimer& operator=(const DueTimer&) = delete;
-  void run() { std::exchange(m_timer, nullptr)->fire(); }
+  void giveBack() noexcept {
+    while (Timer::ptr timer = take()) Timer::giveBack(std::move(timer));
+  }
 
  private:
-  Timer::ptr m_timer;
+  /// A fiber's right to run; it may be destroyed unused.
+  struct Turn {
+    explicit Turn(std::shared_ptr<DueTimers> of) : batch(std::move(of)) {}
+    ~Turn() {
+      if (batch != nullptr) batch->giveBack();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    std::shared_ptr<DueTimers> batch;
+  };
+
+  Timer::ptr take() noexcept {
+    const size_t at = m_next.fetch_add(1, std::memory_order_relaxed);
+    return at < m_timers.size() ? std::exchange(m_timers[at], nullptr) : nullptr;
+  }
+
+  void run() {
+    Timer::ptr timer = take();
+    if (timer == nullptr) return;
+    if (!begun()) queueFiber();
+    Worker& worker = *Worker::current();
+    const uint64_t switches = worker.switches();
+    const int64_t end_ns = saturatingAdd(worker.clock().nowNs(), kNsPerPass);
+    for (; timer != nullptr; timer = take()) {
+      std::exchange(timer, nullptr)->fire();
+      if (Worker::current() != &worker || worker.switches() != switches) return;  // it waited: the next fiber is at it
+      if (worker.clock().nowNs() >= end_ns) return worker.endTurn();
+    }
+  }
+
+  IOManager& m_iom;
+  std::vector<Timer::ptr> m_timers;
+  std::atomic<size_t> m_next{0};
 };
 
-}  // namespace
-
-/// The next deadline is set before any callback runs.
-void IOManager::serveTimers(int64_t now_ns, bool woken) {
+/// True: more is due. The next deadline is set before any callback runs. While callbacks wait for their turn no more are taken:
+/// they would pile up.
+bool IOManager::serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch) {
+  if (batch != nullptr && !batch->begun()) return false;
+  batch.reset();
   std::vector<Timer::ptr> due;
   const bool more = collect(now_ns, woken, due);
-  if (due.empty() && !woken) return;  // somebody else is at it
+  if (due.empty() && !woken) return false;  // somebody else is at it
   {
     Lock lock(m_arming);
     ++m_timer_stats.passes;
     m_timer_stats.passes_cut += more;
     setTimer(observeNextDue());
   }
-  for (Timer::ptr& timer : due) {
-    try {
-      const auto run = std::make_shared<DueTimer>(std::move(timer));  // moves only once it has memory
-      schedule([run] { run->run(); });
-    } catch (const std::bad_alloc&) {
-      if (timer != nullptr) Timer::giveBack(std::move(timer));  // else `run` did
-    }
+  if (due.empty()) return more;
+  try {
+    batch = std::make_shared<DueTimers>(*this, std::move(due));
+  } catch (const std::bad_alloc&) {
+    for (Timer::ptr& timer : due) Timer::giveBack(std::move(timer));
+    return more;
   }
+  batch->queueFiber();
+  return more;
 }
 
 /// One bounded pass; true if timers are left that are due. Who was woken waits for the queue's lock, who passes by does not.
 bool IOManager::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due) {
-  const size_t waiting = Worker::current()->fresh().count();
-  size_t budget = waiting < kTimersPerPass / 8 ? kTimersPerPass : kTimersBehindOthers;
+  size_t budget = kTimersPerPass;
   const int64_t end_ns = saturatingAdd(now_ns, kNsPerPass);
   bool more = true;
   try {

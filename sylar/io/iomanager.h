@@ -80,16 +80,11 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
 
  private:
   struct Callback;
-  // A pass ends at the first of these. Timers that fall due while callbacks wait to be run would only pile up.
-  static constexpr size_t kTimersPerPass = 2000;
-  static constexpr int64_t kNsPerPass = 500'000;
-  static constexpr size_t kTimersPerLook = 128;      // at the clock
-  static constexpr size_t kTimersBehindOthers = 64;  // what has waited begins in the same turn as what is new
 
   int timerFd() const override { return m_timer_fd.get(); }
   int64_t timersDueNs() const override { return nextDueNs(); }
-  void serve(int64_t now_ns, bool timers_woken) override;
-  void serveTimers(int64_t now_ns, bool woken);
+  bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) override;
+  bool serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch);
   bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due);
   void setTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);
   EpollEngine& engineForHere();

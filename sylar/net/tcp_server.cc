@@ -373,7 +373,9 @@ void TcpServer::endIdle(const Socket::ptr& client, std::chrono::milliseconds tim
     const std::chrono::milliseconds still(std::min(info.tcpi_last_data_sent, info.tcpi_last_data_recv));
     if (still + kTick < timeout) return client->m_idle->touch();
   }
-  if (client->close()) count(&TcpServerCounts::idle_closed);
+  if (!client->isValid()) return;
+  count(&TcpServerCounts::idle_closed);  // first: who sees the end, sees it counted
+  client->close();
 }
 
 // ---- Reports. ---------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 // Internal. The seam between workers and a clock that moves when all of them are at rest: virtual time (sylar/testing).
 //
 // A member, which is a worker, is awake or at rest: at rest from rest() on until it calls goOn(). In between it takes nothing of
-// what comes for it, so that this stays visible in quiet(). The clock moves when all members are at rest and quiet, to the earliest
-// of their deadlines, and then wakes those that are due.
+// what comes for it, so that this stays visible in quiet(). The clock moves when all members are at rest and quiet, to the
+// earliest of their deadlines, and then wakes those that are due.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,11 @@ class AutoAdvance {
   /// From here on the clock waits for `member`, which is awake. Once more is the same.
   virtual void join(Member& member) = 0;
   virtual void leave(Member& member) = 0;
-  /// Its own thread: it has nothing to do until its deadline, or until something comes. False: its deadline
-  /// has come, and it goes on.
-  [[nodiscard]] virtual bool rest(Member& member) = 0;
-  virtual void goOn(Member& member) = 0;
+  /// Its own thread: it has nothing to do until its deadline, or until something comes. 0: its deadline has come, and it goes on.
+  /// Else how long it may wait before it turns and rests anew: real nanoseconds, or kNever.
+  [[nodiscard]] virtual int64_t rest(Member& member) = 0;
+  /// `something_came`: else it was only the end of that time.
+  virtual void goOn(Member& member, bool something_came) = 0;
 
   /// Between the two the clock stands still; they nest. Any thread.
   virtual void hold() = 0;

@@ -9,7 +9,7 @@ class SleepDriver final : public Driver {
  public:
   explicit SleepDriver(WorkerSlot& slot) : Driver(false), m_slot(slot) {}
 
-  void serve(int64_t /*now_ns*/) override {}
+  bool serve(int64_t /*now_ns*/) override { return false; }
 
   bool poll(int64_t now_ns, int64_t deadline_ns) override {
     if (deadline_ns <= now_ns) return false;  // there is nothing to collect

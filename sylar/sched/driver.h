@@ -19,8 +19,8 @@ class Driver {
   /// True: it is io's engine, and its fibers may wait for descriptors.
   bool waitsForDescriptors() const { return m_waits_for_descriptors; }
 
-  /// Bounded upkeep, once a turn.
-  virtual void serve(int64_t now_ns) = 0;
+  /// Bounded upkeep, once a turn. True: there is more of it now.
+  virtual bool serve(int64_t now_ns) = 0;
 
   /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks. True: it was
   /// notified.

@@ -53,6 +53,7 @@ struct SchedulerOptions {
 
 /// What the workers of a scheduler have done so far, all together.
 struct WorkerStats {
+  uint64_t switches = 0;         ///< times that a fiber got a thread
   uint64_t polls = 0;            ///< looks for ready descriptors, sleeps included
   uint64_t sleeps = 0;           ///< of those, the ones that had nothing else to do
   uint64_t tickles = 0;          ///< notifications by other threads that they saw; one at most for each sleep

@@ -77,9 +77,9 @@ void Worker::turn() {
   if (m_scheduler.isStopping()) followStop();
   const int64_t now_ns = m_clock.nowNs();
   expireTimeouts(now_ns);
-  m_driver->serve(now_ns);
-  runBatch();
-  if (goesOn()) {
+  const bool more = m_driver->serve(now_ns);
+  runBatch(now_ns);
+  if (goesOn() || more) {
     poll(0, 0);  // whatever there is to do: descriptors get their turn
   } else {
     sleep();
@@ -110,13 +110,15 @@ void Worker::takeMail() {
   }
 }
 
-void Worker::runBatch() {
+void Worker::runBatch(int64_t now_ns) {
   m_fresh.beginTurn();
-  for (int round = 0; round < kBatch; ++round) {
+  m_turn_over = false;
+  for (int round = 0; round < kBatch && !m_turn_over; ++round) {
     QueueNode* const node = pick(round);
     if (node == nullptr) return;
     m_fresh.share(m_scheduler.rest());
     runNode(node);
+    if (round % kFibersPerLook == kFibersPerLook - 1 && m_clock.nowNs() - now_ns >= kBatchNs) return;
     if (m_scheduler.isStopping()) {
       m_scheduler.watchDeadline();
       if (behindStop()) return;
@@ -153,12 +155,14 @@ void Worker::sleep() {
 /// goes on, so there is no moment at which it shows nowhere.
 void Worker::rest(AutoAdvance& time) {
   m_due_ns = nextDeadline(m_clock.nowNs());
-  if (!time.rest(*this)) return;
-  const int ready = sys::waitReadable(m_driver->fd(), 0, m_scheduler.waitCap(0));
-  time.goOn(*this);
+  const int64_t longest_ns = time.rest(*this);
+  if (longest_ns == 0) return;
+  const int ready = sys::waitReadable(m_driver->fd(), 0, std::min(longest_ns, m_scheduler.waitCap(0)));
+  time.goOn(*this, ready != 0);
   if (ready > 0) poll(0, 1);
 }
 
+/// The mailbox tells of mail before its notification shows in the driver's descriptor.
 bool Worker::quiet() const {
   if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
   int ready;
@@ -175,6 +179,7 @@ void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
 }
 
 void Worker::addStats(WorkerStats& sum) const {
+  sum.switches += m_counts.switches.get();
   sum.polls += m_counts.polls.get();
   sum.sleeps += m_counts.sleeps.get();
   sum.tickles += m_counts.tickles.get();

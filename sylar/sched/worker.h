@@ -1,7 +1,8 @@
 // Internal. One thread of a scheduler: what runs on it, in which order, and when it sleeps.
 //
 // One turn, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
-// runnable fibers, fresh work in alternation with woken ones, the injector first and at every 61st pick; 4. steal, if nothing is
+// runnable fibers, or fewer that take kBatchNs, fresh work in alternation with woken ones, the injector first and at every 61st
+// pick; 4. steal, if nothing is
 // left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more to run, else asleep until
 // mail, a descriptor or a deadline.
 //
@@ -55,6 +56,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   // ---- Fibers (worker_fibers.cc). --------------------------------------------------------------------------------------------
 
+  /// How often something got the thread; so a fiber finds out whether it gave the thread away in between.
+  uint64_t switches() const { return m_counts.switches.get(); }
+  /// The turn's batch ends with the fiber that runs: descriptors first.
+  void endTurn() { m_turn_over = true; }
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
   /// Queues work that has not started. False: refused.
   bool pushFresh(QueueNode* node) {
@@ -105,6 +110,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
  private:
   static constexpr int kBatch = 256;
+  static constexpr int64_t kBatchNs = 1'000'000;
+  static constexpr int kFibersPerLook = 16;  // at the clock
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
@@ -115,7 +122,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void turn();
   bool goesOn();
   void takeMail();
-  void runBatch();
+  void runBatch(int64_t now_ns);
   QueueNode* pick(int round);
   void sleep();
   void rest(AutoAdvance& time);
@@ -169,9 +176,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   Leftovers m_leftovers;
   bool m_fresh_next = false;
   int64_t m_due_ns = kNever;  // at rest on virtual time: its fibers' earliest deadline
+  bool m_turn_over = false;
 
   struct {
-    Counter polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
+    Counter switches, polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
   } m_counts;  // see WorkerStats
 
   OwnFresh<> m_fresh;

@@ -67,6 +67,7 @@ void Worker::runNode(QueueNode* node) {
     return;
   }
   core->fiber->move(core->fiber->life(), Fiber::Life::kRunning);
+  m_counts.switches.add();
   FiberCore* back;
   outside([&] { back = &ThreadFibers::current().enter(*core); });
   settle(*back);

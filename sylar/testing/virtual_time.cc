@@ -1,5 +1,7 @@
 #include "sylar/testing/virtual_time.h"
 
+#include <linux/sockios.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -11,11 +13,30 @@
 #include "sylar/base/check.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
+#include "sylar/io/fd_table.h"
 #include "sylar/io/iomanager.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
+namespace {
+
+/// Longer than a receiver may delay an acknowledgement.
+constexpr int64_t kPatienceNs = 250'000'000;
+
+/// True: a TCP socket of this process has taken bytes that it has not sent. They wait for an acknowledgement (Nagle), or for
+/// room. What has been sent over loopback has arrived.
+bool unsentBytes() {
+  bool any = false;
+  FdTable::forEach([&any](int fd, const Entry& entry) {
+    if (any || entry.kind() != FdKind::kTcp) return;
+    int bytes = 0;
+    any = sys::call(SYS_ioctl, fd, SIOCOUTQNSD, &bytes) == 0 && bytes > 0;
+  });
+  return any;
+}
+
+}  // namespace
 
 /// Whoever changes something that a decision depends on, makes it: who goes to rest or leaves, who ends a hold, who waits.
 class VirtualTime::Core final : public AutoAdvance {
@@ -42,16 +63,19 @@ class VirtualTime::Core final : public AutoAdvance {
     decideAndTell();
   }
 
-  bool rest(Member& member) override {
+  int64_t rest(Member& member) override {
     Lock lock(m_mutex);
     member.is_at_rest = true;
     decideAndTell(&member);
-    return member.is_at_rest;
+    if (!member.is_at_rest) return 0;
+    const int64_t left_ns = patienceNs();
+    return left_ns > 0 ? left_ns : kNever;
   }
 
-  void goOn(Member& member) override {
+  void goOn(Member& member, bool something_came) override {
     Lock lock(m_mutex);
     member.is_at_rest = false;
+    if (something_came) m_unsent_since_ns = kNever;
   }
 
   void hold() override {
@@ -100,6 +124,10 @@ class VirtualTime::Core final : public AutoAdvance {
       if (!member->is_at_rest || !member->quiet()) return false;
       due_ns = std::min(due_ns, member->dueNs());
     }
+    if (m_first != nullptr && waitsForKernel()) {
+      if (caller == nullptr) m_first->wake();  // it looks again
+      return false;
+    }
     const int64_t limit_ns = m_by_hand ? std::max(m_target_ns, nowNs()) : kNever - 1;
     if (due_ns > limit_ns) {
       setNow(m_target_ns);
@@ -117,7 +145,26 @@ class VirtualTime::Core final : public AutoAdvance {
     return false;
   }
 
-  void setNow(int64_t ns) SYLAR_REQUIRES(m_mutex) { m_now_ns.store(std::max(nowNs(), ns), std::memory_order_relaxed); }
+  void setNow(int64_t ns) SYLAR_REQUIRES(m_mutex) {
+    if (ns <= nowNs()) return;
+    m_now_ns.store(ns, std::memory_order_relaxed);
+    m_unsent_since_ns = kNever;
+  }
+
+  /// The kernel keeps bytes back, and may still send them without anybody's doing.
+  bool waitsForKernel() SYLAR_REQUIRES(m_mutex) {
+    if (!unsentBytes()) {
+      m_unsent_since_ns = kNever;
+      return false;
+    }
+    if (m_unsent_since_ns == kNever) m_unsent_since_ns = steadyClock().nowNs();
+    return patienceNs() > 0;
+  }
+
+  /// How long the kernel may still take; 0 or less: it waits for others, or for nothing.
+  int64_t patienceNs() const SYLAR_REQUIRES(m_mutex) {
+    return m_unsent_since_ns == kNever ? 0 : m_unsent_since_ns + kPatienceNs - steadyClock().nowNs();
+  }
 
   void decideAndTell(Member* caller = nullptr) SYLAR_REQUIRES(m_mutex) {
     decide(caller);
@@ -135,6 +182,7 @@ class VirtualTime::Core final : public AutoAdvance {
   Member* m_first SYLAR_GUARDED_BY(m_mutex) = nullptr;
   size_t m_holds SYLAR_GUARDED_BY(m_mutex) = 0;
   int64_t m_target_ns SYLAR_GUARDED_BY(m_mutex) = 0;
+  int64_t m_unsent_since_ns SYLAR_GUARDED_BY(m_mutex) = kNever;  // on the steady clock; nothing has happened since
   bool m_awaited SYLAR_GUARDED_BY(m_mutex) = false;
   std::atomic<uint32_t> m_decisions{0};  // await() sleeps on it
   std::atomic<int64_t> m_now_ns{0};      // written under the lock

@@ -23,9 +23,9 @@
 // On it are: the hooked sleeps, SO_RCVTIMEO and SO_SNDTIMEO, timeouts of poll and connect, timers of IOManager. Real stay
 // time(2), clock_gettime(2) and std::chrono's clocks, max_wait, the deadline of stop(), and everything on plain threads.
 //
-// What it cannot see takes no time on it: other processes, threads of one's own, bytes that the kernel still carries from one
-// socket to another (docs/design/testing.md). A fiber that waits for those with a timeout sees the timeout, unless a Hold keeps
-// the clock.
+// What it cannot see takes no time on it: other processes, threads of one's own (docs/design/testing.md). A fiber that waits for
+// those with a timeout sees the timeout, unless a Hold keeps the clock. Between two calls from a plain thread a day may pass:
+// make them under one Hold. TCP connections within the process are seen; what the kernel keeps back costs its real time.
 //
 // Thread safety: all calls from any thread, but run(), advance() and awaitRest() not from fibers, which would wait for themselves
 // (checked).
@@ -61,14 +61,14 @@ class VirtualTime final : public Clock {
   std::chrono::nanoseconds elapsed() const { return std::chrono::nanoseconds(nowNs()); }
 
   /// Runs `body` in a fiber of an IOManager of its own, with `threads` workers in [1, 1024], and returns when it has ended. What
-  /// it has started and not waited for is cancelled then. An exception of it comes out here. If all fibers wait and nothing that
-  /// they wait for is armed, they would for ever: then all are cancelled, and a std::runtime_error says who waits for what.
-  /// Others: those of IOManager. Not with kByHand (checked). Blocks the thread.
+  /// it has started and not waited for is cancelled then, and sees no later time. An exception of it comes out here. If all
+  /// fibers wait and nothing that they wait for is armed, they would for ever: then all are cancelled, and a std::runtime_error
+  /// says who waits for what. Others: those of IOManager. Not with kByHand (checked). Blocks the thread.
   void run(std::function<void()> body, size_t threads = 1);
 
   /// Moves the clock by `step` >= 0, from deadline to deadline, each when all that came before is done, and returns when all are
-  /// at rest again. With kByItself the clock may be further by then, and moves on. Blocks the thread: for ever, if fibers never
-  /// rest.
+  /// at rest again. With kByItself the clock may be further by then, and moves on. Saturates 292 years after 0.
+  /// Blocks the thread: for ever, if fibers never rest.
   void advance(std::chrono::nanoseconds step);
 
   /// Returns when all are at rest and the clock has nowhere to go: no deadline is left, or none until where advance() allowed.

@@ -79,7 +79,7 @@ TEST_F(TimerPassTest, DuePublicTimersAreServedInPassesWithPollsBetween) {
   iom.stop();
   storm = nullptr;
   EXPECT_EQ(runs, kTimers);
-  EXPECT_LE(most, 256u) << "fibers of one turn";
+  EXPECT_LE(most, kPass);
   EXPECT_GE(backlogs, 3u);
   EXPECT_EQ(backlogs_not_due, 0u);
   const IOTimerStats stats = iom.getIOTimerStats();
@@ -94,6 +94,9 @@ TEST_F(TimerPassTest, APassOfPublicTimersIsBoundedInTime) {
   const SteppingClock clock(100'000);
   IOManager iom(options(clock));
   for (uint64_t i = 0; i < kTimers; ++i) iom.addTimer(0, [&] { ++runs; });
+  iom.schedule([&] {
+    while (runs < kTimers) Fiber::YieldToReady();  // so that the worker looks at the clock
+  });
   iom.stop();
   EXPECT_EQ(runs, kTimers);
   EXPECT_GE(iom.getIOTimerStats().passes, kTimers / 640) << "five looks, 128 timers each";

@@ -1,6 +1,7 @@
 // When virtual time stands still: each test brings about one reason, makes the clock decide while it holds, and looks.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <thread>
+#include <vector>
 
 #include "sylar/base/fd.h"
 #include "sylar/io/blocking_pool.h"
@@ -144,6 +145,79 @@ TEST_P(VirtualTimeRefuses, WhileADescriptorIsReady) {
     }
     ASSERT_EQ(time.elapsed(), 0s);
   }
+}
+
+/// Both ends of a TCP connection over loopback; as usual, with Nagle's algorithm.
+struct TcpPair {
+  TcpPair() {
+    const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener.get(), 1), 0);
+    EXPECT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    client = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    server = UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const timeval minute{60, 0};
+    EXPECT_EQ(setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof minute), 0);
+  }
+  UniqueFd client;
+  UniqueFd server;
+};
+
+// Bytes that TCP keeps back keep the clock: an answer in two small pieces, of which the second waits for an acknowledgement.
+TEST_P(VirtualTimeRefuses, WhileTcpKeepsBytesBack) {
+  VirtualTime time;
+  const TcpPair pair;
+  {
+    IOManager iom(on(time, workers()));
+    const VirtualTime::Hold both_begin(time);
+    iom.schedule([&] {
+      char question;
+      while (read(pair.server.get(), &question, 1) == 1) {
+        EXPECT_EQ(write(pair.server.get(), "a", 1), 1);
+        EXPECT_EQ(write(pair.server.get(), "b", 1), 1);
+      }
+    });
+    iom.schedule([&] {
+      for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(write(pair.client.get(), "?", 1), 1);
+        char answer[2];
+        EXPECT_EQ(recv(pair.client.get(), answer, 2, MSG_WAITALL), 2);
+      }
+      EXPECT_EQ(shutdown(pair.client.get(), SHUT_WR), 0);
+    });
+  }
+  EXPECT_EQ(time.elapsed(), 0s);
+}
+
+// Bytes for which the receiver has no room do not keep it: he may be asleep.
+TEST_P(VirtualTimeRefuses, ButNotWhileAReceiverHasNoRoom) {
+  VirtualTime time;
+  const TcpPair pair;
+  size_t sent = 0;
+  size_t received = 0;
+  {
+    IOManager iom(on(time, workers()));
+    const VirtualTime::Hold both_begin(time);
+    iom.schedule([&] {
+      const std::vector<char> much(16 << 20);
+      sent = static_cast<size_t>(write(pair.client.get(), much.data(), much.size()));
+      EXPECT_EQ(shutdown(pair.client.get(), SHUT_WR), 0);
+    });
+    iom.schedule([&] {
+      sleep(3600);
+      std::vector<char> buffer(1 << 20);
+      for (ssize_t count; (count = read(pair.server.get(), buffer.data(), buffer.size())) > 0;)
+        received += static_cast<size_t>(count);
+    });
+  }
+  EXPECT_EQ(sent, size_t{16 << 20});
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(time.elapsed(), 1h);
 }
 
 // A function on a helper thread keeps the clock, though every fiber waits.
