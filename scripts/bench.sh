@@ -5,6 +5,7 @@
 #     echo   (default) fibers against raw epoll loops over loopback TCP; `scripts/bench.sh echo --help` lists its arguments
 #     base   what the smallest parts cost
 #     timer  every timer queue at every size, and the timers of other libraries; `scripts/bench.sh timer --help`
+#     sleep  lateness, storms, very many sleepers, read timeouts; `scripts/bench.sh sleep --goals` prints a line a goal
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 topic=${1:-echo}
@@ -25,8 +26,12 @@ case $topic in
     targets=(bench_timer)
     run=(/usr/bin/python3 bench/timer/run_timer.py --bin "$bin/bench_timer" --out "$results/timer.json")
     ;;
+  sleep)
+    targets=(bench_sleep_lateness bench_sleep_storm bench_sleep_sleepers bench_sleep_timeout_echo bench_echo_load)
+    run=(python3 bench/sleep/run_sleep.py --bin "$bin" --out "$results/sleep.json")
+    ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, base, timer" >&2
+    echo "bench: unknown topic '$topic'; known: echo, base, timer, sleep" >&2
     exit 2
     ;;
 esac

@@ -251,8 +251,11 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
   void run() {
     Timer::ptr timer = take();
     if (timer == nullptr) return;
-    if (!begun()) queueFiber();
     Worker& worker = *Worker::current();
+    if (!begun()) {
+      queueFiber();
+      worker.shareFresh();
+    }
     const uint64_t switches = worker.switches();
     const int64_t end_ns = saturatingAdd(worker.clock().nowNs(), kNsPerPass);
     for (; timer != nullptr; timer = take()) {

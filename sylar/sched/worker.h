@@ -57,6 +57,8 @@ class Worker final : public FiberHost {
 
   /// How often something got the thread; so a fiber finds out whether it gave the thread away in between.
   uint64_t switches() const { return m_counts.switches.get(); }
+  /// Wakes a sleeper for fresh work that is queued here, as if another fiber began now.
+  void shareFresh() { m_fresh.share(m_scheduler.rest()); }
   /// The turn's batch ends with the fiber that runs: descriptors first.
   void endTurn() { m_turn_over = true; }
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
