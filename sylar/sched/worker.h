@@ -2,9 +2,8 @@
 //
 // One turn, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
 // runnable fibers, or fewer that take kBatchNs, fresh work in alternation with woken ones, the injector first and at every 61st
-// pick; 4. steal, if nothing is
-// left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more to run, else asleep until
-// mail, a descriptor or a deadline.
+// pick; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
+// to run, else asleep until mail, a descriptor or a deadline.
 //
 // Thread safety: everything belongs to the worker's thread but the sections marked otherwise.
 #pragma once
