@@ -282,7 +282,7 @@ bool IOManager::serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimer
     Lock lock(m_arming);
     ++m_timer_stats.passes;
     m_timer_stats.passes_cut += more;
-    setTimer(observeNextDue());
+    armTimer(observeNextDue());
   }
   if (due.empty()) return more;
   try {
@@ -316,11 +316,11 @@ void IOManager::onTimerInsertedAtFront() {
   const int64_t due_ns = observeNextDue();
   const bool known = due_ns == m_armed_ns;
   ++(known ? m_timer_stats.tickles_suppressed : m_timer_stats.tickles_sent);
-  if (!known) setTimer(due_ns);
+  if (!known) armTimer(due_ns);
 }
 
 /// After an expiry also to what it is set to: that wakes the next sleeper for what is left.
-void IOManager::setTimer(int64_t due_ns) {
+void IOManager::armTimer(int64_t due_ns) {
   m_armed_ns = due_ns;
   if (!m_timer_fd.valid()) return;
   sys::timerFdSet(m_timer_fd.get(), due_ns);
