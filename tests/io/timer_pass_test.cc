@@ -204,13 +204,15 @@ TEST_F(TimerPassTest, DuePrivateTimeoutsAreServedInPassesWithPollsBetween) {
   const Deadline deadline = Deadline::after(std::chrono::hours(1), clock());
   std::atomic<uint64_t> woken{0};
   Gate gate;
-  for (uint64_t i = 0; i < kFibers; ++i) {
-    iom.schedule([&] {
-      EXPECT_EQ(parkUntil(deadline), WakeReason::kTimeout);
-      if (++woken == kFibers) gate.open();
-    });
-  }
   storm = &iom;
+  iom.schedule([&] {  // the worker does not sleep, and time does not move, before all of them wait
+    for (uint64_t i = 0; i < kFibers; ++i) {
+      iom.schedule([&] {
+        EXPECT_EQ(parkUntil(deadline), WakeReason::kTimeout);
+        if (++woken == kFibers) gate.open();
+      });
+    }
+  });
   EXPECT_TRUE(gate.wait());
   iom.stop();
   storm = nullptr;
