@@ -10,7 +10,7 @@
 #     hooks    what the hooks cost code outside fibers
 #     profile  where the instructions of a request, a yield and a spawn go
 #     timer    every timer queue at every size, and the timers of other libraries
-#     sleep    sleeping fibers
+#     sleep    lateness, storms, very many sleepers, read timeouts
 #     base     what the smallest parts cost
 #   scripts/bench.sh --goals [--quick]     every topic as far as goals need it; one line a goal. Fails if a figure is missing.
 set -euo pipefail

@@ -251,8 +251,11 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
   void run() {
     Timer::ptr timer = take();
     if (timer == nullptr) return;
-    if (!begun()) queueFiber();
     Worker& worker = *Worker::current();
+    if (!begun()) {
+      queueFiber();
+      worker.shareFresh();
+    }
     const uint64_t switches = worker.switches();
     const int64_t end_ns = saturatingAdd(worker.clock().nowNs(), kNsPerPass);
     for (; timer != nullptr; timer = take()) {
@@ -279,7 +282,7 @@ bool IOManager::serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimer
     Lock lock(m_arming);
     ++m_timer_stats.passes;
     m_timer_stats.passes_cut += more;
-    setTimer(observeNextDue());
+    armTimer(observeNextDue());
   }
   if (due.empty()) return more;
   try {
@@ -313,14 +316,14 @@ void IOManager::onTimerInsertedAtFront() {
   const int64_t due_ns = observeNextDue();
   const bool known = due_ns == m_armed_ns;
   ++(known ? m_timer_stats.tickles_suppressed : m_timer_stats.tickles_sent);
-  if (!known) setTimer(due_ns);
+  if (!known) armTimer(due_ns);
   if (clock().autoAdvance() == nullptr) return;
   const Worker* const here = Worker::current();
   if (here == nullptr || &here->scheduler() != this) wakeForUpkeep();  // our own workers look before they rest
 }
 
 /// After an expiry also to what it is set to: that wakes the next sleeper for what is left.
-void IOManager::setTimer(int64_t due_ns) {
+void IOManager::armTimer(int64_t due_ns) {
   m_armed_ns = due_ns;
   if (!m_timer_fd.valid()) return;
   sys::timerFdSet(m_timer_fd.get(), due_ns);

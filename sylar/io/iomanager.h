@@ -86,7 +86,7 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) override;
   bool serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch);
   bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due);
-  void setTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);
+  void armTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);
   EpollEngine& engineForHere();
   void callbackEnded();
   void addClosed(Callback& callback);

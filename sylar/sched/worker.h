@@ -2,9 +2,8 @@
 //
 // One turn, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
 // runnable fibers, or fewer that take kBatchNs, fresh work in alternation with woken ones, the injector first and at every 61st
-// pick; 4. steal, if nothing is
-// left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more to run, else asleep until
-// mail, a descriptor or a deadline.
+// pick; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
+// to run, else asleep until mail, a descriptor or a deadline.
 //
 // Thread safety: everything belongs to the worker's thread but the sections marked otherwise.
 #pragma once
@@ -58,6 +57,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   /// How often something got the thread; so a fiber finds out whether it gave the thread away in between.
   uint64_t switches() const { return m_counts.switches.get(); }
+  /// Wakes a sleeper for fresh work that is queued here, as if another fiber began now.
+  void shareFresh() { m_fresh.share(m_scheduler.rest()); }
   /// The turn's batch ends with the fiber that runs: descriptors first.
   void endTurn() { m_turn_over = true; }
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }

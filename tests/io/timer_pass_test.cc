@@ -102,6 +102,50 @@ TEST_F(TimerPassTest, APassOfPublicTimersIsBoundedInTime) {
   EXPECT_GE(iom.getIOTimerStats().passes, kTimers / 640) << "five looks, 128 timers each";
 }
 
+// architecture.md 6: callbacks that do not wait share a fiber, and the one behind a callback that waits has another.
+TEST_F(TimerPassTest, ABatchHasOneFiberUntilACallbackWaits) {
+  std::vector<uint64_t> fibers;  // plain: one worker
+  Gate done;
+  IOManager iom(options());
+  for (int i = 0; i < 10; ++i) {
+    iom.addTimer(1, [&, i] {
+      fibers.push_back(Fiber::GetFiberId());
+      if (i == 4) Fiber::YieldToReady();
+      if (fibers.size() == 10) done.open();
+    });
+  }
+  clock().advance(std::chrono::milliseconds(1));
+  iom.schedule([] {});
+  ASSERT_TRUE(done.wait());
+  iom.stop();
+  for (size_t i = 0; i < 10; ++i) EXPECT_EQ(fibers[i] == fibers[0], i < 5) << i;
+  for (size_t i = 5; i < 10; ++i) EXPECT_EQ(fibers[i], fibers[5]) << i;
+}
+
+// C-49, the other side: what stands behind a callback that computes is done by a worker that has nothing to do.
+TEST_F(TimerPassTest, ABatchIsSharedWithAnIdleWorker) {
+  std::atomic<int> others{0};
+  Gate rest_ran;
+  Gate done;
+  SchedulerOptions two = options();
+  two.threads = 2;
+  IOManager iom(two);
+  for (int i = 0; i < 10; ++i) {
+    iom.addTimer(1, [&, i] {
+      if (i == 0) {
+        EXPECT_TRUE(rest_ran.wait());
+        done.open();
+      } else if (++others == 9) {
+        rest_ran.open();
+      }
+    });
+  }
+  clock().advance(std::chrono::milliseconds(1));
+  iom.schedule([] {});
+  EXPECT_TRUE(done.wait());
+  iom.stop();
+}
+
 // What is due while callbacks wait for their turn would only pile up behind them: memory, and an order of its own.
 TEST_F(TimerPassTest, AStormDoesNotPileUpFibers) {
   constexpr uint64_t kTimers = 10 * kPass;
@@ -160,13 +204,15 @@ TEST_F(TimerPassTest, DuePrivateTimeoutsAreServedInPassesWithPollsBetween) {
   const Deadline deadline = Deadline::after(std::chrono::hours(1), clock());
   std::atomic<uint64_t> woken{0};
   Gate gate;
-  for (uint64_t i = 0; i < kFibers; ++i) {
-    iom.schedule([&] {
-      EXPECT_EQ(parkUntil(deadline), WakeReason::kTimeout);
-      if (++woken == kFibers) gate.open();
-    });
-  }
   storm = &iom;
+  iom.schedule([&] {  // the worker does not sleep, and time does not move, before all of them wait
+    for (uint64_t i = 0; i < kFibers; ++i) {
+      iom.schedule([&] {
+        EXPECT_EQ(parkUntil(deadline), WakeReason::kTimeout);
+        if (++woken == kFibers) gate.open();
+      });
+    }
+  });
   EXPECT_TRUE(gate.wait());
   iom.stop();
   storm = nullptr;
