@@ -60,7 +60,7 @@ void checkRecurring(const Runs& runs, int64_t start_ns, int64_t pause_ns) {
 int run() {
   static std::array<std::atomic<int>, kTimers> runs, sleeps;  // how often each; early ones count a thousand times
   static Runs delay, skip;
-  test::Gate done;
+  test::Gate asleep, done;
   IOManager iom(2, false, "stopped");
   const int64_t start_ns = nowNs();
   const Timer::ptr recurring = iom.addTimer(
@@ -73,17 +73,20 @@ int run() {
   };
   for (size_t i = 0; i < kTimers; ++i) {
     iom.addTimer(static_cast<uint64_t>(delayMs(i)), [&count, i, armed_ns = nowNs()] { count(runs[i], i, armed_ns); });
-    iom.schedule([&count, i] {
+    iom.schedule([&count, &asleep, i] {
+      asleep.open();
       const int64_t armed_ns = nowNs();
       ::usleep(static_cast<useconds_t>(delayMs(i)) * 1'000);
       count(sleeps[i], i, armed_ns);
     });
   }
+  expect(asleep.wait(kTimers), "not all fibers began", static_cast<int64_t>(asleep.count()));
+  std::this_thread::sleep_for(50ms);  // the last of them is between that and its sleep
+  int64_t pause_ns = 0;  // as a thread that looks often sees it, from before it says that it is ready
+  int64_t last_ns = nowNs();
   std::puts("ready");
   std::fflush(stdout);
-
-  int64_t pause_ns = 0;  // as a thread that looks often sees it
-  for (int64_t last_ns = nowNs(); pause_ns < 3'000 * kMs && last_ns - start_ns < 60'000 * kMs;) {
+  while (pause_ns < 3'000 * kMs && last_ns - start_ns < 60'000 * kMs) {
     std::this_thread::sleep_for(10ms);
     const int64_t now_ns = nowNs();
     pause_ns = std::max(pause_ns, now_ns - last_ns);

@@ -197,10 +197,11 @@ void stopSync() {
   const TimerId id = timers.start(work);
   addThread("driver", [&] { timers.drive(); });
   for (const char* name : {"waiter", "second waiter"}) {
-    addThread(name, [&] {
+    const bool first = name == std::string("waiter");
+    addThread(name, [&, first] {
       const TimerStop result = timers.stopSync(id);
       checkStop(work, result);
-      if (name == std::string("waiter")) checkSync(work, result);
+      if (first) checkSync(work, result);
     });
   }
   runThreads();

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
@@ -36,12 +38,13 @@ class SteppedTimers final : public TimerManager {
 };
 
 /// The manager's time, as far as others can know it while the clock is being moved: it goes forward with the clock and stands
-/// still on its steps back. Moved by one thread, which has the manager notice each step before the next.
+/// still on its steps back. Whoever moves it has the manager notice the step before the next.
 class SteppedTime {
  public:
   explicit SteppedTime(SteppedTimers& timers, ManualClock& clock) : m_timers(timers), m_clock(clock) {}
 
   void step(std::chrono::milliseconds step) {
+    const std::lock_guard lock(m_stepping);
     const bool rollover = step < -1h;
     if (rollover) m_rollovers.fetch_add(1);
     if (step > 0ms) m_latest_ms.fetch_add(step.count());
@@ -55,13 +58,14 @@ class SteppedTime {
   int64_t earliestMs() const { return m_earliest_ms; }
   int64_t latestMs() const { return m_latest_ms; }
   int rollovers() const { return m_rollovers; }
-  int steps() const { return m_steps; }  ///< for the thread that moves it, and at the end
+  int steps() const { return m_steps; }  ///< at the end
 
  private:
   SteppedTimers& m_timers;
   ManualClock& m_clock;
   std::atomic<int64_t> m_earliest_ms{0}, m_latest_ms{0};
   std::atomic<int> m_rollovers{0};
+  std::mutex m_stepping;
   int m_steps = 0;
 };
 
@@ -71,18 +75,17 @@ struct Record {
   std::atomic<int> cancels{0};
 };
 
-/// One thread that adds, cancels and runs timers.
+constexpr std::chrono::milliseconds kJumps[] = {1h, -1ms, -59min, -61min};
+
+/// One thread that adds, cancels and runs timers, and moves the clock now and then.
 class Player {
  public:
-  Player(SteppedTimers& timers, const SteppedTime& time, uint64_t seed) : m_timers(timers), m_time(time), m_random(seed) {}
+  Player(SteppedTimers& timers, SteppedTime& time, uint64_t seed) : m_timers(timers), m_time(time), m_random(seed) {}
 
   void play(uint64_t operations) {
     for (uint64_t i = 0; i < operations; ++i) {
-      switch (m_random() % 4) {
-        case 0: add(); break;
-        case 1: cancel(); break;
-        default: run();
-      }
+      const uint64_t any = m_random() % 64;
+      any == 0 ? step() : any < 20 ? add() : any < 36 ? cancel() : run();
     }
   }
   const std::vector<std::shared_ptr<Record>>& records() const { return m_records; }
@@ -101,6 +104,12 @@ class Player {
     };
     m_timers_made[m_random() % m_timers_made.size()] = {m_timers.addTimer(ms, cb, record->recurring), record};
     m_records.push_back(std::move(record));
+  }
+
+  /// Mostly a little; of the jumps as many go an hour forward as back.
+  void step() {
+    const uint64_t any = m_random() % 16;
+    m_time.step(any < std::size(kJumps) ? kJumps[any] : any == 4 ? 1h : std::chrono::milliseconds(1 + any % 2));
   }
 
   /// Near, beyond every step that is no rollover, and in between.
@@ -122,7 +131,7 @@ class Player {
   }
 
   SteppedTimers& m_timers;
-  const SteppedTime& m_time;
+  SteppedTime& m_time;
   std::mt19937_64 m_random;
   std::array<std::pair<Timer::ptr, std::shared_ptr<Record>>, 64> m_timers_made;
   std::vector<std::shared_ptr<Record>> m_records;
@@ -138,24 +147,9 @@ TEST(TimerClockRace, StepsWhileThreadsAddCancelAndRun) {
   SteppedTime time(timers, clock);
   std::vector<std::unique_ptr<Player>> players;
   for (size_t i = 0; i < kThreads; ++i) players.push_back(std::make_unique<Player>(timers, time, seed + i));
-  std::atomic<size_t> playing{kThreads};
+  for (const auto jump : kJumps) time.step(jump);  // each, whatever the seed
   std::vector<std::thread> threads;
-  for (auto& player : players) {
-    threads.emplace_back([&player, &playing] {
-      player->play(test::scaled(20'000));
-      --playing;
-    });
-  }
-  constexpr std::chrono::milliseconds kSteps[] = {1h, -1ms, -59min, -61min};
-  std::mt19937_64 random(seed);
-  const auto stepOnce = [&] {
-    // Mostly small ones, and an hour forward as often as one back.
-    const auto any = random() % 32;
-    time.step(any < std::size(kSteps) ? kSteps[any] : any % 2 == 0 ? 2ms : any == 31 ? 1h : 1ms);
-    std::this_thread::yield();
-  };
-  for (const auto step : kSteps) time.step(step);  // each, whatever the seed
-  while (playing > 0 || time.steps() < 200) stepOnce();
+  for (auto& player : players) threads.emplace_back([&player] { player->play(test::scaled(10'000)); });
   for (auto& thread : threads) thread.join();
 
   // What is left: a rollover and then the far end of all delays make everything due that was not cancelled.
