@@ -41,6 +41,7 @@ sylar_test(timer/standalone_loop_test LINKS sylar::timer TIMEOUT 120)
 sylar_timer_test(timer/timer_race_test TIMEOUT 120)
 if(NOT "${SYLAR_SANITIZE}" MATCHES thread)  # it brings its own operator new, and so does ThreadSanitizer
   sylar_test(timer/timer_memory_test LINKS sylar::timer)
+  sylar_test(timer/idle_list_memory_test LINKS sylar::timer)
 endif()
 
 # The page of this room walks a timer from addTimer to its callback; each name on the way must be in the code.
