@@ -11,7 +11,6 @@
 #include "sylar/base/check.h"
 #include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
-#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
@@ -42,7 +41,7 @@ size_t BlockingPool::queued() const {
 
 int BlockingPool::runJob(Job& job) {
   const this_fiber::CancelShield shield;
-  const StandsStill virtual_time(waitClock());
+  job.virtual_time = StandsStill(waitClock());
   for (bool submitted = false;; submitted = true) {
     Wait wait(Fiber::WaitsFor::kHelper);
     Lock lock(m_mutex);
@@ -142,6 +141,7 @@ void BlockingPool::finish(Job& job) {
   Lock lock(m_mutex);
   ++m_idle;
   job.done = true;
+  const StandsStill until_it_is_told(std::move(job.virtual_time));
   const Waker waker = job.waker;
   const bool won = waker.claim(WakeReason::kReady);
   lock.unlock();  // the fiber may go from here on, if another woke it

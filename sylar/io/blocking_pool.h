@@ -21,6 +21,7 @@
 #include <type_traits>
 
 #include "sylar/base/os_mutex.h"
+#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/waker.h"
 
 namespace sylar {
@@ -61,6 +62,7 @@ class BlockingPool {
     void* function;
     std::exception_ptr exception = nullptr;
     Waker waker = {};
+    StandsStill virtual_time = {};  // until the fiber has been told; one that was given up never unwinds
     bool done = false;
     Job* next = nullptr;
   };

@@ -6,12 +6,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "sylar/base/clock.h"
 
 namespace sylar {
 
-class AutoAdvance {
+/// Shared: a function on a helper thread may outlast the clock that it holds.
+class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
  public:
   /// Called under the clock's lock, from any thread, and only while the member is at rest.
   class Member {
@@ -27,6 +30,7 @@ class AutoAdvance {
     Member* next_member = nullptr;
     bool is_member = false;
     bool is_at_rest = false;
+    bool looks_again = false;  // at rest for a while only
 
    protected:
     ~Member() = default;
@@ -50,19 +54,27 @@ class AutoAdvance {
 };
 
 /// While it exists, `clock` stands still if it is one that moves when all rest: for what its members wait for and it cannot see.
+/// May outlast the clock.
 class StandsStill {
  public:
-  explicit StandsStill(const Clock& clock) : m_time(clock.autoAdvance()) {
-    if (m_time != nullptr) m_time->hold();
+  StandsStill() = default;
+  explicit StandsStill(const Clock& clock) {
+    AutoAdvance* const time = clock.autoAdvance();
+    if (time == nullptr) return;
+    m_time = time->shared_from_this();
+    m_time->hold();
   }
   ~StandsStill() {
     if (m_time != nullptr) m_time->release();
   }
-  StandsStill(const StandsStill&) = delete;
-  StandsStill& operator=(const StandsStill&) = delete;
+  StandsStill(StandsStill&&) = default;
+  StandsStill& operator=(StandsStill&& other) noexcept {
+    std::swap(m_time, other.m_time);
+    return *this;
+  }
 
  private:
-  AutoAdvance* const m_time;
+  std::shared_ptr<AutoAdvance> m_time;
 };
 
 }  // namespace sylar

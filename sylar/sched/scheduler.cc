@@ -50,6 +50,11 @@ Scheduler::Scheduler(SchedulerOptions options)
     throw std::invalid_argument(
         fmt::format("sylar::Scheduler {}: threads is {}, it must be in [1, {}]", m_options.name, m_options.threads, kMaxThreads));
   }
+  if (m_options.use_caller && m_options.clock->autoAdvance() != nullptr) {
+    throw std::invalid_argument(fmt::format(
+        "sylar::Scheduler {}: use_caller is true, on virtual time it must be false: work would wait for the caller unseen",
+        m_options.name));
+  }
   for (size_t i = 0; i < m_options.threads; ++i) {
     m_workers.push_back(std::make_unique<Worker>(*this, m_options.name + "_" + std::to_string(i)));
   }

@@ -43,7 +43,7 @@ class Worker;
 /// How a scheduler is set up.
 struct SchedulerOptions {
   size_t threads = 1;                     ///< workers, the calling thread included if use_caller; [1, 1024]
-  bool use_caller = true;                 ///< worker 0 is the calling thread; it works only inside stop()
+  bool use_caller = true;                 ///< worker 0 is the calling thread; it works only inside stop(). Not on virtual time
   std::string name;                       ///< of the scheduler; its workers are name_0, name_1, ...
   const Clock* clock = &steadyClock();    ///< of sleeps and timeouts; outlives the scheduler. For tests: VirtualTime
   std::chrono::milliseconds max_wait{0};  ///< longest sleep of an idle worker; 0 = no cap, which is right
@@ -77,7 +77,7 @@ class Scheduler {
 
   /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors run out.
   explicit Scheduler(size_t threads = 1, bool use_caller = true, const std::string& name = "");
-  explicit Scheduler(SchedulerOptions options);
+  explicit Scheduler(SchedulerOptions options);  ///< std::invalid_argument also for use_caller with a VirtualTime
 
   /// Stops first, if stop() was not called.
   virtual ~Scheduler();

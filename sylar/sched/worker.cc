@@ -154,12 +154,14 @@ void Worker::sleep() {
 /// Until something comes, or the clock has moved to a deadline. What comes is collected when the clock knows that this worker
 /// goes on, so there is no moment at which it shows nowhere.
 void Worker::rest(AutoAdvance& time) {
+  m_counts.sleeps.add();
+  m_counts.polls.add();  // the clock looks, too
   m_due_ns = nextDeadline(m_clock.nowNs());
   const int64_t longest_ns = time.rest(*this);
   if (longest_ns == 0) return;
   const int ready = sys::waitReadable(m_driver->fd(), 0, std::min(longest_ns, m_scheduler.waitCap(0)));
   time.goOn(*this, ready != 0);
-  if (ready > 0) poll(0, 1);
+  if (ready > 0) m_counts.tickles.add(m_driver->poll(0, 1));
 }
 
 /// The mailbox tells of mail before its notification shows in the driver's descriptor.

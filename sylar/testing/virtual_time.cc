@@ -42,7 +42,11 @@ bool unsentBytes() {
 class VirtualTime::Core final : public AutoAdvance {
  public:
   explicit Core(bool by_hand) : m_by_hand(by_hand) {}
-  ~Core() { SYLAR_CHECK(m_first == nullptr && m_holds == 0); }
+  ~Core() { SYLAR_CHECK(m_holds == 0); }
+  void close() {
+    Lock lock(m_mutex);
+    SYLAR_CHECK(m_first == nullptr);
+  }
 
   int64_t nowNs() const { return m_now_ns.load(std::memory_order_relaxed); }
   bool byHand() const { return m_by_hand; }
@@ -50,7 +54,7 @@ class VirtualTime::Core final : public AutoAdvance {
   void join(Member& member) override {
     Lock lock(m_mutex);
     if (std::exchange(member.is_member, true)) return;
-    member.is_at_rest = false;
+    member.is_at_rest = member.looks_again = false;
     member.next_member = std::exchange(m_first, &member);
   }
 
@@ -69,12 +73,13 @@ class VirtualTime::Core final : public AutoAdvance {
     decideAndTell(&member);
     if (!member.is_at_rest) return 0;
     const int64_t left_ns = patienceNs();
-    return left_ns > 0 ? left_ns : kNever;
+    member.looks_again = left_ns > 0;
+    return member.looks_again ? left_ns : kNever;
   }
 
   void goOn(Member& member, bool something_came) override {
     Lock lock(m_mutex);
-    member.is_at_rest = false;
+    member.is_at_rest = member.looks_again = false;
     if (something_came) m_unsent_since_ns = kNever;
   }
 
@@ -92,9 +97,13 @@ class VirtualTime::Core final : public AutoAdvance {
   /// Allows the clock to come as far as that, or makes it.
   int64_t aimAt(std::chrono::nanoseconds step) {
     Lock lock(m_mutex);
+    m_done_before_ns.store(0, std::memory_order_relaxed);
     m_target_ns = std::min(saturatingAdd(std::max(m_target_ns, nowNs()), step.count()), kNever - 1);
     return m_target_ns;
   }
+
+  /// All that is due before it was done, and everything at rest, since the last aimAt().
+  int64_t doneBeforeNs() const { return m_done_before_ns.load(std::memory_order_relaxed); }
 
   /// Blocks the thread until `over(is everything at rest, with nowhere to go)`.
   template <class Over>
@@ -120,14 +129,18 @@ class VirtualTime::Core final : public AutoAdvance {
   bool decide(Member* caller = nullptr) SYLAR_REQUIRES(m_mutex) {
     if (m_holds > 0) return false;
     int64_t due_ns = kNever;
+    bool looks_again = false;
     for (const Member* member = m_first; member != nullptr; member = member->next_member) {
       if (!member->is_at_rest || !member->quiet()) return false;
       due_ns = std::min(due_ns, member->dueNs());
+      looks_again = looks_again || member->looks_again;
     }
     if (m_first != nullptr && waitsForKernel()) {
-      if (caller == nullptr) m_first->wake();  // it looks again
+      // Once, and it looks again by itself from then on: each wake begins the patience anew.
+      if (caller == nullptr && !looks_again) m_first->wake();
       return false;
     }
+    m_done_before_ns.store(due_ns, std::memory_order_relaxed);
     const int64_t limit_ns = m_by_hand ? std::max(m_target_ns, nowNs()) : kNever - 1;
     if (due_ns > limit_ns) {
       setNow(m_target_ns);
@@ -185,12 +198,42 @@ class VirtualTime::Core final : public AutoAdvance {
   int64_t m_unsent_since_ns SYLAR_GUARDED_BY(m_mutex) = kNever;  // on the steady clock; nothing has happened since
   bool m_awaited SYLAR_GUARDED_BY(m_mutex) = false;
   std::atomic<uint32_t> m_decisions{0};  // await() sleeps on it
-  std::atomic<int64_t> m_now_ns{0};      // written under the lock
+  std::atomic<int64_t> m_now_ns{0};      // written under the lock, as the next
+  std::atomic<int64_t> m_done_before_ns{0};
 };
 
-VirtualTime::VirtualTime(Moves moves) : m_core(std::make_unique<Core>(moves == kByHand)) {}
+/// One call of run(). Its fiber has a share in it, for it may be given up and end later.
+class VirtualTime::Run {
+ public:
+  explicit Run(std::shared_ptr<Core> core) : m_core(std::move(core)) {}
 
-VirtualTime::~VirtualTime() = default;
+  /// The fiber's last word. What is left sees no later time.
+  void bodyEnded(std::exception_ptr exception) {
+    m_exception = std::move(exception);
+    m_core->hold();
+    State runs = kRuns;
+    if (!m_state.compare_exchange_strong(runs, kEnded, std::memory_order_acq_rel)) m_core->release();  // nobody wants to know
+    m_core->tell();
+  }
+  bool ended() const { return m_state.load(std::memory_order_acquire) == kEnded; }
+
+  /// run()'s last word; what the body threw.
+  std::exception_ptr close() {
+    if (m_state.exchange(kClosed, std::memory_order_acq_rel) != kEnded) return nullptr;
+    m_core->release();
+    return std::move(m_exception);
+  }
+
+ private:
+  enum State : uint8_t { kRuns, kEnded, kClosed };
+  const std::shared_ptr<Core> m_core;
+  std::exception_ptr m_exception;  // before kEnded the fiber's, then run()'s
+  std::atomic<State> m_state{kRuns};
+};
+
+VirtualTime::VirtualTime(Moves moves) : m_core(std::make_shared<Core>(moves == kByHand)) {}
+
+VirtualTime::~VirtualTime() { m_core->close(); }
 
 int64_t VirtualTime::nowNs() const { return m_core->nowNs(); }
 
@@ -200,7 +243,7 @@ void VirtualTime::advance(std::chrono::nanoseconds step) {
   SYLAR_CHECK(!mayPark());
   SYLAR_CHECK(step.count() >= 0);
   const int64_t target_ns = m_core->aimAt(step);
-  m_core->await([this, target_ns](bool at_rest) { return nowNs() >= target_ns && (at_rest || !m_core->byHand()); });
+  m_core->await([this, target_ns](bool at_rest) { return at_rest || m_core->doneBeforeNs() > target_ns; });
 }
 
 void VirtualTime::awaitRest() {
@@ -211,39 +254,40 @@ void VirtualTime::awaitRest() {
 void VirtualTime::run(std::function<void()> body, size_t threads) {
   SYLAR_CHECK(!mayPark());
   SYLAR_CHECK(!m_core->byHand());
-  std::atomic<bool> ended{false};
-  std::exception_ptr exception;
-  std::string waiting;
+  const auto run = std::make_shared<Run>(m_core);
+  std::string error;
+  StopResult stopped{};
   {
     IOManager iom({.threads = threads, .use_caller = false, .name = "virtual", .clock = this});
-    iom.schedule([&, body = std::move(body)] {
+    iom.schedule([run, body = std::move(body)] {
+      std::exception_ptr exception;
       try {
         body();
       } catch (...) {
         exception = std::current_exception();
       }
-      m_core->hold();  // what is left sees no later time
-      ended.store(true, std::memory_order_release);
-      m_core->tell();
+      run->bodyEnded(std::move(exception));
     });
-    m_core->await([&](bool at_rest) { return at_rest || ended.load(std::memory_order_acquire); });
+    m_core->await([&run](bool at_rest) { return at_rest || run->ended(); });
     const Hold to_its_end(*this);
-    if (!ended.load(std::memory_order_acquire)) {
+    if (!run->ended()) {
       std::ostringstream report;
       iom.dump(report);
-      waiting = report.str();
+      error = "all fibers wait, and nothing that they wait for is armed; " + report.str();
     }
-    iom.stop(Deadline::after(std::chrono::seconds(1)));
+    stopped = iom.stop(Deadline::after(std::chrono::seconds(1)));
   }
-  if (ended.load(std::memory_order_acquire)) m_core->release();
-  if (!waiting.empty()) {
-    throw std::runtime_error("sylar::VirtualTime: all fibers wait, and nothing that they wait for is armed; " + waiting);
+  const std::exception_ptr exception = run->close();
+  if (error.empty() && exception != nullptr) std::rethrow_exception(exception);
+  if (!stopped.clean) error += "these did not end within a second of real time, and are given up:\n";
+  for (const FiberInfo& fiber : stopped.leftovers) {
+    error += "    fiber " + std::to_string(fiber.id) + " " + fiber.name + ": " + fiber.waits_for + "\n";
   }
-  if (exception != nullptr) std::rethrow_exception(exception);
+  if (!error.empty()) throw std::runtime_error("sylar::VirtualTime: " + error);
 }
 
-VirtualTime::Hold::Hold(VirtualTime& time) : m_time(time) { m_time.m_core->hold(); }
+VirtualTime::Hold::Hold(VirtualTime& time) : m_time(time.m_core) { m_time->hold(); }
 
-VirtualTime::Hold::~Hold() { m_time.m_core->release(); }
+VirtualTime::Hold::~Hold() { m_time->release(); }
 
 }  // namespace sylar

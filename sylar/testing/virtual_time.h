@@ -16,12 +16,18 @@
 //   time.advance(1s);
 //   EXPECT_EQ(fired, 1);
 //
+// ~IOManager and stop() wait for who still sleeps, and with kByHand nobody moves the clock for them: advance() as far before, or
+// stop(deadline), which cancels. A scheduler on it has use_caller = false (else it throws): what waits for a caller who works
+// only inside stop() would not keep the clock.
+//
 // The clock moves only when every worker of every scheduler on it is at rest: no fiber is runnable, no work is queued, no
 // descriptor that somebody waits for is ready, no function runs on a helper thread (looking up names is one), and no Hold exists.
 // Then it goes to the next deadline at once. With one worker everything happens in one order, the same each time.
 //
 // On it are: the hooked sleeps, SO_RCVTIMEO and SO_SNDTIMEO, timeouts of poll and connect, timers of IOManager. Real stay
 // time(2), clock_gettime(2) and std::chrono's clocks, max_wait, the deadline of stop(), and everything on plain threads.
+// A Deadline for a wait in one of its fibers needs this clock: Deadline::after(10s, time). Without it, it is a time of the steady
+// clock, which here is hours away or long past.
 //
 // What it cannot see takes no time on it: other processes, threads of one's own (docs/design/testing.md). A fiber that waits for
 // those with a timeout sees the timeout, unless a Hold keeps the clock. Between two calls from a plain thread a day may pass:
@@ -51,7 +57,7 @@ class VirtualTime final : public Clock {
 
   /// Throws std::bad_alloc.
   explicit VirtualTime(Moves moves = kByItself);
-  /// All schedulers on it have stopped (checked).
+  /// All schedulers on it have stopped (checked). What outlasted their stop(deadline) may outlast it, and Holds.
   ~VirtualTime() override;
   VirtualTime(const VirtualTime&) = delete;
   VirtualTime& operator=(const VirtualTime&) = delete;
@@ -63,11 +69,14 @@ class VirtualTime final : public Clock {
   /// Runs `body` in a fiber of an IOManager of its own, with `threads` workers in [1, 1024], and returns when it has ended. What
   /// it has started and not waited for is cancelled then, and sees no later time. An exception of it comes out here. If all
   /// fibers wait and nothing that they wait for is armed, they would for ever: then all are cancelled, and a std::runtime_error
-  /// says who waits for what. Others: those of IOManager. Not with kByHand (checked). Blocks the thread.
+  /// says who waits for what, whatever the body throws then. A fiber that does not end within a second of real time is given up
+  /// (see Scheduler::stop): a std::runtime_error says which, unless the body has thrown; what it uses must outlive it. Others:
+  /// those of IOManager. Not with kByHand (checked). Blocks the thread.
   void run(std::function<void()> body, size_t threads = 1);
 
-  /// Moves the clock by `step` >= 0, from deadline to deadline, each when all that came before is done, and returns when all are
-  /// at rest again. With kByItself the clock may be further by then, and moves on. Saturates 292 years after 0.
+  /// Moves the clock by `step` >= 0, from deadline to deadline, each when all that came before is done, and returns when all that
+  /// is due until then is done, too, and all were at rest. With kByItself the clock may be further by then, and moves on.
+  /// Saturates 292 years after 0.
   /// Blocks the thread: for ever, if fibers never rest.
   void advance(std::chrono::nanoseconds step);
 
@@ -85,14 +94,15 @@ class VirtualTime final : public Clock {
     Hold& operator=(const Hold&) = delete;
 
    private:
-    VirtualTime& m_time;
+    const std::shared_ptr<AutoAdvance> m_time;
   };
 
   AutoAdvance* autoAdvance() const override;
 
  private:
   class Core;
-  const std::unique_ptr<Core> m_core;
+  class Run;
+  const std::shared_ptr<Core> m_core;
 };
 
 }  // namespace sylar

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "sylar/base/fd.h"
 #include "sylar/io/blocking_pool.h"
 #include "sylar/io/iomanager.h"
+#include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/sched/gate.h"
@@ -220,6 +223,28 @@ TEST_P(VirtualTimeRefuses, ButNotWhileAReceiverHasNoRoom) {
   EXPECT_EQ(time.elapsed(), 1h);
 }
 
+// Nor does a thread that awaits the clock prolong it: its own looks are nothing that came.
+TEST_P(VirtualTimeRefuses, ButNotForEverWhileAThreadAwaitsTheClock) {
+  for (const auto moves : {VirtualTime::kByItself, VirtualTime::kByHand}) {
+    VirtualTime time(moves);
+    const TcpPair pair;
+    const timeval minute{60, 0};
+    ASSERT_EQ(setsockopt(pair.client.get(), SOL_SOCKET, SO_SNDTIMEO, &minute, sizeof minute), 0);
+    std::atomic<ssize_t> sent{0};
+    IOManager iom(on(time, workers()));
+    iom.schedule([&] {
+      const std::vector<char> much(16 << 20);
+      sent = write(pair.client.get(), much.data(), much.size());
+    });
+    if (moves == VirtualTime::kByHand) time.advance(1min);
+    time.awaitRest();
+    EXPECT_GT(sent, 0);
+    EXPECT_LT(sent, ssize_t{16 << 20});
+    EXPECT_EQ(time.elapsed(), 1min);
+    EXPECT_LT(iom.getWorkerStats().polls, 1000U);  // it waited, and did not look all the time
+  }
+}
+
 // A function on a helper thread keeps the clock, though every fiber waits.
 TEST_P(VirtualTimeRefuses, WhileAHelperThreadWorks) {
   BlockingPool pool;
@@ -267,6 +292,82 @@ TEST(VirtualTimeHelpers, TheClockGoesOnAfterThem) {
     sleep(60);
   });
   EXPECT_EQ(time.elapsed(), 11min);
+}
+
+// A function that outlasts its fiber, which a stop gave up, keeps the clock until it ends, and no longer.
+TEST(VirtualTimeHelpers, AFunctionThatOutlastsItsFiberKeepsTheClockUntilItEnds) {
+  BlockingPool pool;
+  VirtualTime time;
+  Gate go_on;
+  {
+    Gate started;
+    IOManager iom(on(time, 1));
+    iom.schedule([&] {
+      (void)pool.run([&] {
+        started.open();
+        EXPECT_TRUE(go_on.wait());
+      });
+      ADD_FAILURE() << "it was given up";
+    });
+    ASSERT_TRUE(started.wait());
+    EXPECT_FALSE(iom.stop(Deadline::after(0s)).clean);
+  }
+  IOManager iom(on(time, 1));
+  iom.schedule([] { sleep(60); });
+  ASSERT_TRUE(awaitAsleep(iom, 1));
+  EXPECT_TRUE(standsStill(time));
+  go_on.open();
+  time.awaitRest();
+  EXPECT_EQ(time.elapsed(), 1min);
+}
+
+// It may outlast the clock, too.
+TEST(VirtualTimeHelpers, AFunctionMayOutlastTheClock) {
+  BlockingPool pool;
+  Gate go_on;
+  {
+    VirtualTime time;
+    Gate started;
+    IOManager iom(on(time, 1));
+    iom.schedule([&] {
+      (void)pool.run([&] {
+        started.open();
+        EXPECT_TRUE(go_on.wait());
+      });
+      ADD_FAILURE() << "it was given up";
+    });
+    ASSERT_TRUE(started.wait());
+    EXPECT_FALSE(iom.stop(Deadline::after(0s)).clean);
+  }
+  go_on.open();
+}
+
+// run() says that something it has begun goes on; the clock is usable when that has ended.
+TEST(VirtualTimeHelpers, RunReportsAFunctionThatDoesNotEnd) {
+  BlockingPool pool;
+  VirtualTime time;
+  Gate started;
+  Gate go_on;
+  try {
+    time.run([&] {
+      IOManager::GetThis()->schedule([&] {
+        (void)pool.run([&] {
+          started.open();
+          EXPECT_TRUE(go_on.wait());
+        });
+        ADD_FAILURE() << "it was given up";
+      });
+      while (started.count() == 0) Fiber::YieldToReady();
+    });
+    ADD_FAILURE() << "it returned";
+  } catch (const std::runtime_error& e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("given up"), std::string::npos) << what;
+    EXPECT_NE(what.find("helper"), std::string::npos) << what;
+  }
+  go_on.open();
+  time.run([] { sleep(60); });
+  EXPECT_EQ(time.elapsed(), 1min);
 }
 
 // A Hold keeps it for what the clock cannot see; they nest.
@@ -319,6 +420,32 @@ TEST(VirtualTime, ADetachedWorkerDoesNotKeepTheClock) {
   const auto before = s_time.elapsed();
   s_time.run([] { sleep(3600); });
   EXPECT_EQ(s_time.elapsed() - before, 1h);
+}
+
+// run() leaves a body behind that neither waits nor ends. When it ends all the same, it keeps nobody's clock, and uses nothing
+// that has gone.
+TEST(VirtualTime, RunReportsABodyThatDoesNotEnd) {
+  static Gate& s_go_on = *new Gate;  // they outlive the thread
+  static Gate& s_over = *new Gate;
+  static VirtualTime& s_time = *new VirtualTime;
+  struct Over {
+    ~Over() { s_over.open(); }
+  };
+  EXPECT_THROW(s_time.run([] {
+    const Over over;
+    Wait wait;
+    EXPECT_EQ(wait.park(), WakeReason::kCanceled);
+    (void)s_go_on.wait();
+    throw std::out_of_range("to nobody");
+  }),
+               std::runtime_error);
+  s_go_on.open();
+  ASSERT_TRUE(s_over.wait());
+  for (int i = 0; i < 100; ++i) {  // while the rest of it runs
+    const auto before = s_time.elapsed();
+    s_time.run([] { sleep(60); });
+    ASSERT_EQ(s_time.elapsed() - before, 1min);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, VirtualTimeRefuses, kWorkerCounts);

@@ -152,15 +152,39 @@ TEST(VirtualTime, APlainSchedulerRunsOnIt) {
   EXPECT_EQ(time.elapsed(), 10h);
 }
 
-// stop() finishes what is asleep, and so does the calling thread as the only worker.
+// stop() finishes what is asleep, and what is armed.
 TEST(VirtualTime, StopFinishesSleepsAtOnce) {
   const LeakCheck leaks;
   VirtualTime time;
-  IOManager iom({.threads = 1, .use_caller = true, .name = "caller", .clock = &time});
-  iom.schedule([] { sleep(24 * 3600); });
-  iom.addTimer(48 * 3'600'000, [] { sleep(3600); });
+  IOManager iom(on(time));
+  {
+    const VirtualTime::Hold both_begin(time);
+    iom.schedule([] { sleep(24 * 3600); });
+    iom.addTimer(48 * 3'600'000, [] { sleep(3600); });
+  }
   iom.stop();
   EXPECT_EQ(time.elapsed(), 49h);
+}
+
+// Regression: the clock did not see what waited for the caller, who works only inside stop().
+TEST(VirtualTime, ACallerCannotWorkOnIt) {
+  const LeakCheck leaks;
+  VirtualTime time;
+  EXPECT_THROW(Scheduler({.threads = 1, .use_caller = true, .name = "caller", .clock = &time}), std::invalid_argument);
+  EXPECT_THROW(IOManager({.threads = 2, .use_caller = true, .name = "caller", .clock = &time}), std::invalid_argument);
+}
+
+// On virtual time a rest counts as a sleep, and as a look for descriptors.
+TEST(VirtualTime, WorkerStatsCountItsSleeps) {
+  VirtualTime time;
+  time.run([] {
+    const WorkerStats before = IOManager::GetThis()->getWorkerStats();
+    for (int i = 0; i < 10; ++i) sleep(3600);
+    const WorkerStats after = IOManager::GetThis()->getWorkerStats();
+    EXPECT_GE(after.sleeps - before.sleeps, 10U);
+    EXPECT_LE(after.sleeps, after.polls);
+    EXPECT_LE(after.tickles, after.sleeps);
+  });
 }
 
 // ---- Order. ------------------------------------------------------------------------------------------------------------------
@@ -392,6 +416,31 @@ TEST(VirtualTime, AdvanceMovesAClockThatHasNowhereToGo) {
   EXPECT_EQ(time.elapsed(), 1min);
   time.advance(1h);
   EXPECT_EQ(time.elapsed(), 1h + 1min);
+}
+
+// Regression: it returned when the clock had come there, while what was due then still ran.
+TEST_P(VirtualTimeOverWorkers, AdvanceReturnsWhenTheWorkOfThatTimeIsDone) {
+  VirtualTime time;
+  IOManager iom(on(time, workers()));
+  const Timer::ptr every_second = iom.addTimer(
+      60'000, [] {}, true);  // it never stands still
+  std::atomic<int> over{0};
+  for (int i = 1; i <= 10; ++i) {
+    Gate begun;
+    iom.schedule([&] {
+      begun.open();
+      for (int turn = 0; turn < 2000; ++turn) Fiber::YieldToReady();  // meanwhile advance() is called
+      iom.schedule([&] {
+        sleep(3600);
+        for (int turn = 0; turn < 2000; ++turn) Fiber::YieldToReady();
+        ++over;
+      });
+    });
+    EXPECT_TRUE(begun.wait());
+    time.advance(1h);
+    EXPECT_EQ(over, i);
+  }
+  every_second->cancel();
 }
 
 // ---- Standing still. ---------------------------------------------------------------------------------------------------------
