@@ -1,200 +1,193 @@
-#!/usr/bin/env python3
-"""Echo over loopback TCP: the fiber server against raw epoll loops, by server CPU time per request.
+#!/usr/bin/python3
+"""Echo over loopback TCP: the fiber server beside raw loops and other libraries, by server CPU time per request.
 
 All servers live from the first slice to the last, on one core; the client runs alone on another. Short slices alternate between
 the servers and the ratios are taken inside a round, so that a noisy machine disturbs all of them alike. README.md tells how to
-read the table.
+read the tables.
 """
 
-import argparse
+import collections
 import contextlib
 import json
-import os
-import platform
+import mmap
 import re
-import select
 import signal
-import statistics
+import socket
 import subprocess
-import sys
-from dataclasses import dataclass
+import tempfile
+import time
 from pathlib import Path
 
-SERVERS = {  # name: (program, arguments)
-    "plain": ("bench_raw_epoll_echo", []),
-    "tightest": ("bench_raw_epoll_echo", ["--et"]),
-    "fiber": ("bench_fiber_echo", []),
+import harness
+from harness import Missing, goal, ratio_goal, ratio_of
+
+SERVERS = {  # name: (title, program and arguments)
+    "uring": ("raw io_uring", ["bench_raw_uring_echo"]),
+    "plain": ("raw epoll, level-triggered, read/write", ["bench_raw_epoll_echo"]),
+    "tightest": ("raw epoll, edge-triggered, recv/send", ["bench_raw_epoll_echo", "--et"]),
+    "fiber": ("sylar, a fiber a connection", ["bench_fiber_echo"]),
+    "asio": ("Boost.Asio, callbacks", ["bench_asio_echo"]),
+    "asio-spawn": ("Boost.Asio, spawn", ["bench_asio_echo", "--spawn"]),
+    "go": ("Go, a goroutine a connection", ["bench_go_echo"]),
 }
-TITLES = {
-    "plain": "raw epoll, level-triggered, read/write",
-    "tightest": "raw epoll, edge-triggered, recv/send",
-    "fiber": "sylar, a fiber a connection",
-}
-RATIOS = {  # (ours, yardstick): what server CPU per request should be at most, at 100 connections and 64 B
-    ("fiber", "plain"): 1.00,
-    ("fiber", "tightest"): 1.05,
-    ("tightest", "plain"): None,
-}
-FIGURES = ("server_cpu_ns_per_request", "requests_per_s", "p50_us", "p99_us")
-START_TIMEOUT_S = 10
-STOP_TIMEOUT_S = 5
+FOR_GOALS = ["plain", "tightest", "fiber"]
+CPU = "server_cpu_ns_per_request"
+FIGURES = ("server_cpu_ns_per_request", "requests_per_s", "p50_us", "p99_us", "server_cpu", "client_cpu")
 
 
-@dataclass
-class Server:
-    name: str
-    process: subprocess.Popen
-    port: int
-
-    def threads(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+def load(server, connections, options, seconds=None):
+    """One slice under the client, which checks every byte."""
+    command = [options.bin / "bench_echo_load", "--port", server.port, "--server-pid", server.pid, "--connections", connections,
+               "--size", options.size, "--seconds", seconds or options.seconds, "--warmup", options.warmup]
+    return json.loads(harness.output_of(command, {options.client_core}, (seconds or options.seconds) + options.warmup + 60))
 
 
-def pinned(core):
-    return lambda: os.sched_setaffinity(0, {core})
+def start(stack, name, options, *more, **environment):
+    command = [options.bin / SERVERS[name][1][0], *SERVERS[name][1][1:], "--buffer", options.buffer, *more]
+    return stack.enter_context(harness.running(command, {options.server_core}, **environment))
 
 
-def stop(process):
-    """Ends one child by its own pid, whatever state it is in; returns its exit status."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    return process.returncode
-
-
-@contextlib.contextmanager
-def running(name, bin_dir, core, arguments=()):
-    program, own_arguments = SERVERS[name]
-    command = [bin_dir / program, *own_arguments, *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pinned(core))
-    try:
-        ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
-        line = process.stdout.readline() if ready else ""
-        match = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
-        if not match:
-            raise RuntimeError(f"{program} did not start: {line!r}")
-        yield Server(name, process, int(match[1]))
-    finally:
-        status = stop(process)
-    if status != 0:
-        raise RuntimeError(f"{program} ended with status {status} instead of 0")
-
-
-@contextlib.contextmanager
-def cores_kept_awake():
-    """While /dev/cpu_dma_latency is held open at 0, cores spin instead of halting when idle. Yields whether that was allowed."""
-    try:
-        file = open("/dev/cpu_dma_latency", "wb", buffering=0)
-    except OSError:
-        yield False
-        return
-    with file:
-        file.write((0).to_bytes(4, sys.byteorder))
-        yield True
-
-
-def measure_slice(server, options):
-    command = [options.bin / "bench_echo_load"]
-    command += ["--port", str(server.port), "--server-pid", str(server.process.pid)]
-    for name in ("connections", "size", "seconds", "warmup"):
-        command += [f"--{name}", str(getattr(options, name))]
-    client = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pinned(options.client_core))
-    try:
-        output, _ = client.communicate(timeout=options.seconds + options.warmup + 60)
-    finally:
-        stop(client)
-    if client.returncode != 0:
-        raise RuntimeError(f"the client failed against {server.name}")
-    return json.loads(output)
-
-
-def measure(options):
-    """Slices by server name, one of each a round. The order rotates, so that no server always follows the same one."""
-    slices = {name: [] for name in options.servers}
+def measure(names, connections, options):
+    """({server: slices}, {server: threads}, {server: why it is missing})"""
+    slices, threads, missing = collections.defaultdict(list), {}, {}
     with contextlib.ExitStack() as stack:
-        buffer = ["--buffer", str(options.buffer)]
-        servers = [stack.enter_context(running(name, options.bin, options.server_core, buffer)) for name in options.servers]
-        for number in range(options.rounds):
-            shift = number % len(servers)
-            for server in servers[shift:] + servers[:shift]:
-                slices[server.name].append(measure_slice(server, options))
-            print(f"round {number + 1} of {options.rounds}", end="\r", file=sys.stderr, flush=True)
-        threads = {server.name: server.threads() for server in servers}
-    return slices, threads
+        servers = {}
+        for name in names:
+            try:
+                servers[name] = start(stack, name, options)
+            except (Missing, RuntimeError) as problem:
+                missing[name] = str(problem)
+        for name in harness.rounds(options.rounds, servers, f"{connections} connections:"):
+            slices[name].append(load(servers[name], connections, options))
+        threads = {name: server.threads() for name, server in servers.items()}
+    return slices, threads, missing
 
 
-def summarize(slices, threads):
-    servers = {}
-    for name, runs in slices.items():
-        medians = {key: statistics.median(run[key] for run in runs) for key in (*FIGURES, "server_cpu", "client_cpu")}
-        servers[name] = {"threads": threads[name], **medians}
-    ratios = {}
-    for (name, yardstick), goal in RATIOS.items():
-        if name in slices and yardstick in slices:
-            rounds = list(zip(slices[name], slices[yardstick]))
-            ratio = {key: sorted(ours[key] / theirs[key] for ours, theirs in rounds) for key in FIGURES}
-            cpu = ratio[FIGURES[0]]
-            medians = {key: statistics.median(values) for key, values in ratio.items()}
-            quartiles = [cpu[len(cpu) // 4], cpu[-1 - len(cpu) // 4]]
-            ratios[f"{name} / {yardstick}"] = {**medians, "cpu_quartiles": quartiles, "goal": goal}
-    return servers, ratios
+def calls_of(server, options):
+    """{system call: calls a request} while 100 connections are served, every one of which has been served before."""
+    command = [options.bin / "bench_echo_load", "--port", server.port, "--seconds", 2 if options.quick else 4]
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder, "calls")
+        tracer = ["/usr/bin/strace", "-f", "-qq", "-c", "-U", "name,calls", "-o", trace, "-p", server.pid]
+        client = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, preexec_fn=harness.pinned({options.client_core}))
+        try:
+            time.sleep(0.7)
+            watching = subprocess.Popen(list(map(str, tracer)))
+            time.sleep(0.7 if options.quick else 2)
+            watching.send_signal(signal.SIGINT)  # it lets go and writes what it has counted
+            watching.wait(harness.STOP_TIMEOUT_S)
+            if client.wait(harness.START_TIMEOUT_S) != 0:
+                raise RuntimeError("the client failed under strace")
+        finally:
+            harness.stop(client)
+        counted = re.findall(r"^(\w+) +(\d+)$", trace.read_text(), re.MULTILINE)
+    calls = {name: int(count) for name, count in counted if name != "total"}
+    return {name: count / calls["sendto"] for name, count in calls.items()}
 
 
-def print_tables(options, servers, ratios, awake):
-    print(f"TCP echo, {options.size} B, {options.connections} connections; {options.rounds} rounds, {options.seconds} s; medians")
-    halting = "kept from halting" if awake else "MAY HALT: /dev/cpu_dma_latency is not ours to open, so expect noise"
-    print(f"servers on core {options.server_core}, client on core {options.client_core}; idle cores {halting}")
+def allocations_of(options):
+    """Allocations a request: what a longer run has more than a shorter one, so that those of the connections do not count."""
+    with tempfile.NamedTemporaryFile() as file, contextlib.ExitStack() as stack:
+        file.write(bytes(8))
+        file.flush()
+        preload = str((options.bin / "libbench_count_malloc.so").resolve())
+        server = start(stack, "fiber", options, env={"LD_PRELOAD": preload, "BENCH_MALLOC_COUNT": file.name})
+        counter = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
+        load(server, 100, options, 0.2)  # pools fill
+        runs = []
+        for seconds in (0.2, 1):
+            before = int.from_bytes(counter[:8], "little")
+            answers = load(server, 100, options, seconds)["answers"]
+            runs.append((int.from_bytes(counter[:8], "little") - before, answers))
+        (few, short), (many, long) = runs
+        return (many - few) / (long - short)
+
+
+def steady_state(options):
+    with contextlib.ExitStack() as stack:
+        return {"system_calls": calls_of(start(stack, "fiber", options), options), "allocations": allocations_of(options)}
+
+
+def placement(options):
+    """{connections: connections by worker} of two workers."""
+    result = {}
+    for connections in (4, 100):
+        command = [options.bin / "bench_fiber_echo", "--workers", 2, "--tell", 1]
+        with harness.running(command, {options.server_core, options.client_core}) as server, contextlib.ExitStack() as stack:
+            sockets = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5)) for _ in range(connections)]
+            workers = collections.Counter(client.makefile("rb").readline() for client in sockets)
+            result[connections] = sorted(workers.values(), reverse=True)
+    return result
+
+
+def ping_pong(awake, options):
+    """One connection. p50 of the fiber server over that of the raw loop, with cores that halt when idle or not."""
+    with harness.cores_kept_awake() if awake else contextlib.nullcontext():
+        slices, _, _ = measure(["tightest", "fiber"], 1, options)
+    return slices
+
+
+def goals_of(slices, counts, placed, halted):
+    at = lambda connections, yardstick, key: ratio_of(slices.get(connections, {}), "fiber", yardstick, key)
+    calls = sum(counts["system_calls"].values()) if counts else None
+    contended = counts and sum(counts["system_calls"].get(name, 0) for name in ("futex", "epoll_ctl", "write"))
+    return [
+        ratio_goal("P-1", "echo CPU, 100 connections", at(100, "tightest", CPU), 1.05, "tightest raw epoll loop"),
+        ratio_goal("P-1", "the same", at(100, "plain", CPU), 1.00, "plain raw epoll loop"),
+        ratio_goal("P-3", "echo CPU, 10 000 connections", at(10000, "tightest", CPU), 1.06, "tightest raw epoll loop"),
+        ratio_goal("P-4", "ping-pong p50, 1 connection", at(1, "tightest", "p50_us"), 1.03, "tightest raw epoll loop"),
+        ratio_goal("P-4", "the same, cores halt when idle", ratio_of(halted, "fiber", "tightest", "p50_us"), 0.6,
+                   "raw epoll loop that blocks"),
+        goal("P-13", "echo, system calls a request", calls, "", "<=", 2.1, "strace"),
+        goal("P-13", "echo, allocations a request", counts and round(counts["allocations"], 3), "", "<=", 0, "counted malloc"),
+        goal("P-13", "echo, futex + epoll_ctl + tickle a request", contended and round(contended, 3), "", "<=", 0, "strace"),
+        goal("P-16", "workers that serve 4 connections, of 2", placed and len(placed[4]), "", ">=", 2, "counted"),
+        goal("P-16", "100 connections, most / fewest of 2 workers", placed and placed[100][0] / placed[100][-1], "x", "<=", 1.1, "counted"),
+    ]
+
+
+def print_tables(options, results, awake):
+    print(f"TCP echo, {options.size} B; {options.rounds} rounds, {options.seconds} s a slice; medians")
+    print(f"servers on core {options.server_core}, client on core {options.client_core}; idle cores {harness.halting(awake)}")
     if options.server_core == options.client_core:
         print("ONE CORE for both: the figures of requests and latency say nothing about a server")
-
-    figures = f"{'CPU ns/request':>14} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8}"
-    print(f"\n{'server':40} {'threads':>7} {figures} {'CPU':>5} {'client CPU':>10}")
-    for name, row in servers.items():
-        cpu, requests, p50, p99 = (row[key] for key in FIGURES)
-        print(f"{TITLES[name]:40} {row['threads']:7} {cpu:14.0f} {requests:10.0f} {p50:8.1f} {p99:8.1f} "
-              f"{row['server_cpu']:5.0%} {row['client_cpu']:10.0%}")
-
-    print(f"\n{'ratio inside a round':40} {'':7} {figures} {'CPU quartiles':>15}  CPU goal")
-    for name, ratio in ratios.items():
-        cpu, requests, p50, p99 = (ratio[key] for key in FIGURES)
-        low, high = ratio["cpu_quartiles"]
-        goal = "" if ratio["goal"] is None else f"<= {ratio['goal']:.2f}: " + ("met" if cpu <= ratio["goal"] else "not met")
-        print(f"{name:40} {'':7} {cpu:14.3f} {requests:10.3f} {p50:8.3f} {p99:8.3f} {f'{low:.3f} - {high:.3f}':>15}  {goal}")
+    for connections, (slices, threads, missing) in results.items():
+        rows = []
+        for name in options.servers:
+            if name in missing:
+                rows.append((SERVERS[name][0], missing[name]))
+            elif name in slices:
+                figures = harness.medians(slices[name])
+                against = ratio_of(slices, name, "tightest", CPU)
+                spread = f"{against['low']:.3f} - {against['high']:.3f}" if against else None
+                rows.append((SERVERS[name][0], threads[name], *(figures[key] for key in FIGURES), against and against["median"], spread))
+        header = (f"{connections} connections", "threads", "CPU ns/request", "requests/s", "p50 us", "p99 us", "CPU", "client CPU", "CPU / tightest", "quartiles")
+        harness.table(header, rows)
 
 
-def write_json(options, slices, servers, ratios, awake):
-    result = {
-        "topic": "echo",
-        "machine": {"kernel": platform.release(), "processor": platform.machine(), "cores": os.cpu_count(), "kept_awake": awake},
-        "setup": {key: value for key, value in vars(options).items() if key not in ("bin", "out", "servers")},
-        "servers": servers,
-        "ratios": ratios,
-        "slices": slices,
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"\nwritten: {options.out}")
+def draw(options, results):
+    lines, ratios = collections.defaultdict(list), collections.defaultdict(list)
+    for connections, (slices, _, _) in results.items():
+        for name, runs in slices.items():
+            lines[SERVERS[name][0]].append((connections, harness.medians(runs)[CPU]))
+            if against := ratio_of(slices, name, "tightest", CPU):
+                ratios[SERVERS[name][0]].append((connections, against["median"]))
+    harness.plot(options.out.with_suffix(".svg"), [
+        {"title": "TCP echo, 64 B", "x": "connections", "y": "server CPU ns per request", "lines": lines},
+        {"title": "the same over the tightest raw loop", "x": "connections", "y": "ratio", "lines": ratios}])
 
 
 def parse_arguments():
-    cores = sorted(os.sched_getaffinity(0))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--bin", type=Path, default="build/release/bin", help="where the programs are")
-    parser.add_argument("--out", type=Path, default="bench/results/echo.json", help="the file for the figures")
-    parser.add_argument("--servers", type=lambda text: text.split(","), default=list(SERVERS), metavar="A,B", help="which of all")
-    parser.add_argument("--connections", type=int, default=100, help="open at once")
+    parser = harness.parser("echo", __doc__)
+    numbers = lambda text: [int(part) for part in text.split(",")]
+    parser.add_argument("--servers", type=lambda text: text.split(","), metavar="A,B", help=f"which of {','.join(SERVERS)}; all")
+    parser.add_argument("--connections", type=numbers, metavar="A,B", help="open at once; 1,10,100,1000,10000")
     parser.add_argument("--size", type=int, default=64, help="bytes a message")
-    parser.add_argument("--buffer", type=int, default=4096, choices=(512, 4096), help="bytes of a server's receive buffer")
-    parser.add_argument("--rounds", type=int, default=9, help="slices of each server")
-    parser.add_argument("--seconds", type=float, default=1.5, help="length of a slice")
+    parser.add_argument("--buffer", type=int, default=4096, choices=(64, 512, 4096), help="bytes of a server's receive buffer")
     parser.add_argument("--warmup", type=float, default=0.2, help="seconds before each slice that do not count")
-    parser.add_argument("--server-core", type=int, default=cores[0], help="core of the servers")
-    parser.add_argument("--client-core", type=int, default=cores[-1], help="core of the client")
-    options = parser.parse_args()
+    options = harness.parse(parser)
+    options.servers = options.servers or (FOR_GOALS if options.goals else list(SERVERS))
+    options.connections = options.connections or ([1, 100, 10000] if options.goals else [1, 10, 100, 1000, 10000])
     if unknown := set(options.servers) - set(SERVERS):
         parser.error(f"no such server: {', '.join(unknown)}")
     return options
@@ -202,12 +195,25 @@ def parse_arguments():
 
 def main():
     options = parse_arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as an exception, so that every child is ended on the way out
-    with cores_kept_awake() as awake:
-        slices, threads = measure(options)
-    servers, ratios = summarize(slices, threads)
-    print_tables(options, servers, ratios, awake)
-    write_json(options, slices, servers, ratios, awake)
+    counts, placed = None, None
+    with harness.cores_kept_awake() as awake:
+        results = {connections: measure(options.servers, connections, options) for connections in options.connections}
+        try:
+            counts = steady_state(options)
+            placed = placement(options)
+        except (Missing, RuntimeError) as problem:
+            print(f"not counted: {problem}")
+    halted = ping_pong(False, options)
+    slices = {connections: result[0] for connections, result in results.items()}
+    goals = goals_of(slices, counts, placed, halted)
+    print_tables(options, results, awake)
+    if counts:
+        print("\nsystem calls of a request, fibers:", ", ".join(f"{name} {count:.3f}" for name, count in counts["system_calls"].items()))
+    harness.goals_table(goals)
+    harness.write(options, "echo", awake, goals, counts=counts, placement=placed, halting_ping_pong=halted,
+                  results={connections: {"slices": found, "threads": threads, "missing": missing}
+                           for connections, (found, threads, missing) in results.items()})
+    draw(options, results)
 
 
 if __name__ == "__main__":

@@ -1,43 +1,42 @@
 #!/usr/bin/env bash
-# Builds and runs one topic of the benchmarks; prints a table and writes bench/results/*.json. How to read it: bench/README.md.
+# Builds and runs one topic of the benchmarks; prints a table and writes bench/results/TOPIC.json and a plot. How to read them:
+# bench/README.md.
 #
-#   scripts/bench.sh [topic] [argument of the topic's driver ...]
-#     echo   (default) fibers against raw epoll loops over loopback TCP; `scripts/bench.sh echo --help` lists its arguments
-#     base   what the smallest parts cost
-#     timer  every timer queue at every size, and the timers of other libraries; `scripts/bench.sh timer --help`
-#     sleep  lateness, storms, very many sleepers, read timeouts; `scripts/bench.sh sleep --goals` prints a line a goal
+#   scripts/bench.sh [topic] [argument of the topic's driver ...]     --help lists the arguments, --quick shows that it works
+#     echo     (default) fibers, raw loops and other libraries over loopback TCP, 1 to 10 000 connections
+#     http     HTTP hello beside nginx and others, under wrk
+#     fiber    switches, spawning, wake-ups, a million fibers, two workers
+#     memory   resident bytes of an idle connection
+#     hooks    what the hooks cost code outside fibers
+#     profile  where the instructions of a request, a yield and a spawn go
+#     timer    every timer queue at every size, and the timers of other libraries
+#     sleep    lateness, storms, very many sleepers, read timeouts
+#     base     what the smallest parts cost
+#   scripts/bench.sh --goals [--quick]     every topic as far as goals need it; one line a goal. Fails if a figure is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-topic=${1:-echo}
-shift || true
 bin=build/release/bin
 results=bench/results
+python=/usr/bin/python3  # Debian's, which has matplotlib
 
+topic=${1:-echo}
+shift || true
 case $topic in
-  echo)
-    targets=(bench_raw_epoll_echo bench_fiber_echo bench_echo_load)
-    run=(python3 bench/run_echo.py --bin "$bin" --out "$results/echo.json")
+  echo | http | fiber | memory | hooks | profile)
+    run=("$python" "bench/run_$topic.py" --bin "$bin" --out "$results/$topic.json")
     ;;
-  base)
-    targets=(bench_base)
-    run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json)
-    ;;
-  timer)
-    targets=(bench_timer)
-    run=(/usr/bin/python3 bench/timer/run_timer.py --bin "$bin/bench_timer" --out "$results/timer.json")
-    ;;
-  sleep)
-    targets=(bench_sleep_lateness bench_sleep_storm bench_sleep_sleepers bench_sleep_timeout_echo bench_echo_load)
-    run=(python3 bench/sleep/run_sleep.py --bin "$bin" --out "$results/sleep.json")
-    ;;
+  timer) run=("$python" bench/timer/run_timer.py --bin "$bin/bench_timer" --out "$results/timer.json") ;;
+  sleep) run=("$python" bench/sleep/run_sleep.py --bin "$bin" --out "$results/sleep.json") ;;
+  base) run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json) ;;
+  --goals) exec "$python" bench/goals.py "$@" ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, base, timer, sleep" >&2
+    echo "bench: unknown topic '$topic'; known: echo, http, fiber, memory, hooks, profile, timer, sleep, base, --goals" >&2
     exit 2
     ;;
 esac
 
 scripts/setup.sh
 cmake --preset release
-cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
+cmake --build --preset release --parallel "$(nproc)" --target "topic_$topic"
 mkdir -p "$results"
 exec "${run[@]}" "$@"

@@ -14,8 +14,9 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
-  # Timers are measured beside those of libev, libuv and Boost.Asio; the result is plotted.
-  libev-dev libuv1-dev python3-matplotlib
+  # What the benchmarks measure beside it: timers of libev, libuv and Boost.Asio; fibers, echo and HTTP of Boost, Go and io_uring.
+  # The results are plotted.
+  libev-dev libuv1-dev libboost-coroutine-dev libboost-fiber-dev golang-go liburing-dev python3-matplotlib
   # Tools that tests and checks run.
   git pkg-config python3 strace gdb valgrind clang-format-14 clang-tidy-14
 )

@@ -33,4 +33,5 @@
 #include "sylar/log/log.h"
 #include "sylar/net/tcp_server.h"
 #include "sylar/sched/scheduler.h"
+#include "sylar/timer/idle_list.h"
 #include "sylar/timer/timer.h"

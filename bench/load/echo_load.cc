@@ -4,9 +4,9 @@
 //
 //   echo_load --port N [--connections 100] [--size 64] [--seconds 1.5] [--warmup 0.2] [--server-pid PID]
 //
-// Measures for `seconds` after `warmup`, and prints one line of JSON. With --server-pid also the CPU time of all threads of that
-// process over exactly this window, from its CPU clock, in ns per request. Exits with 1 on a wrong byte, a lost connection, or 5
-// s without any answer.
+// Measures for `seconds` after `warmup`, and prints one line of JSON (`answers`: those before and in the window). With
+// --server-pid also the CPU time of all threads of that process over exactly this window, from its CPU clock, in ns per request.
+// Exits with 1 on a wrong byte, a lost connection, or 5 s without any answer.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -108,6 +108,7 @@ class Load {
   std::vector<char> m_buffer;
   std::vector<Connection> m_connections;
   std::vector<uint32_t> m_latencies_ns;
+  int64_t m_answers = 0;  // from the first on, measured or not
   bool m_measuring = false;
 };
 
@@ -194,6 +195,7 @@ void Load::receive(Connection& connection, bool ending) {
     connection.received += size;
     if (connection.received == m_options.size) {
       const int64_t now_ns = now();
+      ++m_answers;
       if (m_measuring)
         m_latencies_ns.push_back(static_cast<uint32_t>(std::min<int64_t>(now_ns - connection.started_ns, UINT32_MAX)));
       startMessage(connection, now_ns);
@@ -215,10 +217,11 @@ void Load::print(const Reading& begin, const Reading& end) {
   const double window_ns = static_cast<double>(end.time_ns - begin.time_ns);
   if (requests == 0) fail("no request in the whole window");
   std::printf(
-      "{\"connections\": %d, \"size\": %zu, \"seconds\": %.3f, \"requests\": %.0f, \"requests_per_s\": %.0f, \"p50_us\": %.1f, "
-      "\"p99_us\": %.1f, \"client_cpu\": %.3f",
-      m_options.connections, m_options.size, window_ns / 1e9, requests, requests / window_ns * 1e9, latencyUs(0.50),
-      latencyUs(0.99), static_cast<double>(end.client_cpu_ns - begin.client_cpu_ns) / window_ns);
+      "{\"connections\": %d, \"size\": %zu, \"seconds\": %.3f, \"requests\": %.0f, \"answers\": %lld, "
+      "\"requests_per_s\": %.0f, \"p50_us\": %.2f, \"p99_us\": %.2f, \"client_cpu\": %.3f",
+      m_options.connections, m_options.size, window_ns / 1e9, requests, static_cast<long long>(m_answers),
+      requests / window_ns * 1e9, latencyUs(0.50), latencyUs(0.99),
+      static_cast<double>(end.client_cpu_ns - begin.client_cpu_ns) / window_ns);
   if (m_options.server_pid != 0) {
     const double server_cpu_ns = static_cast<double>(end.server_cpu_ns - begin.server_cpu_ns);
     std::printf(", \"server_cpu\": %.3f, \"server_cpu_ns_per_request\": %.0f", server_cpu_ns / window_ns,

@@ -1,14 +1,11 @@
-// The server under test: the echo server that a user of the library writes. Plain blocking calls, one fiber a connection, one
-// worker.
+// The server under test: the echo server that a user of the library writes. Plain blocking calls, one fiber a connection.
 //
-//   fiber_echo [--port N] [--buffer 4096|512]      the buffer of a connection, on its fiber's stack
+//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--tell 1]
+//
+// --buffer  of a connection, on its fiber's stack
+// --tell 1  instead of echoing, each connection tells the id of the thread that serves it, and waits for its end
 //
 // Prints `listening on 127.0.0.1:PORT` and exits with 0 on SIGINT or SIGTERM.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -18,14 +15,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "bench/support/loopback.h"
 #include "sylar/io/iomanager.h"
 
 namespace {
-
-[[noreturn]] void die(const char* what) {
-  std::perror(what);
-  std::_Exit(1);
-}
 
 bool writeAll(int fd, const char* data, ssize_t size) {
   while (size > 0) {
@@ -47,30 +40,20 @@ void echo(int fd) {
   close(fd);
 }
 
-int listenOn(uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) die("socket");
-  const int one = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);  // accepted sockets inherit it
-  sockaddr_in address = {};
-  socklen_t length = sizeof address;
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) die("bind");
-  if (listen(fd, SOMAXCONN) != 0) die("listen");
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
-  std::printf("listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
-  std::fflush(stdout);
-  return fd;
+void tell(int fd) {
+  char line[16];
+  if (writeAll(fd, line, std::snprintf(line, sizeof line, "%d\n", gettid()))) {
+    while (read(fd, line, sizeof line) > 0) {
+    }
+  }
+  close(fd);
 }
 
 void serve(uint16_t port, void (*handler)(int)) {
-  const int listener = listenOn(port);
+  const int listener = bench::listenOn(port, 0);
   for (;;) {
     const int fd = accept(listener, nullptr, nullptr);
-    if (fd < 0) die("accept");
+    if (fd < 0) bench::die("accept");
     sylar::IOManager::GetThis()->place([fd, handler] { handler(fd); });
   }
 }
@@ -79,6 +62,7 @@ void serve(uint16_t port, void (*handler)(int)) {
 
 int main(int argc, char** argv) {
   uint16_t port = 0;
+  size_t workers = 1;
   void (*handler)(int) = echo<4096>;
   bool good = argc % 2 == 1;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -86,29 +70,32 @@ int main(int argc, char** argv) {
     const std::string_view value = argv[i + 1];
     if (name == "--port") {
       port = static_cast<uint16_t>(std::atoi(argv[i + 1]));
+    } else if (name == "--workers") {
+      workers = std::strtoul(argv[i + 1], nullptr, 10);
+    } else if (name == "--tell" && value == "1") {
+      handler = tell;
     } else if (name == "--buffer" && value == "512") {
       handler = echo<512>;
+    } else if (name == "--buffer" && value == "64") {
+      handler = echo<64>;
     } else if (name != "--buffer" || value != "4096") {
       good = false;
     }
   }
   if (!good) {
-    std::fprintf(stderr, "usage: fiber_echo [--port N] [--buffer 4096|512]\n");
+    std::fprintf(stderr, "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--tell 1]\n");
     return 2;
   }
 
   std::signal(SIGPIPE, SIG_IGN);
-  rlimit files = {};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
+  bench::raiseFileLimit();
   sigset_t ending;  // blocked before the worker starts, so that only sigwait takes them
   sigemptyset(&ending);
   sigaddset(&ending, SIGINT);
   sigaddset(&ending, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ending, nullptr);
 
-  sylar::IOManager iom(1, false, "echo");
+  sylar::IOManager iom(workers, false, "echo");
   iom.schedule([port, handler] { serve(port, handler); });
   int number = 0;
   sigwait(&ending, &number);

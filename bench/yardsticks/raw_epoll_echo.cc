@@ -9,12 +9,7 @@
 //        urgent data: from then on only EAGAIN counts.
 //
 // Prints `listening on 127.0.0.1:PORT` and exits with 0 on SIGINT or SIGTERM.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -28,12 +23,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/loopback.h"
+
 namespace {
 
-[[noreturn]] void die(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
+using bench::die;
 
 struct Options {
   bool edge = false;
@@ -73,23 +67,10 @@ class EchoServer {
 };
 
 EchoServer::EchoServer(const Options& options) : m_edge(options.edge), m_buffer(options.buffer_bytes) {
-  m_listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  m_listener = bench::listenOn(options.port, SOCK_NONBLOCK);
   m_epoll = epoll_create1(EPOLL_CLOEXEC);
-  if (m_listener < 0 || m_epoll < 0) die("socket or epoll_create1");
-  const int one = 1;
-  setsockopt(m_listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  setsockopt(m_listener, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);  // accepted sockets inherit it
-  sockaddr_in address = {};
-  socklen_t length = sizeof address;
-  address.sin_family = AF_INET;
-  address.sin_port = htons(options.port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (bind(m_listener, reinterpret_cast<sockaddr*>(&address), length) != 0) die("bind");
-  if (listen(m_listener, SOMAXCONN) != 0) die("listen");
-  getsockname(m_listener, reinterpret_cast<sockaddr*>(&address), &length);
+  if (m_epoll < 0) die("epoll_create1");
   watch(EPOLL_CTL_ADD, m_listener, EPOLLIN);
-  std::printf("listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
-  std::fflush(stdout);
 }
 
 void EchoServer::run() {
@@ -219,9 +200,6 @@ int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   std::signal(SIGPIPE, SIG_IGN);
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { _exit(0); });
-  rlimit files = {};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
+  bench::raiseFileLimit();
   EchoServer(options).run();
 }

@@ -241,7 +241,8 @@ void Application::makeWorkers() {
                                                                              .use_caller = false,
                                                                              .name = name,
                                                                              .max_wait = maxWaitSetting(),
-                                                                             .timer_slack = timerSlackSetting()}));
+                                                                             .timer_slack = timerSlackSetting()},
+                                                            timerQueueSetting()));
     }
     m_workers.push_back(std::move(group));
   }
@@ -259,6 +260,7 @@ void Application::makeServers() {
     server->setName(!setting.name.empty() ? setting.name : setting.type);
     server->setLimits(tcpServerLimitsSetting());
     server->setRecvTimeout(setting.timeout > 0 ? setting.timeout : readTimeoutSetting());
+    server->setIdleTimeout(idleTimeoutSetting());
     bind(*server, i, setting, errors);
     m_servers.push_back({setting.type, server});
   }

@@ -1,6 +1,10 @@
 #include "sylar/app/settings.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "sylar/fiber/fiber.h"
 #include "sylar/fiber/stack.h"
@@ -74,6 +78,24 @@ void fill(Limits& limits, const Key<Limits, Value> (&keys)[kCount]) {
   for (const auto& key : keys) fromNumber(Config::Lookup<uint64_t>(key.name)->getValue(), limits.*key.field);
 }
 
+/// A choice by name; the first is the default.
+template <class Value>
+struct Choice {
+  const char* name;
+  Value value;
+};
+
+constexpr Choice<TimerQueueKind> kTimerQueues[] = {
+    {"heap", TimerQueueKind::kHeap}, {"wheel", TimerQueueKind::kWheel}, {"set", TimerQueueKind::kSet}};
+static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
+
+template <class Value, size_t kCount>
+std::vector<std::string> namesOf(const Choice<Value> (&choices)[kCount]) {
+  std::vector<std::string> names;
+  for (const auto& choice : choices) names.emplace_back(choice.name);
+  return names;
+}
+
 /// The settings that stand for themselves.
 struct Settings {
   ConfigVar<WorkerSettings>::ptr workers = Config::Lookup("workers", WorkerSettings{}, "the IOManagers, by name");
@@ -85,12 +107,17 @@ struct Settings {
   ConfigVar<uint64_t>::ptr stack_size =
       number("fiber.stack_size", kDefaultStackSize, "bytes of a fiber's stack", kMinStackSize, kMaxStackSize);
   ConfigVar<uint64_t>::ptr max_wait = number("io.max_wait_ms", 0, "longest sleep of an idle worker; 0: no limit", 0, kDayMs);
+  ConfigVar<std::string>::ptr timer_queue =
+      Config::Lookup("timer.queue", std::string(kTimerQueues[0].name), "what keeps the public timers of the workers in order",
+                     oneOf(namesOf(kTimerQueues)));
   ConfigVar<uint64_t>::ptr timer_slack =
       number("timer.slack_ns", 1, "by how much the kernel may prolong a worker's sleep; 0: the thread's own", 0, kMost);
   ConfigVar<uint64_t>::ptr connect_timeout =
       number("tcp.connect.timeout", 5000, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
   ConfigVar<uint64_t>::ptr read_timeout =
       number("tcp_server.read_timeout", 120'000, "how long a client may be silent, in ms; 0: for ever", 0, kDayMs);
+  ConfigVar<uint64_t>::ptr idle_timeout =
+      number("tcp_server.idle_timeout", 0, "how long a connection may move no byte either way, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<bool>::ptr limit_loopback =
       Config::Lookup("tcp_server.limit_loopback", false, "whether tcp_server.max_per_peer holds for this host, too");
   ConfigVar<uint64_t>::ptr backlog = number("tcp_server.backlog", SOMAXCONN, "connections that wait in the kernel", 1, 65'535);
@@ -122,6 +149,13 @@ milliseconds drainSetting() { return milliseconds(settings().drain->getValue());
 nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
+uint64_t idleTimeoutSetting() { return settings().idle_timeout->getValue(); }
+
+TimerQueueKind timerQueueSetting() {
+  const std::string name = settings().timer_queue->getValue();
+  return std::find_if(std::begin(kTimerQueues), std::end(kTimerQueues), [&](const auto& queue) { return queue.name == name; })
+      ->value;
+}
 
 std::string pidFileSetting() {
   const std::string file = settings().pid_file->getValue();

@@ -14,6 +14,7 @@
 #include "sylar/config/config.h"
 #include "sylar/http/limits.h"
 #include "sylar/net/tcp_server.h"
+#include "sylar/timer/timer.h"
 
 namespace sylar {
 
@@ -62,7 +63,9 @@ std::chrono::milliseconds drainSetting();      ///< app.drain_ms
 std::chrono::milliseconds maxWaitSetting();    ///< io.max_wait_ms
 std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
 std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
+TimerQueueKind timerQueueSetting();            ///< timer.queue
 uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms
+uint64_t idleTimeoutSetting();                 ///< tcp_server.idle_timeout, in ms
 TcpServerLimits tcpServerLimitsSetting();      ///< tcp_server.*
 http::HttpLimits httpLimitsSetting();          ///< http.*
 

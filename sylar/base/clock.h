@@ -1,7 +1,8 @@
 // Time: a clock as a parameter, and a point in time as a value.
 //
-// Everything that waits or measures takes a `Clock`, so that tests drive time by hand. Times are nanoseconds on the clock's
-// own scale (CLOCK_MONOTONIC for the steady clock); durations are std::chrono. Arithmetic saturates at `kNever`.
+// Everything that waits or measures takes a `Clock`, so that tests drive time by hand: ManualClock here, for code that is asked
+// what is due; VirtualTime (sylar/testing), for schedulers, whose workers it wakes. Times are nanoseconds on the clock's own
+// scale (CLOCK_MONOTONIC for the steady clock); durations are std::chrono. Arithmetic saturates at `kNever`.
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,8 @@
 #include <limits>
 
 namespace sylar {
+
+class AutoAdvance;
 
 /// A point in time that is never reached: about 292 years after the clock's zero.
 inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -33,12 +36,16 @@ class Clock {
 
   /// Nanoseconds since the clock's zero; >= 0. Never suspends.
   virtual int64_t nowNs() const = 0;
+
+  /// Internal: not null if the clock moves when all who run by it are at rest. Workers take part.
+  virtual AutoAdvance* autoAdvance() const { return nullptr; }
 };
 
 /// CLOCK_MONOTONIC. Lives for ever, so it may be used before constructors run and after main. Source: clock_gettime(2).
 const Clock& steadyClock();
 
-/// A clock that stands still until it is told to move. For tests.
+/// A clock that stands still until it is told to move. For tests. Moving it wakes nobody: the workers of a scheduler see it when
+/// they next turn. VirtualTime is the one for them.
 ///
 /// Thread safety: all calls from any thread.
 class ManualClock final : public Clock {

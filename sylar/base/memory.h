@@ -3,7 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <climits>
+#include <cstdint>
 
+#include "sylar/base/clock.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 
@@ -30,6 +33,10 @@ struct StdMemory {
   }
   /// The same, where that may take longer.
   static void yield() { sys::call(SYS_sched_yield); }
+
+  /// Blocks while `word` == `expected`, until a wake or without reason.
+  static void futexWait(const std::atomic<uint32_t>& word, uint32_t expected) { sys::futexWait(word, expected, kNever); }
+  static void futexWakeAll(const std::atomic<uint32_t>& word) { sys::futexWake(word, INT_MAX); }
 
   static ThreadMarks& marks() { return t_marks; }
   /// Who the calling thread is; never 0.

@@ -11,9 +11,11 @@
 #include "sylar/fiber/suspend_check.h"
 
 namespace sylar {
-namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local FiberCore* t_running = nullptr;
+
+namespace {
+
 [[gnu::tls_model("initial-exec")]] constinit thread_local ThreadFibers* t_this = nullptr;
 
 }  // namespace

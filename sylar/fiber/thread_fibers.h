@@ -14,6 +14,12 @@ namespace sylar {
 /// not use the old thread's answer.
 FiberCore* runningFiber();
 
+/// The same, to be read only by the next function.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local FiberCore* t_running;
+/// Whether the thread's own stack runs. Inlined, so only for the first line of a function: after a switch in it, it may be the
+/// old thread's answer.
+inline bool onThreadStack() { return t_running == nullptr; }
+
 /// Where a scheduler's fibers live, for other threads: sched's worker slot. Never destroyed, so a stale pointer may be asked.
 class FiberHome {
  public:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sylar/base/sys.h"
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/iovec_rest.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/receive.h"
@@ -76,6 +77,16 @@ inline ssize_t receive(int fd, void* buffer, size_t size, int flags, sockaddr* f
   return IoCall::result(call.run([&] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); }, size));
 }
 
+/// A function of its own, so that outside fibers nothing is set up for it.
+[[gnu::noinline]] ssize_t readInFiber(int fd, void* buffer, size_t size) {
+  IoCall call(fd, Direction::kRead);
+  if (!call.parks()) return real::read(fd, buffer, size);
+  const FdKind kind = call.kind();
+  if (kind >= FdKind::kMarkedStream) return readSpecially(call, kind, fd, buffer, size);
+  const long n = call.run([&] { return attempt::read(call.entry(), kind, fd, buffer, size); }, size);
+  return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
+}
+
 }  // namespace
 }  // namespace sylar
 
@@ -86,12 +97,7 @@ extern "C" {
 [[noreturn]] void __chk_fail();
 
 ssize_t read(int fd, void* buffer, size_t size) {
-  IoCall call(fd, Direction::kRead);
-  if (!call.parks()) return real::read(fd, buffer, size);
-  const FdKind kind = call.kind();
-  if (kind >= FdKind::kMarkedStream) return readSpecially(call, kind, fd, buffer, size);
-  const long n = call.run([&] { return attempt::read(call.entry(), kind, fd, buffer, size); }, size);
-  return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
+  return onThreadStack() ? real::read(fd, buffer, size) : readInFiber(fd, buffer, size);
 }
 
 ssize_t readv(int fd, const iovec* parts, int count) {

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include "sylar/base/sys.h"
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/ask.h"
 #include "sylar/hook/iovec_rest.h"
 #include "sylar/hook/real.h"
@@ -58,14 +59,8 @@ ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
   });
 }
 
-}  // namespace
-}  // namespace sylar
-
-using namespace sylar;  // NOLINT: the names below are libc's
-
-extern "C" {
-
-ssize_t write(int fd, const void* data, size_t size) {
+/// A function of its own, so that outside fibers nothing is set up for it.
+[[gnu::noinline]] ssize_t writeInFiber(int fd, const void* data, size_t size) {
   IoCall call(fd, Direction::kWrite);
   if (!call.parks()) return real::write(fd, data, size);
   const FdKind kind = call.kind();
@@ -80,9 +75,20 @@ ssize_t write(int fd, const void* data, size_t size) {
     if (n >= 0) return n;
     if (n == -ENOTSOCK) call.learnAnew();
     if (n != -ENOTSOCK && (!call.passesOn() || done > 0)) return n;
-    const ssize_t written = n == -ENOTSOCK ? write(fd, data, size) : real::write(fd, data, size);
+    const ssize_t written = n == -ENOTSOCK ? writeInFiber(fd, data, size) : real::write(fd, data, size);
     return written >= 0 ? written : -sys::errnoRef();
   });
+}
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+ssize_t write(int fd, const void* data, size_t size) {
+  return onThreadStack() ? real::write(fd, data, size) : writeInFiber(fd, data, size);
 }
 
 ssize_t writev(int fd, const iovec* parts, int count) {

@@ -49,15 +49,20 @@ class Real {
 
   template <class... Args>
   auto operator()(Args... args) {
-    Function* function = m_function.load(std::memory_order_relaxed);
-    if (__builtin_expect(function == nullptr, 0)) {
-      function = m_interceptor != nullptr ? m_interceptor : reinterpret_cast<Function*>(resolve(m_name));
-      m_function.store(function, std::memory_order_relaxed);
-    }
+    Function* const function = m_function.load(std::memory_order_relaxed);
+    if (function == nullptr) [[unlikely]]
+      return resolveAndCall(args...);
     return function(args...);
   }
 
  private:
+  // A call of its own, so that the usual one is a jump.
+  template <class... Args>
+  [[gnu::noinline]] auto resolveAndCall(Args... args) {
+    lookUp(m_interceptor != nullptr ? nullptr : resolve(m_name));
+    return m_function.load(std::memory_order_relaxed)(args...);
+  }
+
   const char* m_name;
   Function* m_interceptor;
   std::atomic<Function*> m_function{nullptr};

@@ -38,6 +38,7 @@ class HttpServer : public TcpServer {
   void setServletDispatch(ServletDispatch::ptr dispatch);
 
   /// What a connection may cost. They hold instead of TcpServer's receive timeout. How many connections: TcpServer::setLimits().
+  /// TcpServer::setIdleTimeout() holds beside them, and for the time of the handlers, too.
   const HttpLimits& getHttpLimits() const { return m_http_limits; }
   void setHttpLimits(const HttpLimits& limits);
 

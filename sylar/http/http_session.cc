@@ -32,9 +32,9 @@ HttpRequest::ptr HttpSession::recvRequest() {
 
 HttpRequest::ptr HttpSession::recvHead() {
   if (m_over) return nullptr;
-  // Requests that have come already cost no wait: others have their turn in between.
+  // A request that has been read already costs no call: others have their turn in between. (The calls see to that themselves.)
   constexpr uint64_t kTurn = 16;
-  if (m_reader.requests() % kTurn == kTurn - 1) Fiber::YieldToReady();
+  if (m_reader.requests() % kTurn == kTurn - 1 && !m_reader.buffered().empty()) Fiber::YieldToReady();
   if (mayGoOn()) {
     if (m_request.use_count() != 1) m_request = std::make_shared<HttpRequest>();
     std::atomic_thread_fence(std::memory_order_acquire);  // another thread may have let it go just now

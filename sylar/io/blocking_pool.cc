@@ -11,6 +11,7 @@
 #include "sylar/base/check.h"
 #include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
+#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
@@ -41,6 +42,7 @@ size_t BlockingPool::queued() const {
 
 int BlockingPool::runJob(Job& job) {
   const this_fiber::CancelShield shield;
+  const StandsStill virtual_time(waitClock());
   for (bool submitted = false;; submitted = true) {
     Wait wait(Fiber::WaitsFor::kHelper);
     Lock lock(m_mutex);

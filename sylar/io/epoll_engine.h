@@ -21,6 +21,8 @@ class SharedUpkeep {
  public:
   /// Becomes readable when a timer is due; -1: there is none.
   virtual int timerFd() const = 0;
+  /// When a timer is due, if there is no descriptor that tells. Any thread.
+  virtual int64_t timersDueNs() const = 0;
   /// Once a turn of each. Runs what is due, bounded. `timers_woken`: the descriptor said so; else another worker may be at it
   /// already, and that is fine. `batch`: the worker's last. True: more is due.
   virtual bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) = 0;
@@ -66,6 +68,8 @@ class EpollEngine final : public Driver {
 
   bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
+  int fd() const override { return m_epoll.get(); }
+  int64_t nextDueNs() const override { return m_upkeep.timersDueNs(); }
   void retire() override;
 
  private:

@@ -317,6 +317,9 @@ void IOManager::onTimerInsertedAtFront() {
   const bool known = due_ns == m_armed_ns;
   ++(known ? m_timer_stats.tickles_suppressed : m_timer_stats.tickles_sent);
   if (!known) armTimer(due_ns);
+  if (clock().autoAdvance() == nullptr) return;
+  const Worker* const here = Worker::current();
+  if (here == nullptr || &here->scheduler() != this) wakeForUpkeep();  // our own workers look before they rest
 }
 
 /// After an expiry also to what it is set to: that wakes the next sleeper for what is left.

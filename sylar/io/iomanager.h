@@ -82,6 +82,7 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   struct Callback;
 
   int timerFd() const override { return m_timer_fd.get(); }
+  int64_t timersDueNs() const override { return nextDueNs(); }
   bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) override;
   bool serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch);
   bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due);

@@ -24,8 +24,11 @@
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/net/address.h"
+#include "sylar/timer/idle_list.h"
 
 namespace sylar {
+
+class TcpServer;
 
 class Socket : public std::enable_shared_from_this<Socket> {
   struct Accepted;
@@ -145,6 +148,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   virtual std::string toString() const;
 
  private:
+  friend class TcpServer;  // watchIn()
   enum Side { kRecv, kSend };
   enum End { kLocal, kRemote };
   class Use;
@@ -155,6 +159,9 @@ class Socket : public std::enable_shared_from_this<Socket> {
   static constexpr uint64_t kClosed = 1;
   static constexpr uint64_t kCall = 2;
   static constexpr uint64_t kBlockingCall = uint64_t{1} << 32;
+
+  /// From now until close() every call that moves bytes touches this socket in `list`. Once, before others have the socket.
+  void watchIn(IdleList<Socket>& list);
 
   bool open();
   bool enter(uint64_t call) const;
@@ -178,6 +185,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   const int m_protocol;
   std::atomic<bool> m_connected{false};
   mutable std::atomic<Failure> m_failure{Failure::kNone};
+  std::unique_ptr<IdleList<Socket>::Entry> m_idle;  // of watchIn(), else null
   mutable Spinlock m_lock;
   std::atomic<int64_t> m_timeouts[2] = {-1, -1};
   mutable Address::ptr m_ends[2] SYLAR_GUARDED_BY(m_lock);

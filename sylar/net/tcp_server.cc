@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <fmt/ostream.h>
+#include <netinet/tcp.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -110,7 +111,8 @@ struct TcpServer::Connection {
   bool began = false;
   // Under the server's lock:
   bool admitted = false;
-  std::optional<Peer> peer;  // counted for it
+  std::optional<Peer> peer;                // counted for it
+  std::shared_ptr<IdleList<Socket>> idle;  // the server may have another by now
   Connection* next = nullptr;
   Connection* prev = nullptr;
 };
@@ -183,10 +185,18 @@ bool TcpServer::bind(const std::vector<Address::ptr>& addrs, std::vector<Address
 
 bool TcpServer::start() {
   std::vector<Socket::ptr> listeners;
+  std::shared_ptr<IdleList<Socket>> idle;
+  try {
+    idle = makeIdleList();
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+    return false;
+  }
   {
     const Lock lock(m_mutex);
     listeners = m_listeners;
     if (!std::exchange(m_stopped, false)) return true;
+    m_idle.swap(idle);
   }
   if (acceptOn(listeners)) return true;
   stop();
@@ -283,7 +293,9 @@ void TcpServer::serve(const Socket& listener, const Socket::ptr& client) {
     client->setRecvTimeout(static_cast<int64_t>(std::min<uint64_t>(m_recv_timeout, INT64_MAX)));
     client->setSendTimeout(static_cast<int64_t>(std::min<uint64_t>(m_send_timeout, INT64_MAX)));
     connection = std::make_shared<Connection>(shared_from_this(), client);
-    if (admit(listener, *connection)) m_io_worker->place([connection] { connection->run(); });
+    if (!admit(listener, *connection)) return;
+    if (connection->idle != nullptr) client->watchIn(*connection->idle);
+    m_io_worker->place([connection] { connection->run(); });
   } catch (const std::bad_alloc&) {
     if (connection == nullptr || !connection->admitted) notStarted();
   }
@@ -307,6 +319,7 @@ bool TcpServer::admit(const Socket& listener, Connection& connection) {
     ++same;
   }
   connection.peer = peer;
+  connection.idle = m_idle;
   connection.admitted = true;
   connection.next = std::exchange(m_connections, &connection);
   if (connection.next != nullptr) connection.next->prev = &connection;
@@ -337,6 +350,32 @@ void TcpServer::retire(Socket& listener) {
 
 bool TcpServer::listensOn(const Socket& listener) const {
   return std::ranges::find(m_listeners, &listener, &Socket::ptr::get) != m_listeners.end();
+}
+
+// ---- The idle timeout. ------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<IdleList<Socket>> TcpServer::makeIdleList() {
+  if (m_idle_timeout == 0) return nullptr;
+  const std::chrono::milliseconds timeout(std::min<uint64_t>(m_idle_timeout, std::chrono::milliseconds(24h * 365).count()));
+  const auto end_idle = [server = weak_from_this(), timeout](const Socket::ptr& client) {
+    if (const TcpServer::ptr alive = server.lock()) alive->endIdle(client, timeout);
+  };
+  return std::make_shared<IdleList<Socket>>(*m_io_worker, timeout, end_idle,
+                                            std::min<std::chrono::nanoseconds>(timeout / 128, 10ms));
+}
+
+/// No call of `client` has moved a byte for that long. The kernel may know of some all the same: of a send that is still under
+/// way, or of calls that nobody noted. It counts in ticks.
+void TcpServer::endIdle(const Socket::ptr& client, std::chrono::milliseconds timeout) {
+  constexpr auto kTick = 10ms;
+  tcp_info info{};
+  if (client->getType() == Socket::TCP && client->getFamily() != Socket::UNIX && client->getOption(IPPROTO_TCP, TCP_INFO, info)) {
+    const std::chrono::milliseconds still(std::min(info.tcpi_last_data_sent, info.tcpi_last_data_recv));
+    if (still + kTick < timeout) return client->m_idle->touch();
+  }
+  if (!client->isValid()) return;
+  count(&TcpServerCounts::idle_closed);  // first: who sees the end, sees it counted
+  client->close();
 }
 
 // ---- Reports. ---------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -49,6 +50,7 @@ struct TcpServerCounts {
   uint64_t listeners_failed = 0;  ///< listeners given up for an error that would not pass
   uint64_t not_started = 0;       ///< connections closed because there was no memory for their fiber
   uint64_t exceptions = 0;        ///< that left handleClient()
+  uint64_t idle_closed = 0;       ///< connections closed for the idle timeout
 };
 
 class TcpServer : public std::enable_shared_from_this<TcpServer> {
@@ -83,6 +85,12 @@ class TcpServer : public std::enable_shared_from_this<TcpServer> {
   /// Milliseconds that a connection's write may wait without progress; 0: without limit. 30 000 at first.
   uint64_t getSendTimeout() const { return m_send_timeout; }
   void setSendTimeout(uint64_t ms) { m_send_timeout = ms; }
+  /// Milliseconds after which a connection on which no byte has moved, neither way, is closed, whatever its handler does: its
+  /// calls end with EBADF. 0, as at first: never. A connection ends up to 10 ms, at most a 128th of the timeout, later, since
+  /// what moves bytes again within that time is not noted anew. Calls on the descriptor that pass the Socket by, and a send that
+  /// is long under way, are noticed on TCP only, when the timeout has passed: then it begins anew.
+  uint64_t getIdleTimeout() const { return m_idle_timeout; }
+  void setIdleTimeout(uint64_t ms) { m_idle_timeout = ms; }
   const TcpServerLimits& getLimits() const { return m_limits; }
   /// Throws std::invalid_argument if nobody could connect under them.
   void setLimits(const TcpServerLimits& limits);
@@ -129,16 +137,20 @@ class TcpServer : public std::enable_shared_from_this<TcpServer> {
   void count(uint64_t TcpServerCounts::*what);
   bool mayReport();
   void notStarted();
+  std::shared_ptr<IdleList<Socket>> makeIdleList();
+  void endIdle(const Socket::ptr& client, std::chrono::milliseconds timeout);
 
   std::string m_name = "sylar/1.0.0";
   uint64_t m_recv_timeout = 120'000;
   uint64_t m_send_timeout = 30'000;
+  uint64_t m_idle_timeout = 0;
   TcpServerLimits m_limits;
 
   mutable OsMutex m_mutex;
   Changes m_changes;  // of listeners and connections
   bool m_stopped SYLAR_GUARDED_BY(m_mutex) = true;
   std::vector<Socket::ptr> m_listeners SYLAR_GUARDED_BY(m_mutex);
+  std::shared_ptr<IdleList<Socket>> m_idle SYLAR_GUARDED_BY(m_mutex);  // of connections let in since start(); null: no timeout
   Connection* m_connections SYLAR_GUARDED_BY(m_mutex) = nullptr;
   std::map<Peer, uint32_t> m_per_peer SYLAR_GUARDED_BY(m_mutex);  // without those that have no limit
   TcpServerCounts m_counts SYLAR_GUARDED_BY(m_mutex);

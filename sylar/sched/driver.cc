@@ -18,6 +18,8 @@ class SleepDriver final : public Driver {
     return sys::readFd(m_slot.wake_fd, &count, sizeof count) > 0;
   }
 
+  int fd() const override { return m_slot.wake_fd; }
+
  private:
   WorkerSlot& m_slot;
 };

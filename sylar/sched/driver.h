@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "sylar/base/clock.h"
 #include "sylar/sched/worker_slot.h"
 
 namespace sylar {
@@ -24,6 +25,11 @@ class Driver {
   /// Delivers what is ready; if nothing is, waits for it until `deadline_ns`. A deadline in the past never blocks. True: it was
   /// notified.
   virtual bool poll(int64_t now_ns, int64_t deadline_ns) = 0;
+
+  /// Readable whenever poll() would find something. For workers on virtual time, which look without taking.
+  virtual int fd() const = 0;
+  /// When serve() has something to do, as far as poll() does not tell: on virtual time. Any thread.
+  virtual int64_t nextDueNs() const { return kNever; }
 
   /// Its worker will never serve or poll again, though the driver stays: what is registered here goes elsewhere. Any thread.
   virtual void retire() {}

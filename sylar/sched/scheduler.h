@@ -45,7 +45,7 @@ struct SchedulerOptions {
   size_t threads = 1;                     ///< workers, the calling thread included if use_caller; [1, 1024]
   bool use_caller = true;                 ///< worker 0 is the calling thread; it works only inside stop()
   std::string name;                       ///< of the scheduler; its workers are name_0, name_1, ...
-  const Clock* clock = &steadyClock();    ///< of sleeps and timeouts; outlives the scheduler
+  const Clock* clock = &steadyClock();    ///< of sleeps and timeouts; outlives the scheduler. For tests: VirtualTime
   std::chrono::milliseconds max_wait{0};  ///< longest sleep of an idle worker; 0 = no cap, which is right
   /// By how much the kernel may prolong a worker's sleep, to spare wake-ups; 0 = what the thread has, usually 50 us.
   std::chrono::nanoseconds timer_slack{1};

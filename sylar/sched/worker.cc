@@ -1,6 +1,7 @@
 #include "sylar/sched/worker.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "sylar/base/check.h"
@@ -63,6 +64,12 @@ void Worker::run() {
   m_slot.worker = nullptr;
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
+}
+
+void Worker::setThread(pid_t id) {
+  m_thread_id.store(id, std::memory_order_release);
+  AutoAdvance* const time = m_clock.autoAdvance();
+  if (time != nullptr) id != 0 ? time->join(*this) : time->leave(*this);
 }
 
 void Worker::turn() {
@@ -135,11 +142,36 @@ QueueNode* Worker::pick(int round) {
 void Worker::sleep() {
   const auto behind = [this] { return behindStop(); };
   m_scheduler.rest().sleep(m_slot.mailbox, behind, [this] {
+    if (AutoAdvance* const time = m_clock.autoAdvance()) return rest(*time);
     const int64_t now_ns = m_clock.nowNs();
     m_counts.sleeps.add();
-    poll(now_ns, std::min(firstHop(now_ns, nextDeadline()), m_scheduler.waitCap(now_ns)));
+    poll(now_ns, std::min(firstHop(now_ns, nextDeadline(now_ns)), m_scheduler.waitCap(now_ns)));
   });
 }
+
+// ---- Virtual time. -----------------------------------------------------------------------------------------------------------
+
+/// Until something comes, or the clock has moved to a deadline. What comes is collected when the clock knows that this worker
+/// goes on, so there is no moment at which it shows nowhere.
+void Worker::rest(AutoAdvance& time) {
+  m_due_ns = nextDeadline(m_clock.nowNs());
+  const int64_t longest_ns = time.rest(*this);
+  if (longest_ns == 0) return;
+  const int ready = sys::waitReadable(m_driver->fd(), 0, std::min(longest_ns, m_scheduler.waitCap(0)));
+  time.goOn(*this, ready != 0);
+  if (ready > 0) poll(0, 1);
+}
+
+/// The mailbox tells of mail before its notification shows in the driver's descriptor.
+bool Worker::quiet() const {
+  if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
+  int ready;
+  do ready = sys::waitReadable(m_driver->fd(), 0, 0);
+  while (ready == -EINTR);
+  return ready == 0;
+}
+
+int64_t Worker::dueNs() const { return std::min(m_due_ns, m_driver->nextDueNs()); }
 
 void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
   m_counts.polls.add();

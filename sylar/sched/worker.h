@@ -17,6 +17,7 @@
 #include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/own_fresh.h"
 #include "sylar/sched/park.h"
@@ -28,7 +29,7 @@ namespace sylar {
 
 class Worker;
 
-class Worker final : public FiberHost {
+class Worker final : public FiberHost, private AutoAdvance::Member {
  public:
   /// Throws std::system_error if there is no descriptor to wake it by.
   Worker(Scheduler& scheduler, std::string name);
@@ -79,7 +80,7 @@ class Worker final : public FiberHost {
   FreshQueue<>& fresh() { return m_fresh.queue(); }
   /// Kernel id of its thread; 0 before that exists and after the end.
   pid_t threadId() const { return m_thread_id.load(std::memory_order_acquire); }
-  void setThread(pid_t id) { m_thread_id.store(id, std::memory_order_release); }
+  void setThread(pid_t id);
   bool running() const { return threadId() != 0 && !detached(); }
   /// How many functions are placed on it; may outlive it.
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
@@ -116,6 +117,7 @@ class Worker final : public FiberHost {
   static constexpr int kInjectorInterval = 61;
   static constexpr size_t kTimeoutsPerTurn = 2000;
   static constexpr int64_t kTimeoutsNsPerTurn = 500'000;
+  static constexpr int64_t kPushedMayWakeNs = 10'000'000;
   enum class Place : uint8_t { kLoop, kFiber, kDetached };
 
   void turn();
@@ -124,6 +126,10 @@ class Worker final : public FiberHost {
   void runBatch(int64_t now_ns);
   QueueNode* pick(int round);
   void sleep();
+  void rest(AutoAdvance& time);
+  bool quiet() const override;
+  int64_t dueNs() const override;
+  void wake() override { m_slot.wake(); }
   void poll(int64_t now_ns, int64_t deadline_ns);
 
   void runNode(QueueNode* node);
@@ -149,7 +155,7 @@ class Worker final : public FiberHost {
 
   void arm(FiberCore& core, int64_t deadline_ns);
   void expireTimeouts(int64_t now_ns);
-  int64_t nextDeadline();
+  int64_t nextDeadline(int64_t now_ns);
 
   Scheduler& m_scheduler;
   const Clock& m_clock;
@@ -170,6 +176,7 @@ class Worker final : public FiberHost {
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   Leftovers m_leftovers;
   bool m_fresh_next = false;
+  int64_t m_due_ns = kNever;  // at rest on virtual time: its fibers' earliest deadline
   bool m_turn_over = false;
 
   struct {

@@ -314,7 +314,9 @@ void Worker::leaveBehind(NodeList mail, Leftovers& out) {
 
 bool Worker::detach() {
   Place in_fiber = Place::kFiber;
-  return m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel);
+  if (!m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel)) return false;
+  if (AutoAdvance* const time = m_clock.autoAdvance()) time->leave(*this);
+  return true;
 }
 
 // ---- The list of live fibers. ------------------------------------------------------------------------------------------------
@@ -403,13 +405,17 @@ void Worker::expireTimeouts(int64_t now_ns) {
   }
 }
 
-/// The earliest true deadline: what was disarmed or pushed is put right first, so that an idle worker never wakes for it.
-int64_t Worker::nextDeadline() {
+/// The earliest true deadline, or an earlier one: what was disarmed is put right first, so that an idle worker never wakes for
+/// it. What was pushed, only shortly before it is due: else each wait that begins anew would be put right at the next sleep, and
+/// it does not wake more often than that.
+int64_t Worker::nextDeadline(int64_t now_ns) {
   while (TimerNode* node = m_timeouts.front()) {
     FiberCore& core = FiberCore::ofTimer(*node);
-    if (core.deadline_ns == node->deadline_ns) return node->deadline_ns;
+    const bool pushed = core.deadline_ns != kNever && core.deadline_ns != node->deadline_ns;
     if (core.deadline_ns == kNever) {
       unlinkTimer(core);
+    } else if (!pushed || node->deadline_ns > now_ns + kPushedMayWakeNs) {
+      return node->deadline_ns;
     } else {
       m_counts.relinked.add();
       m_timeouts.update(core.timer, core.deadline_ns);

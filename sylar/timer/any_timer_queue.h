@@ -55,6 +55,15 @@ class AnyTimerQueue {
   int64_t granularityNs() const {
     return std::visit([](const auto& queue) { return queue.granularityNs(); }, m_queue);
   }
+  /// Nodes that a wheel moved inside; 0: there is nothing to move.
+  uint64_t cascaded() const {
+    return std::visit(
+        [](const auto& queue) -> uint64_t {
+          if constexpr (requires { queue.cascaded(); }) return queue.cascaded();
+          return 0;
+        },
+        m_queue);
+  }
   void verify() const {
     std::visit([](const auto& queue) { queue.verify(); }, m_queue);
   }

@@ -81,6 +81,8 @@ uint64_t TimerManager::getNextTimer() { return m_core->nextTimerMs(); }
 void TimerManager::listExpiredCb(std::vector<std::function<void()>>& cbs) { m_core->listExpired(cbs); }
 bool TimerManager::hasTimer() { return m_core->hasTimer(); }
 bool TimerManager::detectClockRollover() { return m_core->takeRollover(); }
+TimerStats TimerManager::getStats() const { return m_core->stats(); }
+const Clock& TimerManager::timerClock() const { return m_core->clock(); }
 int64_t TimerManager::nextDueNs() const { return m_core->nextDueNs(); }
 int64_t TimerManager::observeNextDue() { return m_core->observeNextDue(); }
 bool TimerManager::collectDue(size_t budget, std::vector<Timer::ptr>& out) { return m_core->collect(budget, out); }

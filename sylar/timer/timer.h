@@ -19,6 +19,7 @@
 
 #include "sylar/base/clock.h"
 #include "sylar/timer/timer_node.h"
+#include "sylar/timer/timer_stats.h"
 #include "sylar/timer/timer_task.h"
 
 namespace sylar {
@@ -178,6 +179,12 @@ class TimerManager {
   /// True once after the clock went back by more than an hour, which makes every timer that was armed before due at once.
   /// A smaller step back is no event: time stands on the step and goes on at its true rate. Source: sylar.
   bool detectClockRollover();
+
+  /// What it has counted since it was made, all of one moment. Takes the lock: for a report, not for each request. Also after
+  /// close().
+  TimerStats getStats() const;
+  /// The clock of its deadlines.
+  const Clock& timerClock() const;
 
   // For the driver that serves this manager.
 

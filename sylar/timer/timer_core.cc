@@ -1,13 +1,11 @@
 #include "sylar/timer/timer_core.h"
 
 #include <algorithm>
-#include <climits>
 #include <limits>
 #include <utility>
 
 #include "sylar/base/check.h"
 #include "sylar/base/log.h"
-#include "sylar/base/sys.h"
 
 namespace sylar {
 namespace {
@@ -17,7 +15,6 @@ constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
 constexpr int64_t kAgainNs = kNsPerMs;  // what was given back is due again after that
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 constexpr size_t kMovesPerRun = 16;  // what a wheel moves inside costs a fraction of a run
-constexpr uint32_t kClosing = 0x8000'0000;
 
 /// Owns a lock that was taken by tryLock() or lock().
 class SYLAR_SCOPED_CAPABILITY Adopted {
@@ -86,6 +83,7 @@ int64_t TimerCore::now() {
   if (step > 0) {
     m_offset_ns = saturatingAdd(m_offset_ns, step);
     m_stepped = true;
+    ++(step > kRolloverNs ? m_stats.rollovers : m_stats.clamps);
     if (step > kRolloverNs) {
       m_queue.setAll(saturatingAdd(raw, m_offset_ns) - (m_queue.granularityNs() - 1));  // due now, also if rounded up
       m_rolled_over = true;
@@ -121,6 +119,8 @@ TimerCore::Event TimerCore::arm(Timer& timer, int64_t start_ns) {
   const bool later = armed && deadline_ns >= old_ns;
   const bool front = armed ? m_queue.update(timer, deadline_ns) : m_queue.insert(timer, deadline_ns);
   timer.m_start_ns = start_ns;
+  ++(armed ? m_stats.relinked : m_stats.armed);
+  m_stats.pushed += later;
   if (front) publish();
   if (armed) publishWithout(old_ns);
   return (front && !later) || m_stepped ? newFront() : Event::kNone;
@@ -159,6 +159,8 @@ bool TimerCore::cancel(Timer& timer) {
       self = std::move(timer.m_self);
       if (noneArmed()) event = pin(Event::kLastGone);
     }
+    m_stats.cancelled += armed;
+    m_stats.recalled += !armed || timer.m_run_pending;
     setState(timer, State::kCancelled);
     action = std::move(timer.m_action);
   }
@@ -207,6 +209,7 @@ void TimerCore::giveBack(Timer::ptr timer) noexcept {
       timer->m_run_pending = false;
       if (timer->m_state != State::kArmed || timer->deadline_ns <= again_ns) return;
       m_queue.update(*timer, again_ns);
+      ++m_stats.relinked;
     } else {
       if (timer->m_state != State::kQueued || timer->m_self != nullptr) return;
       if (!anyReturned()) m_again_ns = again_ns;
@@ -264,8 +267,8 @@ bool TimerCore::takeRollover() {
 }
 
 /// Takes timers that are due out of the queue, at most `budget`, and passes those that are to run to `handOut`, or, if they are
-/// pooled, to `handOutPooled`. handOut leaves a recurring one Armed and gives a one-shot its next state. Both change nothing if
-/// they throw. True iff due timers remain.
+/// pooled, to `handOutPooled`. handOut leaves a recurring one Armed and gives a one-shot its next state; false: it had a
+/// reason not to hand it out. Both change nothing if they throw. True iff due timers remain.
 template <class HandOut, class HandOutPooled>
 bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut, HandOutPooled handOutPooled) {
   if (m_closed) return false;
@@ -290,12 +293,16 @@ bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut, HandOut
     }
   }
   publish();
-  return m_queue.expire(now_ns, 0, due);
+  const bool more_due = m_queue.expire(now_ns, 0, due);
+  m_stats.budget_exhausted += more_due;
+  return more_due;
 }
 
 template <class HandOut>
 void TimerCore::expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) {
-  timer.m_action->dead() ? setState(timer, State::kDone) : handOut(timer);
+  bool handed_out = false;
+  timer.m_action->dead() ? setState(timer, State::kDone) : void(handed_out = handOut(timer));
+  count(handed_out, now_ns - timer.deadline_ns);
   if (timer.m_state == State::kDone) leavers.push(timer);
   if (timer.m_state != State::kArmed) return;
   const int64_t period_ns = msToNs(timer.m_ms);
@@ -303,21 +310,39 @@ void TimerCore::expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, Hand
   timer.m_start_ns =
       timer.m_repeat == Repeat::kSkip ? timer.m_start_ns + (now_ns - timer.m_start_ns) / period_ns * period_ns : now_ns;
   m_queue.insert(timer, saturatingAdd(timer.m_start_ns, period_ns));
+  ++m_stats.armed;
 }
 
 template <class HandOut>
 void TimerCore::expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) {
-  if (timer.state == PoolTimer::State::kArmed) {
+  const bool handed_out = timer.state == PoolTimer::State::kArmed;
+  if (handed_out) {
     if (m_ready.size() == m_ready.capacity()) m_ready.reserve(2 * m_ready.size() + 1);
     handOut();
     m_ready.push_back(&timer);
     timer.state = PoolTimer::State::kQueued;
   }
+  count(handed_out, now_ns - timer.deadline_ns);
+  m_stats.armed += timer.period_ns != 0;
   if (timer.period_ns > 0) m_queue.insert(timer, saturatingAdd(now_ns, timer.period_ns));
   if (timer.period_ns < 0) {
     const int64_t missed = std::max<int64_t>(0, now_ns - timer.deadline_ns) / -timer.period_ns;
     m_queue.insert(timer, saturatingAdd(timer.deadline_ns + missed * -timer.period_ns, -timer.period_ns));
   }
+}
+
+// A timer left the queue because it was due.
+void TimerCore::count(bool handed_out, int64_t late_ns) {
+  ++(handed_out ? m_stats.fired : m_stats.dropped);
+  if (handed_out) m_stats.lateness.add(std::max<int64_t>(0, late_ns));  // a published wheel's rollover is up to a tick early
+}
+
+TimerStats TimerCore::stats() {
+  Lock lock(m_mutex);
+  TimerStats stats = m_stats;
+  stats.resident = m_queue.size();
+  stats.cascaded = m_queue.cascaded();
+  return stats;
 }
 
 void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
@@ -334,6 +359,7 @@ void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
           cbs.emplace_back([action = timer.m_action] { action->run(); });
           setState(timer, State::kDone);
         }
+        return true;
       },
       [&cbs, this] { cbs.emplace_back([core = shared_from_this()] { core->runPooled(); }); });
 }
@@ -365,7 +391,10 @@ bool TimerCore::collectLocked(size_t budget, Leavers& leavers, std::vector<Timer
         } else if (!timer.m_run_pending) {
           out.push_back(timer.m_self);
           timer.m_run_pending = true;
+        } else {
+          return false;
         }
+        return true;
       },
       [&out, this, one = Timer::ptr()]() mutable {
         if (one == nullptr) one = runner();  // made once: that costs more than a copy
@@ -388,17 +417,15 @@ bool TimerCore::tryCollect(size_t budget, std::vector<Timer::ptr>& out) {
 
 // Counts a call that is about to be made after the lock is released.
 TimerCore::Event TimerCore::pin(Event event) {
-  m_calls.fetch_add(1, std::memory_order_relaxed);
+  m_calls.enter();
   return event;
 }
 
 void TimerCore::tell(Event event) {
   if (event == Event::kNone) return;
   struct Unpin {
-    std::atomic<uint32_t>& calls;
-    ~Unpin() {
-      if (calls.fetch_sub(1, std::memory_order_release) == (kClosing | 1)) sys::futexWake(calls, INT_MAX);
-    }
+    CallGate<>& calls;
+    ~Unpin() { calls.leave(); }
   } unpin{m_calls};
   event == Event::kNewFront ? m_manager.onTimerInsertedAtFront() : m_manager.onLastTimerGone();
 }
@@ -409,6 +436,7 @@ void TimerCore::close() {
     Lock lock(m_mutex);
     m_closed = true;
     TimerList armed;
+    m_stats.cancelled += m_queue.size();
     m_queue.drain(armed);
     while (TimerNode* node = armed.pop()) {
       if (static_cast<ManagedTimer*>(node)->pooled) {
@@ -436,8 +464,7 @@ void TimerCore::close() {
     m_owed = 0;
     publish();
   }
-  m_calls.fetch_or(kClosing, std::memory_order_relaxed);
-  for (uint32_t calls; (calls = m_calls.load(std::memory_order_acquire)) != kClosing;) sys::futexWait(m_calls, calls, kNever);
+  m_calls.close();
 }
 
 }  // namespace sylar

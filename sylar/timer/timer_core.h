@@ -13,7 +13,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "sylar/base/clock.h"
@@ -22,6 +21,7 @@
 #include "sylar/timer/any_timer_queue.h"
 #include "sylar/timer/timer.h"
 #include "sylar/timer/timer_pool.h"
+#include "sylar/timer/timer_state.h"
 
 namespace sylar {
 
@@ -69,11 +69,13 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void fire(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   void giveBack(Timer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
 
+  const Clock& clock() const { return m_clock; }
   uint64_t nextTimerMs() SYLAR_EXCLUDES(m_mutex);
   int64_t observeNextDue() SYLAR_EXCLUDES(m_mutex);
   int64_t nextDueNs() const { return m_next_due_ns.load(std::memory_order_relaxed); }
   bool hasTimer() SYLAR_EXCLUDES(m_mutex);
   bool takeRollover() SYLAR_EXCLUDES(m_mutex);
+  TimerStats stats() SYLAR_EXCLUDES(m_mutex);
   void listExpired(std::vector<std::function<void()>>& cbs) SYLAR_EXCLUDES(m_mutex);
   bool collect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
   bool tryCollect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
@@ -83,7 +85,6 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   using State = Timer::State;
   enum class Event : uint8_t { kNone, kNewFront, kLastGone };
   class Leavers;
-  struct Run;
 
   /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
   std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
@@ -91,8 +92,6 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::shared_ptr<const TimerAction> claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   /// Runs the pooled timer that was handed out first.
   void runPooled() SYLAR_EXCLUDES(m_mutex);
-  void endRun(Run& run) SYLAR_EXCLUDES(m_mutex);
-  const Run* runOf(const PoolTimer& timer) const SYLAR_REQUIRES(m_mutex);
   TimerStop stopLocked(TimerId id, TimerTask& dropped, Event& event) SYLAR_REQUIRES(m_mutex);
 
   static void setState(Timer& timer, State to);
@@ -113,6 +112,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
   void expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
+  void count(bool handed_out, int64_t late_ns) SYLAR_REQUIRES(m_mutex);
   Timer::ptr runner() { return {shared_from_this(), &m_runner}; }
   size_t collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
@@ -135,6 +135,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   bool m_tickled SYLAR_GUARDED_BY(m_mutex) = false;  ///< the sleeper was told of a new front and has not looked since
   bool m_stepped SYLAR_GUARDED_BY(m_mutex) = false;  ///< on the clock's scale the front came nearer; the sleeper does not know
   bool m_closed SYLAR_GUARDED_BY(m_mutex) = false;
+  TimerStats m_stats SYLAR_GUARDED_BY(m_mutex);  ///< but for what the queue itself knows
 
   /// Pooled timers have no Timer that could be handed out. Instead each time one is due this is: firing it runs the one of
   /// m_ready that waits there longest. It owns nothing; a pointer to it owns the core.
@@ -142,16 +143,13 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerPool<> m_pool SYLAR_GUARDED_BY(m_mutex);
   std::vector<PoolTimer*> m_ready SYLAR_GUARDED_BY(m_mutex);  ///< from m_ready_begin on: kQueued or kStopped, each once
   size_t m_ready_begin SYLAR_GUARDED_BY(m_mutex) = 0;
-  Run* m_runs SYLAR_GUARDED_BY(m_mutex) = nullptr;   ///< under way
-  uint32_t m_waiters SYLAR_GUARDED_BY(m_mutex) = 0;  ///< threads in stopSync()
-  std::atomic<uint32_t> m_ended{0};                  ///< counts runs that ended while there were waiters
+  TimerRuns<> m_runs{m_mutex, m_pool};
 
   /// firstDue() on the clock's scale. Written under the lock.
   std::atomic<int64_t> m_next_due_ns{kNever};
 
-  /// Calls of the manager's virtual functions under way; the top bit: close() waits for the last. Counted up under the lock
-  /// while not closed, so that close() sees all of them.
-  std::atomic<uint32_t> m_calls{0};
+  /// Calls of the manager's virtual functions. Counted in under the lock while not closed, so that close() sees all of them.
+  CallGate<> m_calls;
 };
 
 }  // namespace sylar

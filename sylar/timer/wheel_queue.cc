@@ -75,6 +75,7 @@ bool BasicWheelQueue<TickNs>::expire(int64_t now_ns, size_t budget, TimerList& o
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::drain(TimerList& out) {
   const Tick present = m_tick;
+  const uint64_t cascaded = m_cascaded;
   expire(kNever, std::numeric_limits<size_t>::max(), out);
   while (!empty()) {  // what is never due
     TimerNode& node = *m_slots[m_far].next;
@@ -82,6 +83,7 @@ void BasicWheelQueue<TickNs>::drain(TimerList& out) {
     out.push(&node);
   }
   m_tick = present;
+  m_cascaded = cascaded;
 }
 
 template <int64_t TickNs>
@@ -189,6 +191,7 @@ void BasicWheelQueue<TickNs>::moveDown(TimerNode& node) {
     m_first_slot = slot;
   }
   link(node, slot, tick);
+  ++m_cascaded;
 }
 
 /// Links the node behind its equals.

@@ -47,6 +47,8 @@ class BasicWheelQueue {
   static constexpr int64_t granularityNs() { return TickNs; }
   /// The present: what is armed for before, counts as armed for now. Not later than the `now` of the last expire().
   int64_t presentNs() const { return timeOf(m_tick); }
+  /// How many nodes expire() has moved from a higher level to a lower one. drain() does not count.
+  uint64_t cascaded() const { return m_cascaded; }
   void verify() const;
 
   static constexpr size_t kFew = 8;
@@ -88,6 +90,7 @@ class BasicWheelQueue {
   Slot m_first_slot = kNone;  ///< the first slot, when something was last armed in it,
   Tick m_first_tick = 0;      ///< and a bound of what is in it
   size_t m_size = 0;
+  uint64_t m_cascaded = 0;
 };
 
 using WheelQueue = BasicWheelQueue<1'000'000>;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -13,6 +14,8 @@
 
 namespace sylar {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// A server that serves nobody.
 class Silent : public TcpServer {
@@ -145,6 +148,27 @@ TEST_F(ApplicationTest, EndsWhenToldWhileACallbackHangs) {
   app.onServerUp([] { FAIL() << "it runs"; });
   EXPECT_EQ(main(), Application::kEnded);
   EXPECT_TRUE(ended);
+}
+
+class TimerQueueSettingTest : public ApplicationTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Queues, TimerQueueSettingTest, testing::Values("heap", "wheel", "set"),
+                         [](const auto& queue) { return std::string(queue.param); });
+
+// CD-G7, timer.queue: a wheel rounds deadlines up to its tick, the others keep them to the nanosecond.
+TEST_P(TimerQueueSettingTest, IsTheQueueOfTheWorkers) {
+  constexpr int64_t kTickNs = 1'000'000;
+  int on_a_tick = 0;
+  app.onServerUp([&] {
+    std::vector<ScopedTimer> timers;
+    for (const std::chrono::nanoseconds delay : {3600s, 3000s, 2000s, 1000s, 900s, 800s, 700s, 600s}) {  // each is the front
+      timers.emplace_back(*app.worker(""), delay, [] {});
+      on_a_tick += app.worker("")->nextDueNs() % kTickNs == 0 ? 1 : 0;
+    }
+    endService();
+  });
+  write(std::string("timer: {queue: ") + GetParam() + "}");
+  EXPECT_EQ(main(), Application::kEnded);
+  EXPECT_EQ(on_a_tick == 8, GetParam() == std::string("wheel")) << on_a_tick;
 }
 
 TEST_F(ApplicationTest, ToCheckIsNotToRun) {

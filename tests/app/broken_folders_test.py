@@ -90,6 +90,8 @@ CASES = [
     ("no idle timeout", limits("http:\n  idle_timeout_ms: 0\n"), MISUSED, ["limits.yml:2: http.idle_timeout_ms: '0': must be from 1"]),
     ("tiny request line", limits("http:\n  request:\n    max_line_size: 2\n"), MISUSED, ["limits.yml:3: http.request.max_line_size: '2': must be from 16"]),
     ("max_wait", limits("io: {max_wait_ms: many}\n"), MISUSED, ["limits.yml:1: io.max_wait_ms: 'many': "]),
+    ("timer queue", limits("timer:\n  queue: list\n"), MISUSED, ["limits.yml:2: timer.queue: 'list': must be one of: heap, wheel, set"]),
+    ("timer queue that is a map", limits("timer:\n  queue: {kind: heap}\n"), MISUSED, ["limits.yml:2: timer.queue"]),
     ("unknown worker", server("accept_worker: nobody"), MISUSED, [r"server.yml:4: servers\[0\].accept_worker: 'nobody': is no worker; there are io"]),
     ("worker without workers", {"worker.yml": ""}, MISUSED, [r"server.yml:4: servers\[0\].io_worker: 'io': is no worker"]),
     ("unknown process worker", server("process_worker: nobody"), MISUSED, [r"server.yml:4: servers\[0\].process_worker: 'nobody': is no worker"]),

@@ -28,8 +28,10 @@ TEST(LibrarySettings, HaveTheDefaultsOfTheirStructs) {
   EXPECT_EQ(limits.head_timeout, defaults.head_timeout);
   EXPECT_EQ(tcpServerLimitsSetting().max_connections, TcpServerLimits{}.max_connections);
   EXPECT_EQ(readTimeoutSetting(), 120'000u);
+  EXPECT_EQ(idleTimeoutSetting(), 0u);
   EXPECT_EQ(drainSetting(), 10s);
   EXPECT_EQ(maxWaitSetting(), 0ms);
+  EXPECT_EQ(timerQueueSetting(), kDefaultTimerQueue);
   EXPECT_EQ(pidFileSetting(), "");
 }
 
@@ -43,12 +45,19 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(httpLimitsSetting().max_cookies, 2u);
   EXPECT_EQ(httpLimitsSetting().min_body_rate, 9u);
   EXPECT_EQ(httpLimitsSetting().idle_timeout, 11ms);
-  load("tcp_server: {max_connections: 5, max_per_peer: 4, limit_loopback: true, backlog: 3, read_timeout: 2}");
+  load("tcp_server: {max_connections: 5, max_per_peer: 4, limit_loopback: true, backlog: 3, read_timeout: 2, idle_timeout: 6}");
   EXPECT_EQ(tcpServerLimitsSetting().max_connections, 5u);
   EXPECT_EQ(tcpServerLimitsSetting().max_per_peer, 4u);
   EXPECT_TRUE(tcpServerLimitsSetting().limit_loopback);
   EXPECT_EQ(tcpServerLimitsSetting().backlog, 3);
   EXPECT_EQ(readTimeoutSetting(), 2u);
+  EXPECT_EQ(idleTimeoutSetting(), 6u);
+  load("timer: {queue: set}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kSet);
+  load("timer: {queue: wheel}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kWheel);
+  load("timer: {queue: heap}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kHeap);
   load("io: {max_wait_ms: 3000}\napp: {drain_ms: 1}");
   EXPECT_EQ(maxWaitSetting(), 3000ms);
   EXPECT_EQ(drainSetting(), 1ms);

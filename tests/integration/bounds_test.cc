@@ -39,7 +39,7 @@ TEST_P(Bounds, ThousandSleepersOf50MsOverlap) {
 }
 INSTANTIATE_TEST_SUITE_P(Workers, Bounds, testing::Values(1, 2));
 
-// CD-H3
+// CD-H3, TD-13
 TEST(Bounds, SocketTimeoutsComeInTimeAndAreEagain) {
   inFiber([] {
     const Pair pair = unixPair();
@@ -61,7 +61,7 @@ TEST(Bounds, SocketTimeoutsComeInTimeAndAreEagain) {
   });
 }
 
-// Other readers take each byte away: events that bring nothing must not prolong the timeout.
+// C-51: other readers take each byte away: events that bring nothing must not prolong the timeout.
 TEST(Bounds, ATimeoutIsNotProlongedByEventsForOthers) {
   inFiber([] {
     const Pair pair = unixPair();

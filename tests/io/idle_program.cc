@@ -73,10 +73,10 @@ void traffic(Scheduler& scheduler, IOManager& iom) {
   if (!over.wait()) std::abort();
 }
 
-int run(int idle_seconds) {
+int run(int idle_seconds, int max_wait_ms) {
   Scheduler scheduler(2, false, "plain");
   scheduler.start();
-  IOManager iom(8, false, "io");
+  IOManager iom({.threads = 8, .use_caller = false, .name = "io", .max_wait = std::chrono::milliseconds(max_wait_ms)});
   print("plain", scheduler);
   print("io", iom);
   traffic(scheduler, iom);
@@ -107,4 +107,4 @@ int run(int idle_seconds) {
 }  // namespace
 }  // namespace sylar
 
-int main(int argc, char** argv) { return sylar::run(argc > 1 ? std::atoi(argv[1]) : 3); }
+int main(int argc, char** argv) { return sylar::run(argc > 1 ? std::atoi(argv[1]) : 3, argc > 2 ? std::atoi(argv[2]) : 0); }

@@ -18,15 +18,15 @@ PROGRAM = sys.argv.pop()
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)")
 
 
-def trace():
-    """[(thread id, name of the system call, line)], and {'plain': ids, 'io': ids}."""
+def trace(max_wait_ms=0):
+    """With that cap on sleeps of the IOManager; 0: none. [(thread id, name of the system call, line)], and {'plain': ids, 'io': ids}."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace")
         environment = dict(os.environ)
         # LeakSanitizer cannot work beneath another tracer.
         environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         result = subprocess.run(
-            ["strace", "-f", "-qq", "-o", path, PROGRAM, str(IDLE_SECONDS)],
+            ["strace", "-f", "-qq", "-o", path, PROGRAM, str(IDLE_SECONDS), str(max_wait_ms)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, env=environment)
         if result.returncode != 0:
             raise RuntimeError(f"the program under strace ended with {result.returncode}:\n{result.stdout}")
@@ -81,7 +81,16 @@ class IdleTrace(unittest.TestCase):
     def test_timers_that_wait_or_are_cancelled_wake_nobody(self):
         self.assertEqual(self.of_workers(3), [])
 
-    # C-48
+    # C-55: with a cap on sleeps, one wake-up per cap and worker.
+    def test_a_cap_is_one_wake_up_each_time(self):
+        calls, workers = trace(max_wait_ms=1000)
+        marks = [i for i, (_, name, _) in enumerate(calls) if name == "getppid"]
+        idle = [call for call in calls[marks[0]:marks[1]] if call[0] in workers["io"]]
+        for worker in workers["io"]:
+            ended = [line for thread, name, line in idle if thread == worker and "= 0" in line]
+            self.assertLessEqual(abs(len(ended) - IDLE_SECONDS), 1, "\n".join(ended))
+
+    # C-48, TD-12
     def test_an_expiry_wakes_one_worker(self):
         woken = {thread for thread, _, _ in self.phases[4] if thread in self.workers["io"]}
         self.assertEqual(len(woken), 1, "\n".join(self.of_workers(4)))

@@ -12,6 +12,8 @@ if(NOT SYLAR_SANITIZE)  # it brings its own operator new, and so do the sanitize
   sylar_test(io/timer_memory_test LINKS sylar::io)
 endif()
 sylar_test(io/iomanager_race_test LINKS sylar::io TIMEOUT 180)
+sylar_test(io/socket_timeout_test LINKS sylar::sylar sylar::hook)
+sylar_test(io/socket_timeout_race_test LINKS sylar::sylar sylar::hook TIMEOUT 120)
 sylar_test(io/mix_race_test LINKS sylar::sylar sylar::hook TIMEOUT 180)
 
 # What an idle process does, seen from outside: strace counts.

@@ -10,6 +10,8 @@
 
 namespace sylar::model {
 
+struct ModelMemory;
+
 template <class T>
 class Atomic {
   static_assert(sizeof(T) <= sizeof(uint64_t) && std::is_trivially_copyable_v<T>);
@@ -79,6 +81,8 @@ class Atomic {
   }
 
   const PlaceId m_place;
+  uint32_t m_wakes = 0;  // of threads that sleep on it
+  friend struct ModelMemory;
 };
 
 /// A variable that is not atomic: accesses of two threads must be ordered, or the run fails.
@@ -128,6 +132,17 @@ struct ModelMemory {
 
   static void relax(Where where = Where::current()) { access::pause(where); }
   static void yield(Where where = Where::current()) { access::pause(where); }
+  /// The kernel compares, and falls asleep, in one step. What a wake-up orders, the code must not rely on.
+  static void futexWait(Atomic<uint32_t>& word, uint32_t expected, Where where = Where::current()) {
+    if (word.fetch_add(0, std::memory_order_relaxed, where) != expected) return;
+    await(
+        "a futex", [&word, wakes = word.m_wakes] { return word.m_wakes != wakes; }, where);
+  }
+  static void futexWakeAll(Atomic<uint32_t>& word, Where where = Where::current()) {
+    word.fetch_add(0, std::memory_order_relaxed, where);
+    ++word.m_wakes;
+  }
+
   static uint32_t self() { return model::self() + 1; }
   static ThreadMarks& marks();
 };

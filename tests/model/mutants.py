@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/fresh_queue.h"
 OWN, REST, ENTRY = "sched/own_fresh.h", "sched/rest.h", "io/fd_entry.h"
+TIMER = "timer/timer_state.h"
 
 # name: (header, piece, replacement, scenario, memory)
 MUTANTS = {
@@ -154,6 +155,32 @@ MUTANTS = {
     "fd_handlers_close_forgotten": (
         ENTRY, "if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);", "",
         "fd/close_in_a_handler", "tso"),
+    # Stop against fire
+    "timer_stopped_but_not_claimed": (
+        TIMER, "      timer.state = State::kStopped;  // who it was handed out to frees it\n", "", "timer/stop_against_fire", "tso"),
+    "timer_freed_while_handed_out": (
+        TIMER, "if (timer.state == State::kQueued) {", "if (timer.state == State::kFree) {", "timer/reused_place", "tso"),
+    "timer_freed_before_its_captures": (TIMER, "ended = !last;", "ended = true;", "timer/stop_while_it_runs", "tso"),
+    "timer_waiter_not_counted": (TIMER, "        ++m_waiters;\n", "", "timer/stop_sync", "tso"),
+    "timer_end_not_counted": (
+        TIMER, "if (waited) m_ended.fetch_add(1, std::memory_order_relaxed);", "", "timer/stop_sync", "tso"),
+    "timer_ends_read_after_the_lock": (
+        TIMER, """        ended = m_ended.load(std::memory_order_relaxed);
+      }
+""", """      }
+      ended = m_ended.load(std::memory_order_relaxed);
+""", "timer/stop_sync", "tso"),
+    "timer_end_of_another_run": (
+        TIMER, "    --m_waiters;\n", "    --m_waiters;\n      return TimerStop::kDone;\n", "timer/two_runs", "tso"),
+    "timer_waits_for_itself": (
+        TIMER, "        if (run->thread == Memory::self()) return TimerStop::kRunning;\n", "", "timer/from_its_own_callback", "tso"),
+    "gate_last_call_unheard": (
+        TIMER, "== (kClosing | 1)) Memory::futexWakeAll(m_calls);", "== (kClosing | 1)) return;", "timer/close", "tso"),
+    "gate_left_relaxed": (
+        TIMER, "m_calls.fetch_sub(1, std::memory_order_release)", "m_calls.fetch_sub(1, std::memory_order_relaxed)", "timer/close",
+        "tso"),
+    "gate_seen_empty_relaxed": (
+        TIMER, "m_calls.load(std::memory_order_acquire)", "m_calls.load(std::memory_order_relaxed)", "timer/close", "tso"),
 }
 
 

@@ -4,7 +4,7 @@ namespace sylar::model {
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
-  for (const auto& group : {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios()}) {
+  for (const auto& group : {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios(), timerScenarios()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

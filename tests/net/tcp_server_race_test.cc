@@ -10,6 +10,12 @@
 namespace sylar::test {
 namespace {
 
+/// The connection may be closed while it answers.
+void echoUntilClosed(const Socket::ptr& client) {
+  char byte;
+  while (client->recv(&byte, 1) == 1 && client->send(&byte, 1) == 1) continue;
+}
+
 class TcpServerRace : public OverWorkers {};
 INSTANTIATE_TEST_SUITE_P(Workers, TcpServerRace, testing::Values(1, 2, 4));
 
@@ -91,6 +97,36 @@ TEST_P(TcpServerRace, LimitsAgainstConnectionsThatEnd) {
   EXPECT_LE(most, 3);
   EXPECT_GT(served, 0u);
   server->stop();
+}
+
+// The idle timeout against calls, closes and the end of the server: whoever comes first, a connection ends once, and no timer
+// stays.
+TEST_P(TcpServerRace, IdleTimeoutAgainstCallsAndCloses) {
+  IOManager iom(workers(), false, "server");
+  for (uint64_t round = 0; round < scaled(10); ++round) {
+    const auto server = std::make_shared<TestServer>(iom, echoUntilClosed);
+    server->setIdleTimeout(2);
+    ASSERT_TRUE(server->bind(loopback()));
+    ASSERT_TRUE(server->start());
+    std::vector<std::thread> clients;
+    for (uint64_t i = 0; i < 4; ++i) {
+      clients.emplace_back([&, random = std::mt19937_64(4 * round + i)]() mutable {
+        for (int n = 0; n < 30; ++n) {
+          const auto client = connectedTo(server->address());
+          while (random() % 8 != 0 && echoes(*client)) {
+            if (random() % 4 == 0) usleep(random() % 4000);
+          }
+          const bool stays = random() % 2 == 0;
+          EXPECT_TRUE(!stays || isEnded(*client));
+        }
+      });
+    }
+    for (auto& client : clients) client.join();
+    EXPECT_TRUE(server->join());
+    EXPECT_GT(server->getCounts().idle_closed, 0u);
+    EXPECT_FALSE(iom.hasTimer());
+    server->stop();
+  }
 }
 
 // join() on threads and in fibers, all at once.

@@ -5,6 +5,8 @@ sylar_test(net/socket_close_test LINKS sylar::net)
 sylar_test(net/socket_race_test LINKS sylar::net TIMEOUT 180)
 sylar_test(net/tcp_server_test LINKS sylar::net)
 sylar_test(net/tcp_server_accept_test LINKS sylar::net)
+sylar_test(net/tcp_server_idle_test LINKS sylar::net)
+sylar_counts_queue_operations(net_tcp_server_idle_test)
 sylar_test(net/tcp_server_race_test LINKS sylar::net TIMEOUT 180)
 if(NOT SYLAR_SANITIZE MATCHES "thread")  # it brings its own operator new
   sylar_test(net/tcp_server_faults_test LINKS sylar::net TIMEOUT 120)

@@ -18,8 +18,8 @@ struct OwnedClock {
 /// Starts at ten hours, so that even a large step back stays above the clock's zero.
 class ManualTimers : private OwnedClock, public TimerManager {
  public:
-  explicit ManualTimers(std::chrono::nanoseconds start = std::chrono::hours{10})
-      : OwnedClock{ManualClock{start}}, TimerManager(OwnedClock::clock, queueKind()) {}
+  explicit ManualTimers(std::chrono::nanoseconds start = std::chrono::hours{10}, TimerQueueKind queue = queueKind())
+      : OwnedClock{ManualClock{start}}, TimerManager(OwnedClock::clock, queue) {}
   ~ManualTimers() override { close(); }
 
   using TimerManager::close;

@@ -13,6 +13,7 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/timer/timer.h"
 #include "tests/support/manual_timers.h"
+#include "tests/support/scale.h"
 #include "tests/support/seed.h"
 
 namespace sylar {
@@ -48,17 +49,17 @@ struct Slot {
   Entry m_entry SYLAR_GUARDED_BY(m_lock);
 };
 
-// C-53 for ids: cancel against expiry, with ids that may be stale by the time they are used.
+// C-53 for ids, RT-7.4: cancel against expiry, with ids that may be stale by the time they are used.
 TEST(TimerIdRace, EveryTimerRunsOrIsCancelledNeverBothNeverTwice) {
   constexpr int kThreads = 8;
-  constexpr size_t kOperations = 10'000;
+  const uint64_t operations = test::scaled(10'000);
   const uint64_t seed = test::seed();
   std::vector<std::vector<std::unique_ptr<Fate>>> fates(kThreads);
   ManualTimers timers;
   std::array<Slot, 64> slots;
   const auto play = [&](size_t t) {
     std::mt19937_64 random(seed + t);
-    for (size_t i = 0; i < kOperations; ++i) {
+    for (uint64_t i = 0; i < operations; ++i) {
       Slot& slot = slots[random() % slots.size()];
       switch (random() % 8) {
         case 0:

@@ -366,7 +366,7 @@ TEST(TimerManager, EqualDeadlinesFireInArmingOrderAndReArmingCounts) {
   EXPECT_EQ(order, "bdac");
 }
 
-// C-46, CD-T10, as far as the manager goes: bounded passes, and due until empty.
+// C-46, CD-T10, TD-20, as far as the manager goes: bounded passes, and due until empty.
 TEST(TimerManager, StormIsServedInBoundedPasses) {
   ManualTimers timers;
   constexpr size_t kTimers = 10'000;

@@ -1,6 +1,7 @@
 // A user's program: the umbrella header, the well-known five lines, and a logger that has the name that everybody's has. It needs
-// the hooks: without them the sleeps would take turns on the one thread.
+// the hooks: without them the sleeps would take turns on the one thread. And a test of the user's, on virtual time.
 #include "sylar/sylar.h"
+#include "sylar/testing/virtual_time.h"
 
 sylar::Logger::ptr g_logger = SYLAR_LOG_NAME("consumer");
 
@@ -13,5 +14,7 @@ int main() {
     iom.addTimer(20, [&] { order.push_back(2); });
   }
   SYLAR_LOG_INFO(g_logger) << "the order is " << order.at(0) << order.at(1) << order.at(2);
-  return order == std::vector<int>{1, 2, 3} ? 0 : 1;
+  sylar::VirtualTime time;
+  time.run([] { sleep(24 * 3600); });
+  return order == std::vector<int>{1, 2, 3} && time.elapsed() == std::chrono::hours(24) ? 0 : 1;
 }

@@ -1,0 +1,232 @@
+#include "sylar/timer/idle_list.h"
+
+#include <chrono>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "sylar/base/check.h"
+#include "sylar/base/clock.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/timer/timer.h"
+#include "sylar/timer/timer_core.h"
+
+namespace sylar {
+namespace {
+
+/// Entries in one run of the guard: then the driver has its turn, and what else is due.
+constexpr int kMostAtOnce = 256;
+
+}  // namespace
+
+/// The guard is one timer of the manager. Under the lock, while nobody is at it (m_at_guard), it is armed if and only if
+/// something is linked, and is due no later than the head. It is armed, stopped and served by one thread at a time, without the
+/// lock, since that is foreign code; who changed the list meanwhile leaves the rest to that one. A touch need not move it: served
+/// too early, it is armed for what has become the head.
+class IdleCore : public std::enable_shared_from_this<IdleCore> {
+ public:
+  IdleCore(TimerManager& manager, int64_t timeout_ns, int64_t slack_ns, idle_list::Callback on_idle)
+      : m_manager(manager),
+        m_clock(manager.timerClock()),
+        m_due_after_ns(saturatingAdd(timeout_ns, slack_ns)),
+        m_slack_ns(slack_ns),
+        m_on_idle(std::move(on_idle)),
+        m_last_raw_ns(m_clock.nowNs()) {}
+  IdleCore(const IdleCore&) = delete;
+  IdleCore& operator=(const IdleCore&) = delete;
+
+  void add(IdleEntry& entry, std::weak_ptr<void> what) SYLAR_EXCLUDES(m_lock);
+  void touch(IdleEntry& entry) noexcept SYLAR_EXCLUDES(m_lock);
+  bool remove(IdleEntry& entry) noexcept SYLAR_EXCLUDES(m_lock);
+  void close() noexcept SYLAR_EXCLUDES(m_lock);
+  size_t size() SYLAR_EXCLUDES(m_lock);
+
+ private:
+  void serve() SYLAR_EXCLUDES(m_lock);
+  bool expireOne() SYLAR_REQUIRES(m_lock);
+  void settle() noexcept SYLAR_REQUIRES(m_lock);
+  [[nodiscard]] bool arm() noexcept SYLAR_REQUIRES(m_lock);
+  [[nodiscard]] bool disarm() noexcept SYLAR_REQUIRES(m_lock);
+  void append(IdleEntry& entry) SYLAR_REQUIRES(m_lock);
+  void unlink(IdleEntry& entry) SYLAR_REQUIRES(m_lock);
+  int64_t now() SYLAR_REQUIRES(m_lock);
+  int64_t headDue() const SYLAR_REQUIRES(m_lock) {
+    return saturatingAdd(m_head->m_touched_ns.load(std::memory_order_relaxed), m_due_after_ns);
+  }
+
+  TimerManager& m_manager;
+  const Clock& m_clock;
+  const int64_t m_due_after_ns;  ///< since an entry was linked
+  const int64_t m_slack_ns;
+  const idle_list::Callback m_on_idle;
+
+  mutable Spinlock m_lock;
+  IdleEntry* m_head SYLAR_GUARDED_BY(m_lock) = nullptr;
+  IdleEntry* m_tail SYLAR_GUARDED_BY(m_lock) = nullptr;
+  size_t m_size SYLAR_GUARDED_BY(m_lock) = 0;
+  int64_t m_last_raw_ns SYLAR_GUARDED_BY(m_lock);  ///< what the clock said last
+  std::atomic<int64_t> m_offset_ns{0};             ///< sum of the clock's steps back; written under the lock
+  bool m_armed SYLAR_GUARDED_BY(m_lock) = false;   ///< a serve() will come
+  bool m_at_guard SYLAR_GUARDED_BY(m_lock) = false;
+  bool m_closed SYLAR_GUARDED_BY(m_lock) = false;
+  ScopedTimer m_guard;  ///< of who set m_at_guard
+};
+
+// Time does not go back and goes on at its true rate, as in TimerCore.
+int64_t IdleCore::now() {
+  const int64_t raw_ns = m_clock.nowNs();
+  const int64_t step_ns = m_last_raw_ns - raw_ns;
+  m_last_raw_ns = raw_ns;
+  int64_t offset_ns = m_offset_ns.load(std::memory_order_relaxed);
+  if (step_ns > 0) m_offset_ns.store(offset_ns = saturatingAdd(offset_ns, step_ns), std::memory_order_relaxed);
+  return saturatingAdd(raw_ns, offset_ns);
+}
+
+void IdleCore::append(IdleEntry& entry) {
+  entry.m_touched_ns.store(now(), std::memory_order_relaxed);
+  entry.m_next = nullptr;
+  entry.m_prev = m_tail;
+  (m_tail == nullptr ? m_head : m_tail->m_next) = &entry;
+  m_tail = &entry;
+  ++m_size;
+}
+
+void IdleCore::unlink(IdleEntry& entry) {
+  entry.m_touched_ns.store(IdleEntry::kUnlinked, std::memory_order_relaxed);
+  (entry.m_prev == nullptr ? m_head : entry.m_prev->m_next) = entry.m_next;
+  (entry.m_next == nullptr ? m_tail : entry.m_next->m_prev) = entry.m_prev;
+  --m_size;
+}
+
+void IdleCore::add(IdleEntry& entry, std::weak_ptr<void> what) {
+  const Lock lock(m_lock);
+  if (m_closed) return;
+  entry.m_added = true;
+  entry.m_what.swap(what);
+  append(entry);
+  settle();
+}
+
+void IdleCore::touch(IdleEntry& entry) noexcept {
+  if (m_slack_ns > 0) {
+    const int64_t linked_ns = entry.m_touched_ns.load(std::memory_order_relaxed);
+    if (linked_ns != IdleEntry::kUnlinked) {
+      const int64_t since_ns = m_clock.nowNs() + m_offset_ns.load(std::memory_order_relaxed) - linked_ns;
+      if (since_ns >= 0 && since_ns < m_slack_ns) return;
+    }
+  }
+  const Lock lock(m_lock);
+  if (!entry.m_added || m_closed) return;
+  if (entry.m_touched_ns.load(std::memory_order_relaxed) != IdleEntry::kUnlinked) unlink(entry);
+  append(entry);
+  settle();
+}
+
+bool IdleCore::remove(IdleEntry& entry) noexcept {
+  std::weak_ptr<void> dropped;  // outside the lock
+  const Lock lock(m_lock);
+  const bool linked = entry.m_touched_ns.load(std::memory_order_relaxed) != IdleEntry::kUnlinked;
+  if (linked) unlink(entry);
+  entry.m_added = false;
+  dropped.swap(entry.m_what);
+  settle();
+  return linked;
+}
+
+void IdleCore::close() noexcept {
+  const Lock lock(m_lock);
+  m_closed = true;
+  while (m_head != nullptr) unlink(*m_head);
+  settle();
+}
+
+size_t IdleCore::size() {
+  const Lock lock(m_lock);
+  return m_size;
+}
+
+/// Makes the guard follow the list.
+void IdleCore::settle() noexcept {
+  if (m_at_guard) return;  // whoever is there looks again
+  m_at_guard = true;
+  while (m_armed != (m_head != nullptr) && (m_armed ? disarm() : arm())) continue;
+  m_at_guard = false;
+}
+
+/// False: no memory.
+bool IdleCore::arm() noexcept {
+  const std::chrono::nanoseconds delay(headDue() - now());
+  m_armed = true;  // first: it may be served at once
+  m_lock.unlock();
+  bool done = true;
+  try {
+    m_guard = ScopedTimer(m_manager, delay, [self = shared_from_this()] { self->serve(); });
+  } catch (const std::bad_alloc&) {
+    done = false;
+  }
+  m_lock.lock();
+  if (!done) m_armed = false;
+  return done;
+}
+
+/// False: it is about to be served, and that sees to the rest.
+bool IdleCore::disarm() noexcept {
+  m_lock.unlock();
+  const bool runs = m_guard.stop() == TimerStop::kRunning;
+  m_lock.lock();
+  if (runs && m_armed) return false;
+  m_armed = false;
+  return true;
+}
+
+void IdleCore::serve() {
+  const Lock lock(m_lock);
+  m_armed = false;
+  if (m_at_guard) return;  // whoever is there arms it anew
+  m_at_guard = true;
+  for (int left = kMostAtOnce; left > 0 && expireOne(); --left) continue;
+  m_at_guard = false;
+  settle();
+}
+
+/// Calls back for the head if it is due.
+bool IdleCore::expireOne() {
+  if (m_head == nullptr || headDue() > now()) return false;
+  std::shared_ptr<void> what = m_head->m_what.lock();
+  unlink(*m_head);
+  m_lock.unlock();
+  if (what != nullptr) {
+    auto call = [&] { m_on_idle(what); };
+    runLogged(call);
+    what.reset();
+  }
+  m_lock.lock();
+  return true;
+}
+
+// ---- What the template and the entries call. --------------------------------------------------------------------------------
+
+void IdleEntry::touch() noexcept {
+  if (m_core != nullptr) m_core->touch(*this);
+}
+
+bool IdleEntry::remove() noexcept { return m_core != nullptr && m_core->remove(*this); }
+
+std::shared_ptr<IdleCore> idle_list::make(TimerManager& manager, std::chrono::nanoseconds timeout, Callback on_idle,
+                                          std::chrono::nanoseconds slack) {
+  if (timeout.count() <= 0 || slack.count() < 0) {
+    throw std::invalid_argument("sylar: the timeout of an IdleList must be more than 0, and its slack no less");
+  }
+  return std::make_shared<IdleCore>(manager, timeout.count(), slack.count(), std::move(on_idle));
+}
+
+void idle_list::add(const std::shared_ptr<IdleCore>& core, IdleEntry& entry, std::weak_ptr<void> what) {
+  SYLAR_CHECK(!entry.m_added);  // remove() it first
+  entry.m_core = core;
+  core->add(entry, std::move(what));
+}
+
+void idle_list::close(IdleCore& core) { core.close(); }
+size_t idle_list::size(IdleCore& core) { return core.size(); }
+
+}  // namespace sylar

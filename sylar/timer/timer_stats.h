@@ -1,0 +1,62 @@
+// What a TimerManager counts. Plain numbers under the lock that is held anyway.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace sylar {
+
+/// How late timers were handed out: their number by powers of two of a nanosecond. A value type, 336 bytes.
+struct LatenessHistogram {
+  static constexpr size_t kBuckets = 40;
+
+  /// Bucket 0: on time to the nanosecond. Bucket i: from 2^(i-1) ns to less than 2^i ns. The last: 275 s and more.
+  std::array<uint64_t, kBuckets> buckets{};
+  int64_t max_ns = 0;
+
+  /// `late_ns` >= 0.
+  void add(int64_t late_ns) {
+    ++buckets[std::min<size_t>(static_cast<size_t>(std::bit_width(static_cast<uint64_t>(late_ns))), kBuckets - 1)];
+    max_ns = std::max(max_ns, late_ns);
+  }
+
+  uint64_t count() const {
+    uint64_t sum = 0;
+    for (const uint64_t bucket : buckets) sum += bucket;
+    return sum;
+  }
+
+  /// A bound that is exceeded by at most (1 - `share`) of them, 0 < share <= 1: less than twice the true quantile, and never
+  /// more than the largest. 0 if there is none.
+  int64_t quantileNs(double share) const {
+    const auto wanted = static_cast<double>(count()) * share;
+    uint64_t seen = 0;
+    for (size_t i = 0; i + 1 < kBuckets; ++i) {
+      seen += buckets[i];
+      if (static_cast<double>(seen) >= wanted) return std::min(max_ns, (int64_t{1} << i) - 1);
+    }
+    return max_ns;
+  }
+};
+
+/// Since the manager was made. At each moment armed == fired + dropped + cancelled + resident.
+struct TimerStats {
+  uint64_t armed = 0;             ///< timers made, and next rounds of recurring ones
+  uint64_t fired = 0;             ///< due and handed out to the driver
+  uint64_t dropped = 0;           ///< due but not handed out: the condition is gone, or the last run has not begun
+  uint64_t cancelled = 0;         ///< taken out before they were due: cancel, stop, the end of the manager
+  uint64_t recalled = 0;          ///< by cancel or stop, handed out but not begun: among `fired`, but never ran
+  uint64_t pushed = 0;            ///< refreshed or reset to the same or a later deadline: the sleeper is not told
+  uint64_t relinked = 0;          ///< refreshed or reset in any direction: moved within the queue
+  uint64_t cascaded = 0;          ///< moved to a lower level of a wheel; 0 for other structures
+  uint64_t budget_exhausted = 0;  ///< passes that left timers behind which were due
+  uint64_t clamps = 0;            ///< steps back of the clock that were made up for
+  uint64_t rollovers = 0;         ///< steps back by more than an hour: all timers became due
+  size_t resident = 0;            ///< armed now
+  LatenessHistogram lateness;     ///< of those in `fired`; with a wheel up to a tick even if the driver is on time
+};
+
+}  // namespace sylar

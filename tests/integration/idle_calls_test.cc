@@ -1,0 +1,70 @@
+// Bytes that move while no call of the Socket returns: they count for the idle timeout of a TcpServer, too.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/net/server_support.h"
+
+namespace sylar::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kTimeout = 300ms;
+
+class IdleCallsTest : public testing::Test {
+ protected:
+  std::shared_ptr<TestServer> started(TestServer::Handler handler) {
+    const auto server = std::make_shared<TestServer>(m_iom, std::move(handler));
+    server->setIdleTimeout(kTimeout.count());
+    EXPECT_TRUE(server->bind(loopback()));
+    EXPECT_TRUE(server->start());
+    return server;
+  }
+
+ private:
+  LeakCheck m_leaks;
+  IOManager m_iom{2, false, "server"};
+};
+
+// What passes the Socket by, as a client library does that has the descriptor, is noticed all the same.
+TEST_F(IdleCallsTest, AsksTheKernelBeforeItCloses) {
+  const auto server = started([&](const Socket::ptr& client) {
+    char byte;
+    while (::recv(client->getSocket(), &byte, 1, 0) == 1 && ::send(client->getSocket(), &byte, 1, MSG_NOSIGNAL) == 1) {
+    }
+  });
+  const auto client = connectedTo(server->address());
+  for (const Deadline end = Deadline::after(3 * kTimeout); steadyClock().nowNs() < end.ns(); usleep(20'000)) {
+    ASSERT_TRUE(echoes(*client));
+  }
+  EXPECT_EQ(server->getCounts().idle_closed, 0u);
+  EXPECT_TRUE(isEnded(*client));
+  EXPECT_EQ(server->getCounts().idle_closed, 1u);
+  EXPECT_TRUE(server->join());
+  server->stop();
+}
+
+// A send that is under way moves bytes as long as the peer takes them.
+TEST_F(IdleCallsTest, ALongSendIsNotIdle) {
+  const std::string much(64 << 20, 'x');
+  std::atomic<int> sent{0};
+  const auto server = started([&](const Socket::ptr& client) { sent = client->send(much.data(), much.size()); });
+  const auto client = connectedTo(server->address());
+  client->setOption(SOL_SOCKET, SO_RCVBUF, 64 * 1024);
+  std::string buffer(1 << 20, 0);
+  size_t taken = 0;
+  for (const Deadline slow = Deadline::after(3 * kTimeout); taken < much.size();) {
+    const int n = client->recv(buffer.data(), buffer.size());
+    ASSERT_GT(n, 0) << taken;
+    taken += static_cast<size_t>(n);
+    if (steadyClock().nowNs() < slow.ns()) usleep(20'000);
+  }
+  EXPECT_TRUE(server->join());
+  EXPECT_EQ(static_cast<size_t>(sent), much.size());
+  EXPECT_EQ(server->getCounts().idle_closed, 0u);
+  server->stop();
+}
+
+}  // namespace
+}  // namespace sylar::test

@@ -1,0 +1,66 @@
+// The server of the idle tests: an echo with an idle timeout, and HTTP whose keep-alive is as long. SIGUSR1: it tells what it
+// did.
+//
+//   integration_idle_server_program TIMEOUT_MS [WORKERS]      prints the ports of the two; then lines `OPERATIONS OPEN CLOSED`:
+//                                                             on timer queues so far; connections; those closed for being idle
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "sylar/http/http_server.h"
+#include "tests/support/queue_operations.h"
+
+namespace {
+
+class EchoServer : public sylar::TcpServer {
+ public:
+  using TcpServer::TcpServer;
+
+ protected:
+  void handleClient(sylar::Socket::ptr client) override {
+    char buffer[1024];
+    int n;
+    while ((n = client->recv(buffer, sizeof buffer)) > 0 && client->send(buffer, static_cast<size_t>(n)) == n) {
+    }
+  }
+};
+
+unsigned portOf(const sylar::TcpServer& server) {
+  return std::dynamic_pointer_cast<sylar::IPAddress>(server.getSocks().front()->getLocalAddress())->getPort();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 1;
+  const std::chrono::milliseconds timeout(std::atoi(argv[1]));
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "idle");
+  const auto echo = std::make_shared<EchoServer>(&iom, &iom, &iom);
+  echo->setIdleTimeout(static_cast<uint64_t>(timeout.count()));
+  const auto http = std::make_shared<sylar::http::HttpServer>(true, &iom, &iom, &iom);
+  sylar::http::HttpLimits limits;
+  limits.first_byte_timeout = limits.idle_timeout = timeout;
+  http->setHttpLimits(limits);
+  http->getServletDispatch()->addServlet("/", [](auto /*request*/, auto response, auto /*session*/) {
+    response->setBody("hello\n");
+    return 0;
+  });
+  for (const std::shared_ptr<sylar::TcpServer>& server : {std::shared_ptr<sylar::TcpServer>(echo), {http}}) {
+    if (!server->bind(sylar::IPAddress::Create("127.0.0.1", 0)) || !server->start()) return 1;
+  }
+  std::printf("%u %u\n", portOf(*echo), portOf(*http));
+  std::fflush(stdout);
+  for (int signal = 0; sigwait(&signals, &signal) == 0 && signal == SIGUSR1;) {
+    const auto open = echo->getCounts().open + http->getCounts().open;
+    std::printf("%zu %zu %zu\n", sylar::test::queueOperations(), open, echo->getCounts().idle_closed);
+    std::fflush(stdout);
+  }
+  echo->stop();
+  http->stop();
+}
