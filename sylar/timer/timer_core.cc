@@ -17,18 +17,19 @@ constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
 constexpr int64_t kAgainNs = kNsPerMs;  // what was given back is due again after that
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 constexpr size_t kMovesPerRun = 16;  // what a wheel moves inside costs a fraction of a run
+constexpr size_t kBatch = 32;        // taken out of the queue at once
 constexpr uint32_t kClosing = 0x8000'0000;
 
 /// Owns a lock that was taken by tryLock() or lock().
 class SYLAR_SCOPED_CAPABILITY Adopted {
  public:
-  explicit Adopted(OsMutex& mutex) SYLAR_REQUIRES(mutex) : m_mutex(mutex) {}
+  explicit Adopted(Spinlock& mutex) SYLAR_REQUIRES(mutex) : m_mutex(mutex) {}
   ~Adopted() SYLAR_RELEASE() { m_mutex.unlock(); }
   Adopted(const Adopted&) = delete;
   Adopted& operator=(const Adopted&) = delete;
 
  private:
-  OsMutex& m_mutex;
+  Spinlock& m_mutex;
 };
 
 }  // namespace
@@ -270,30 +271,31 @@ bool TimerCore::takeRollover() {
 }
 
 /// Takes timers that are due out of the queue, at most `budget`, and passes those that are to run to `handOut`, or, if they are
-/// pooled, to `handOutPooled`. handOut leaves a recurring one Armed and gives a one-shot its next state; false: it had a
+/// pooled, to `handOutPooled`. `makeRoom(n)` comes before at most n of them and says how many may be taken out at once: one, if
+/// handing out may throw. handOut leaves a recurring one Armed and gives a one-shot its next state; false: it had a
 /// reason not to hand it out. Both change nothing if they throw. True iff due timers remain.
-template <class HandOut, class HandOutPooled>
-bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut, HandOutPooled handOutPooled) {
+template <class MakeRoom, class HandOut, class HandOutPooled>
+bool TimerCore::expire(size_t budget, Leavers& leavers, MakeRoom makeRoom, HandOut handOut, HandOutPooled handOutPooled) {
   if (m_closed) return false;
   const int64_t now_ns = now();
   TimerList due;
   size_t moves = budget > kNoLimit / kMovesPerRun ? kNoLimit : budget * kMovesPerRun;
   for (bool more = true; more && budget > 0 && moves > 0;) {
-    more = m_queue.expire(now_ns, 1, due);
-    auto* const timer = static_cast<ManagedTimer*>(due.pop());
-    if (timer == nullptr) {  // none, or the queue moved one inside
-      --moves;
-      continue;
+    const size_t batch = makeRoom(std::min({budget, moves, kBatch}));
+    more = m_queue.expire(now_ns, batch, due);
+    const size_t before = budget;
+    while (auto* const timer = static_cast<ManagedTimer*>(due.pop())) {
+      --budget;
+      try {
+        timer->pooled ? expirePooled(static_cast<PoolTimer&>(*timer), now_ns, handOutPooled)
+                      : expireTimer(static_cast<Timer&>(*timer), now_ns, leavers, handOut);
+      } catch (...) {
+        m_queue.insert(*timer, timer->deadline_ns);  // has room for what was just taken out
+        publish();
+        throw;
+      }
     }
-    --budget;
-    try {
-      timer->pooled ? expirePooled(static_cast<PoolTimer&>(*timer), now_ns, handOutPooled)
-                    : expireTimer(static_cast<Timer&>(*timer), now_ns, leavers, handOut);
-    } catch (...) {
-      m_queue.insert(*timer, timer->deadline_ns);  // has room for what was just taken out
-      publish();
-      throw;
-    }
+    moves -= batch - (before - budget);  // the rest the queue moved inside, or there was none
   }
   publish();
   const bool more_due = m_queue.expire(now_ns, 0, due);
@@ -352,7 +354,7 @@ void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
   Leavers leavers;
   Lock lock(m_mutex);
   expire(
-      kNoLimit, leavers,
+      kNoLimit, leavers, [](size_t) { return size_t{1}; },
       [&cbs](Timer& timer) {
         if (timer.m_repeat != Repeat::kNo) {
           cbs.emplace_back([self = timer.m_self] {
@@ -371,7 +373,7 @@ void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
 size_t TimerCore::collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
   if (!anyReturned() || m_closed || now() < m_again_ns) return budget;
   for (; budget > 0 && anyReturned(); --budget) {
-    if (out.size() == out.capacity()) out.reserve(2 * out.size() + 1);
+    makeRoom(out, 1);
     if (m_owed > 0) {
       out.push_back(runner());
       --m_owed;
@@ -383,10 +385,23 @@ size_t TimerCore::collectReturned(size_t budget, Leavers& leavers, std::vector<T
   return budget;
 }
 
+// Room in all that handing out `count` timers appends to. May throw std::bad_alloc.
+void TimerCore::makeRoom(std::vector<Timer::ptr>& out, size_t count) {
+  const auto reserve = [count](auto& items) {
+    if (items.capacity() - items.size() < count) items.reserve(std::max(2 * items.size(), items.size() + count));
+  };
+  reserve(out);
+  reserve(m_ready);
+}
+
 bool TimerCore::collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
   budget = collectReturned(budget, leavers, out);
   return expire(
       budget, leavers,
+      [&out, this](size_t count) {
+        makeRoom(out, count);
+        return count;
+      },
       [&out](Timer& timer) {
         if (timer.m_repeat == Repeat::kNo) {
           out.push_back(std::move(timer.m_self));

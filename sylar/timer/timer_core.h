@@ -108,13 +108,15 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void observed() SYLAR_REQUIRES(m_mutex);
   [[nodiscard]] Event arm(Timer& timer, int64_t start_ns) SYLAR_REQUIRES(m_mutex);
 
-  template <class HandOut, class HandOutPooled>
-  bool expire(size_t budget, Leavers& leavers, HandOut handOut, HandOutPooled handOutPooled) SYLAR_REQUIRES(m_mutex);
+  template <class MakeRoom, class HandOut, class HandOutPooled>
+  bool expire(size_t budget, Leavers& leavers, MakeRoom makeRoom, HandOut handOut, HandOutPooled handOutPooled)
+      SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
   void expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
   void expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
   void count(bool handed_out, int64_t late_ns) SYLAR_REQUIRES(m_mutex);
+  void makeRoom(std::vector<Timer::ptr>& out, size_t count) SYLAR_REQUIRES(m_mutex);
   Timer::ptr runner() { return {shared_from_this(), &m_runner}; }
   size_t collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
@@ -125,7 +127,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerManager& m_manager;  ///< used only between pin() and the end of tell()
   const Clock& m_clock;     ///< used only while not closed
 
-  OsMutex m_mutex;
+  mutable Spinlock m_mutex;
   AnyTimerQueue m_queue SYLAR_GUARDED_BY(m_mutex);
   TimerList m_returned SYLAR_GUARDED_BY(m_mutex);         ///< one-shots that were given back; the cancelled ones, too
   size_t m_owed SYLAR_GUARDED_BY(m_mutex) = 0;            ///< runners that were given back

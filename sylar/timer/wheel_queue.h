@@ -79,9 +79,13 @@ class BasicWheelQueue {
   void link(TimerNode& node, Slot slot, Tick tick);
   void unlink(TimerNode& node);
   void reach(Slot slot);
+  void pointAhead(TimerNode& tail);
+  static void prefetchAhead(const TimerNode& node);
 
   std::array<TimerNode, kSlots> m_slots;  ///< heads of circular lists
   std::array<uint64_t, kSlots / 64 + 1> m_bits{};
+  std::array<TimerNode*, kSlots> m_behind{};  ///< in each slot: the node to point at the next one that is linked, or null
+  uint32_t m_links = 0;                       ///< how often a node was linked
   Tick m_tick = 0;            ///< the present
   Tick m_far_tick = 0;        ///< not later than any in the far list, if that is occupied
   Slot m_far = kFar;          ///< the far list to fill
