@@ -78,24 +78,17 @@ void TimerCore::setState(Timer& timer, State to) {
   timer.m_state = to;
 }
 
-// Our time: the clock's plus all its steps back, so it never goes back itself and goes on at its true rate. Asked for under the
-// lock: samples taken before it would arrive out of order and look like steps.
-int64_t TimerCore::now() {
-  const int64_t raw = m_clock.nowNs();
-  const int64_t step = m_last_raw_ns - raw;
-  m_last_raw_ns = raw;
-  if (step > 0) {
-    m_offset_ns = saturatingAdd(m_offset_ns, step);
-    m_stepped = true;
-    ++(step > kRolloverNs ? m_stats.rollovers : m_stats.clamps);
-    if (step > kRolloverNs) {
-      m_queue.setAll(saturatingAdd(raw, m_offset_ns) - (m_queue.granularityNs() - 1));  // due now, also if rounded up
-      m_rolled_over = true;
-    }
-    publish();
-    if (step > kRolloverNs) log::warn("the clock went back by {} s: all timers are due", step / (1000 * kNsPerMs));
+void TimerCore::stepBack(int64_t step_ns) {
+  const bool rollover = step_ns > kRolloverNs;
+  ++(rollover ? m_stats.rollovers : m_stats.clamps);
+  m_offset_ns = saturatingAdd(m_offset_ns, step_ns);
+  m_stepped = true;
+  if (rollover) {
+    m_queue.setAll(saturatingAdd(m_last_raw_ns, m_offset_ns) - (m_queue.granularityNs() - 1));  // due now, also if rounded up
+    m_rolled_over = true;
   }
-  return saturatingAdd(raw, m_offset_ns);
+  publish();
+  if (rollover) log::warn("the clock went back by {} s: all timers are due", step_ns / (1000 * kNsPerMs));
 }
 
 int64_t TimerCore::firstDue() const { return anyReturned() ? std::min(m_queue.nextDue(), m_again_ns) : m_queue.nextDue(); }
@@ -103,11 +96,6 @@ int64_t TimerCore::firstDue() const { return anyReturned() ? std::min(m_queue.ne
 void TimerCore::publish() {
   m_front_ns = firstDue();
   m_next_due_ns.store(m_front_ns == kNever ? kNever : m_front_ns - m_offset_ns, std::memory_order_relaxed);
-}
-
-// Whoever was not in front leaves the front as it is.
-void TimerCore::publishWithout(int64_t deadline_ns) {
-  if (deadline_ns <= m_front_ns) publish();
 }
 
 void TimerCore::observed() {
@@ -161,7 +149,7 @@ bool TimerCore::cancel(Timer& timer) {
       m_queue.erase(timer);
       publishWithout(timer.deadline_ns);
       self = std::move(timer.m_self);
-      if (noneArmed()) event = pin(Event::kLastGone);
+      if (tookLast()) event = pin(Event::kLastGone);
     }
     m_stats.cancelled += armed;
     m_stats.recalled += !armed || timer.m_run_pending;
@@ -439,8 +427,7 @@ TimerCore::Event TimerCore::pin(Event event) {
   return event;
 }
 
-void TimerCore::tell(Event event) {
-  if (event == Event::kNone) return;
+void TimerCore::call(Event event) {
   struct Unpin {
     std::atomic<uint32_t>& calls;
     ~Unpin() {

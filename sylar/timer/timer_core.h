@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sylar/base/clock.h"
@@ -98,11 +99,24 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
 
   static void setState(Timer& timer, State to);
 
-  int64_t now() SYLAR_REQUIRES(m_mutex);
+  /// Our time: the clock's plus all its steps back, so it never goes back itself and goes on at its true rate. Asked for under the
+  /// lock: samples taken before it would arrive out of order and look like steps.
+  int64_t now() SYLAR_REQUIRES(m_mutex) {
+    const int64_t raw = m_clock.nowNs();
+    const int64_t step = std::exchange(m_last_raw_ns, raw) - raw;
+    if (step > 0) stepBack(step);
+    return saturatingAdd(raw, m_offset_ns);
+  }
+  void stepBack(int64_t step_ns) SYLAR_REQUIRES(m_mutex);
   void publish() SYLAR_REQUIRES(m_mutex);
-  void publishWithout(int64_t deadline_ns) SYLAR_REQUIRES(m_mutex);
+  /// Whoever was not in front leaves the front as it is.
+  void publishWithout(int64_t deadline_ns) SYLAR_REQUIRES(m_mutex) {
+    if (deadline_ns <= m_front_ns) publish();
+  }
   int64_t firstDue() const SYLAR_REQUIRES(m_mutex);
   bool noneArmed() const SYLAR_REQUIRES(m_mutex) { return m_queue.empty() && !anyReturned(); }
+  /// For who just took out a timer and published: cheap while others are due.
+  bool tookLast() const SYLAR_REQUIRES(m_mutex) { return m_front_ns == kNever && noneArmed(); }
   bool anyReturned() const SYLAR_REQUIRES(m_mutex) { return !m_returned.empty() || m_owed > 0; }
   [[nodiscard]] Event newFront() SYLAR_REQUIRES(m_mutex);
   void observed() SYLAR_REQUIRES(m_mutex);
@@ -122,7 +136,10 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
 
   Event pin(Event event) SYLAR_REQUIRES(m_mutex);
-  void tell(Event event) SYLAR_EXCLUDES(m_mutex);
+  void tell(Event event) SYLAR_EXCLUDES(m_mutex) {
+    if (event != Event::kNone) call(event);
+  }
+  void call(Event event) SYLAR_EXCLUDES(m_mutex);
 
   TimerManager& m_manager;  ///< used only between pin() and the end of tell()
   const Clock& m_clock;     ///< used only while not closed

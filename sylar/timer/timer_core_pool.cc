@@ -73,7 +73,7 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
     ++m_stats.cancelled;
     timer->period_ns = 0;
     publishWithout(timer->deadline_ns);
-    if (noneArmed()) event = pin(Event::kLastGone);
+    if (tookLast()) event = pin(Event::kLastGone);
   }
   if (state == PoolTimer::State::kRunning) return TimerStop::kRunning;
   dropped = std::move(timer->task);

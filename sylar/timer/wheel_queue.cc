@@ -102,14 +102,17 @@ void BasicWheelQueue<TickNs>::verify() const {
     const TimerNode& head = m_slots[slot];
     SYLAR_CHECK_EQ(occupied(slot), head.next != &head);
     const TimerNode* before = &head;
+    uint32_t count = 0;
     for (const TimerNode* node = head.next; node != &head; before = node, node = node->next) {
       const Tick tick = tickOf(*node);
       SYLAR_CHECK(node->prev == before);
       SYLAR_CHECK_EQ(node->slot, slot);
       SYLAR_CHECK(slot == m_emptying ? tick < m_emptying_end : slotOf(tick) == slot);
       SYLAR_CHECK(slot != m_far || m_far_tick <= tick);
-      ++linked;
+      ++count;
     }
+    SYLAR_CHECK_EQ(count, m_counts[slot]);
+    linked += count;
     SYLAR_CHECK(head.prev == before);
   }
   SYLAR_CHECK_EQ(linked, m_size);
@@ -173,14 +176,10 @@ typename BasicWheelQueue<TickNs>::Tick BasicWheelQueue<TickNs>::firstTick() cons
   if (slot == kNone) return kNeverTick;
   const Tick begin = beginOf(slot);
   if (slot < 256 || slot == m_emptying) return begin;
+  if (m_counts[slot] > kFew) return slot == m_first_slot ? std::max(begin, m_first_tick) : begin;
   Tick first = kNeverTick;
-  const TimerNode* node = m_slots[slot].next;
-  for (size_t i = 0; i < kFew; ++i, node = node->next) {
-    if (node == &m_slots[slot]) return first;
-    first = std::min(first, tickOf(*node));
-  }
-  if (node == &m_slots[slot]) return first;
-  return slot == m_first_slot ? std::max(begin, m_first_tick) : begin;
+  for (const TimerNode* node = m_slots[slot].next; node != &m_slots[slot]; node = node->next) first = std::min(first, tickOf(*node));
+  return first;
 }
 
 /// From a slot whose time has come to the one of a lower level that is its own now.
@@ -206,6 +205,7 @@ void BasicWheelQueue<TickNs>::link(TimerNode& node, Slot slot, Tick tick) {
   node.prev = head.prev;
   head.prev = head.prev->next = &node;
   m_bits[slot / 64] |= uint64_t{1} << (slot % 64);
+  ++m_counts[slot];
   ++m_size;
   pointAhead(node);
 }
@@ -244,6 +244,7 @@ void BasicWheelQueue<TickNs>::unlink(TimerNode& node) {
   node.next->prev = node.prev;
   node.prev->next = node.next;
   node.next = node.prev = nullptr;
+  --m_counts[node.slot];
   --m_size;
 }
 

@@ -84,6 +84,7 @@ class BasicWheelQueue {
 
   std::array<TimerNode, kSlots> m_slots;  ///< heads of circular lists
   std::array<uint64_t, kSlots / 64 + 1> m_bits{};
+  std::array<uint32_t, kSlots> m_counts{};    ///< nodes in each slot
   std::array<TimerNode*, kSlots> m_behind{};  ///< in each slot: the node to point at the next one that is linked, or null
   uint32_t m_links = 0;                       ///< how often a node was linked
   Tick m_tick = 0;            ///< the present
