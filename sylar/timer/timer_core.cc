@@ -47,7 +47,7 @@ class TimerCore::Leavers {
       }
       auto& timer = static_cast<Timer&>(*node);
       const auto self = std::move(timer.m_self);
-      const auto action = std::move(timer.m_action);
+      const auto action = ActionShare::ownOf(timer.m_action);
     }
   }
   Leavers(const Leavers&) = delete;
@@ -64,7 +64,7 @@ TimerCore::TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind q
       m_clock(clock),
       m_queue(queue),
       m_last_raw_ns(clock.nowNs()),
-      m_runner(Timer::Key{}, {std::shared_ptr<TimerCore>(), this}, 0, Repeat::kNo, nullptr) {
+      m_runner(Timer::Key{}, {std::shared_ptr<TimerCore>(), this}, 0, Repeat::kNo, nullptr, {}, false) {
   TimerList none;
   m_queue.expire(m_last_raw_ns, 0, none);  // its time begins now
 }
@@ -121,13 +121,13 @@ TimerCore::Event TimerCore::arm(Timer& timer, int64_t start_ns) {
 TimerCore::Event TimerCore::newFront() { return std::exchange(m_tickled, true) ? Event::kNone : pin(Event::kNewFront); }
 
 void TimerCore::add(const Timer::ptr& timer) {
-  std::shared_ptr<const TimerAction> refused;
+  ActionShare refused;
   Event event = Event::kNone;
   {
     Lock lock(m_mutex);
     if (m_closed) {
       setState(*timer, State::kCancelled);
-      refused = std::move(timer->m_action);
+      refused = ActionShare::ownOf(timer->m_action);
       return;
     }
     event = arm(*timer, now());
@@ -139,7 +139,7 @@ void TimerCore::add(const Timer::ptr& timer) {
 
 bool TimerCore::cancel(Timer& timer) {
   Timer::ptr self;  // outlives the rest: it may be the last
-  std::shared_ptr<const TimerAction> action;
+  ActionShare action;
   Event event = Event::kNone;
   {
     Lock lock(m_mutex);
@@ -154,9 +154,9 @@ bool TimerCore::cancel(Timer& timer) {
     m_stats.cancelled += armed;
     m_stats.recalled += !armed || timer.m_run_pending;
     setState(timer, State::kCancelled);
-    action = std::move(timer.m_action);
+    action = ActionShare::ownOf(timer.m_action);
   }
-  action.reset();
+  action = {};
   tell(event);
   return true;
 }
@@ -214,21 +214,21 @@ void TimerCore::giveBack(Timer::ptr timer) noexcept {
   tell(event);
 }
 
-std::shared_ptr<const TimerAction> TimerCore::claimDispatched(Timer& timer) {
+ActionShare TimerCore::claimDispatched(Timer& timer) {
   Lock lock(m_mutex);
-  if (m_closed) return nullptr;
+  if (m_closed) return {};
   if (timer.m_repeat != Repeat::kNo) {
     const bool pending = std::exchange(timer.m_run_pending, false);
-    return pending && timer.m_state == State::kArmed ? timer.m_action : nullptr;
+    return pending && timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();
   }
-  if (timer.m_state != State::kQueued) return nullptr;
+  if (timer.m_state != State::kQueued) return {};
   setState(timer, State::kDone);
-  return std::move(timer.m_action);
+  return ActionShare::ownOf(timer.m_action);
 }
 
-std::shared_ptr<const TimerAction> TimerCore::claimListed(Timer& timer) {
+ActionShare TimerCore::claimListed(Timer& timer) {
   Lock lock(m_mutex);
-  return timer.m_state == State::kArmed ? timer.m_action : nullptr;
+  return timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();
 }
 
 uint64_t TimerCore::nextTimerMs() {
@@ -294,7 +294,7 @@ bool TimerCore::expire(size_t budget, Leavers& leavers, MakeRoom makeRoom, HandO
 template <class HandOut>
 void TimerCore::expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) {
   bool handed_out = false;
-  timer.m_action->dead() ? setState(timer, State::kDone) : void(handed_out = handOut(timer));
+  timer.m_action.dead() ? setState(timer, State::kDone) : void(handed_out = handOut(timer));
   count(handed_out, now_ns - timer.deadline_ns);
   if (timer.m_state == State::kDone) leavers.push(timer);
   if (timer.m_state != State::kArmed) return;
@@ -338,6 +338,13 @@ TimerStats TimerCore::stats() {
   return stats;
 }
 
+/// A one-shot that was listed. Members in this order: the share goes first.
+struct TimerCore::Listed {
+  Timer::ptr timer;
+  ActionShare share;
+  void operator()() const { share.run(); }
+};
+
 void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
   Leavers leavers;
   Lock lock(m_mutex);
@@ -346,10 +353,10 @@ void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
       [&cbs](Timer& timer) {
         if (timer.m_repeat != Repeat::kNo) {
           cbs.emplace_back([self = timer.m_self] {
-            if (const auto action = self->m_core->claimListed(*self)) action->run();
+            if (const auto action = self->m_core->claimListed(*self)) action.run();
           });
         } else {
-          cbs.emplace_back([action = timer.m_action] { action->run(); });
+          cbs.emplace_back(Listed{timer.m_self, ActionShare(timer.m_action)});
           setState(timer, State::kDone);
         }
         return true;

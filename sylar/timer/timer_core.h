@@ -26,16 +26,38 @@
 
 namespace sylar {
 
-/// What a timer does when it is due. Shared by the timer and the runs of it that are under way.
-struct TimerAction {
-  std::function<void()> cb;
-  std::weak_ptr<void> condition;
-  bool conditional = false;
+/// A share in what a timer does, or none. Who lets go of the last one destroys the callback and what it captures: foreign code,
+/// so never under the lock. Does not keep the timer alive. Thread safety: as a value.
+class ActionShare {
+ public:
+  ActionShare() = default;
+  /// One more.
+  explicit ActionShare(TimerAction& action) : m_action(&action) { action.shares.fetch_add(1, std::memory_order_relaxed); }
+  /// The timer's own, if it still has that.
+  static ActionShare ownOf(TimerAction& action) {
+    ActionShare share;
+    if (std::exchange(action.own, false)) share.m_action = &action;
+    return share;
+  }
+  ActionShare(const ActionShare& other) : m_action(other.m_action) {
+    if (m_action != nullptr) m_action->shares.fetch_add(1, std::memory_order_relaxed);
+  }
+  ActionShare(ActionShare&& other) noexcept : m_action(std::exchange(other.m_action, nullptr)) {}
+  ActionShare& operator=(ActionShare other) noexcept {
+    std::swap(m_action, other.m_action);
+    return *this;
+  }
+  ~ActionShare() {
+    if (m_action == nullptr || m_action->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const auto condition = std::exchange(m_action->condition, {});
+    const auto cb = std::exchange(m_action->cb, nullptr);  // it may own the timer: nothing touches that from here on
+  }
 
-  /// The condition is gone, for good.
-  bool dead() const { return conditional && condition.expired(); }
-  /// Runs the callback, holding the condition, if it is not gone; logs what it throws.
-  void run() const;
+  explicit operator bool() const { return m_action != nullptr; }
+  void run() const { m_action->run(); }
+
+ private:
+  TimerAction* m_action = nullptr;
 };
 
 /// Runs foreign code and logs what it throws.
@@ -86,11 +108,12 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   enum class Event : uint8_t { kNone, kNewFront, kLastGone };
   class Leavers;
   struct Run;
+  struct Listed;
 
-  /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
-  std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  /// The action of a timer that collect() handed out, for one run; none if there is nothing to run any more.
+  ActionShare claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   /// The same for a recurring timer that listExpired() handed out.
-  std::shared_ptr<const TimerAction> claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  ActionShare claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   /// Runs the pooled timer that was handed out first.
   void runPooled() SYLAR_EXCLUDES(m_mutex);
   void endRun(Run& run) SYLAR_EXCLUDES(m_mutex);
@@ -99,8 +122,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
 
   static void setState(Timer& timer, State to);
 
-  /// Our time: the clock's plus all its steps back, so it never goes back itself and goes on at its true rate. Asked for under the
-  /// lock: samples taken before it would arrive out of order and look like steps.
+  /// Our time: the clock's plus all its steps back, so it never goes back itself and goes on at its true rate. Asked for under
+  /// the lock: samples taken before it would arrive out of order and look like steps.
   int64_t now() SYLAR_REQUIRES(m_mutex) {
     const int64_t raw = m_clock.nowNs();
     const int64_t step = std::exchange(m_last_raw_ns, raw) - raw;

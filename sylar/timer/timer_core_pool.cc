@@ -116,7 +116,7 @@ const TimerCore::Run* TimerCore::runOf(const PoolTimer& timer) const {
 
 void TimerCore::fire(Timer& timer) {
   if (&timer == &m_runner) return runPooled();
-  if (const auto action = claimDispatched(timer)) action->run();
+  if (const auto action = claimDispatched(timer)) action.run();
 }
 
 void TimerCore::runPooled() {

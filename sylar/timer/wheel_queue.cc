@@ -178,7 +178,8 @@ typename BasicWheelQueue<TickNs>::Tick BasicWheelQueue<TickNs>::firstTick() cons
   if (slot < 256 || slot == m_emptying) return begin;
   if (m_counts[slot] > kFew) return slot == m_first_slot ? std::max(begin, m_first_tick) : begin;
   Tick first = kNeverTick;
-  for (const TimerNode* node = m_slots[slot].next; node != &m_slots[slot]; node = node->next) first = std::min(first, tickOf(*node));
+  for (const TimerNode* node = m_slots[slot].next; node != &m_slots[slot]; node = node->next)
+    first = std::min(first, tickOf(*node));
   return first;
 }
 
@@ -230,8 +231,8 @@ void BasicWheelQueue<TickNs>::pointAhead(TimerNode& tail) {
 
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::prefetchAhead(const TimerNode& node) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(&node) + intptr_t{static_cast<int32_t>(node.seq)} * 8),
-                     1);
+  __builtin_prefetch(
+      reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(&node) + intptr_t{static_cast<int32_t>(node.seq)} * 8), 1);
 }
 
 template <int64_t TickNs>

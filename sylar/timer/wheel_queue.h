@@ -87,13 +87,13 @@ class BasicWheelQueue {
   std::array<uint32_t, kSlots> m_counts{};    ///< nodes in each slot
   std::array<TimerNode*, kSlots> m_behind{};  ///< in each slot: the node to point at the next one that is linked, or null
   uint32_t m_links = 0;                       ///< how often a node was linked
-  Tick m_tick = 0;            ///< the present
-  Tick m_far_tick = 0;        ///< not later than any in the far list, if that is occupied
-  Slot m_far = kFar;          ///< the far list to fill
-  Slot m_emptying = kNone;    ///< a slot of a higher level whose time has come; occupied
-  Tick m_emptying_end = 0;    ///< what is due before belongs behind it
-  Slot m_first_slot = kNone;  ///< the first slot, when something was last armed in it,
-  Tick m_first_tick = 0;      ///< and a bound of what is in it
+  Tick m_tick = 0;                            ///< the present
+  Tick m_far_tick = 0;                        ///< not later than any in the far list, if that is occupied
+  Slot m_far = kFar;                          ///< the far list to fill
+  Slot m_emptying = kNone;                    ///< a slot of a higher level whose time has come; occupied
+  Tick m_emptying_end = 0;                    ///< what is due before belongs behind it
+  Slot m_first_slot = kNone;                  ///< the first slot, when something was last armed in it,
+  Tick m_first_tick = 0;                      ///< and a bound of what is in it
   size_t m_size = 0;
   uint64_t m_cascaded = 0;
 };
