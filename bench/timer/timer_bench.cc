@@ -1,7 +1,7 @@
 // What timers cost: every structure, every size, every scenario, and other libraries beside them. Prints a JSON object a line;
 // bench/timer/run_timer.py makes a table of them and compares the traces.
 //
-//   timer_bench [--runs N] [--min N] [--max N] [--only STRUCTURE | --only questions]
+//   timer_bench [--runs N] [--min N] [--max N] [--only STRUCTURE | threads | memory | questions]
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -215,6 +215,7 @@ void measureYardstick(const char* name, size_t n) {
       best(expired, n, [&] {
         while (fired < n) timers.expireAll();
       });
+      g_fired = [](size_t) {};
     }
   }
   print(name, n, "fill", filled);
@@ -319,6 +320,7 @@ constexpr Candidate kCandidates[] = {
     {"2-heap", measure<OfQueue<sylar::HeapQueue<2>>>},
     {"4-heap", measure<OfQueue<sylar::HeapQueue<4>>>},
     {"wheel", measure<OfQueue<sylar::WheelQueue>>},
+    {"lazy/4-heap", measure<OfLazy>},
     {"multimap", measure<OfMultimap>},
     {"id/4-heap", measure<OfIds<Kind::kHeap>>},
     {"id/wheel", measure<OfIds<Kind::kWheel>>},
@@ -345,15 +347,22 @@ int run(int argc, char** argv) {
       if (n >= min && n <= max && (only.empty() || only == candidate.name)) candidate.measure(candidate.name, n);
     }
   }
+  if (only.empty() || only == "threads") {
+    measureThreads<OfQueue<sylar::WheelQueue>>("wheel");
+    measureThreads<OfIds<Kind::kWheel>>("id/wheel");
+    measureThreads<OfIds<Kind::kHeap>>("id/4-heap");
+    measureThreads<OfMultimap>("multimap");
+  }
+  if (only.empty() || only == "memory") {
+    measureMemory<OfIds<Kind::kHeap>>("id/4-heap");
+    measureMemory<OfIds<Kind::kWheel>>("id/wheel");
+    measureMemory<OfTimers<Kind::kHeap>>("ptr/4-heap");
+    measureMemory<OfMultimap>("multimap");
+  }
   if (!only.empty() && only != "questions") return 0;
   measureRequests<OfIds<Kind::kWheel>>("id/wheel");
   measureRequests<OfIds<Kind::kHeap>>("id/4-heap");
   measureRequests<OfMultimap>("multimap");
-  measureThreads<OfQueue<sylar::WheelQueue>>("wheel");
-  measureThreads<OfIds<Kind::kHeap>>("id/4-heap");
-  measureMemory<OfIds<Kind::kHeap>>("id/4-heap");
-  measureMemory<OfIds<Kind::kWheel>>("id/wheel");
-  measureMemory<OfTimers<Kind::kHeap>>("ptr/4-heap");
   measureExactness<1'000'000>("wheel");
   measureExactness<10'000'000>("wheel 10 ms");
   return 0;
