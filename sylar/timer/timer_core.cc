@@ -20,6 +20,12 @@ constexpr size_t kMovesPerRun = 16;  // what a wheel moves inside costs a fracti
 constexpr size_t kBatch = 32;        // taken out of the queue at once
 constexpr uint32_t kClosing = 0x8000'0000;
 
+/// Room for `count` more items. May throw std::bad_alloc.
+template <class Item>
+void makeRoom(std::vector<Item>& items, size_t count) {
+  if (items.capacity() - items.size() < count) items.reserve(std::max(2 * items.size(), items.size() + count));
+}
+
 /// Owns a lock that was taken by tryLock() or lock().
 class SYLAR_SCOPED_CAPABILITY Adopted {
  public:
@@ -259,31 +265,33 @@ bool TimerCore::takeRollover() {
 }
 
 /// Takes timers that are due out of the queue, at most `budget`, and passes those that are to run to `handOut`, or, if they are
-/// pooled, to `handOutPooled`. `makeRoom(n)` comes before at most n of them and says how many may be taken out at once: one, if
-/// handing out may throw. handOut leaves a recurring one Armed and gives a one-shot its next state; false: it had a
-/// reason not to hand it out. Both change nothing if they throw. True iff due timers remain.
-template <class MakeRoom, class HandOut, class HandOutPooled>
-bool TimerCore::expire(size_t budget, Leavers& leavers, MakeRoom makeRoom, HandOut handOut, HandOutPooled handOutPooled) {
+/// pooled, to `handOutPooled`. handOut leaves a recurring one Armed and gives a one-shot its next state; false: it had a reason
+/// not to hand it out. `prepare(n)` comes before at most n of them, and says how many to take out at once: one, if handing out
+/// may throw. Who throws has changed nothing. True iff due timers remain.
+template <class Prepare, class HandOut, class HandOutPooled>
+bool TimerCore::expire(size_t budget, Leavers& leavers, Prepare prepare, HandOut handOut, HandOutPooled handOutPooled) {
   if (m_closed) return false;
   const int64_t now_ns = now();
   TimerList due;
   size_t moves = budget > kNoLimit / kMovesPerRun ? kNoLimit : budget * kMovesPerRun;
-  for (bool more = true; more && budget > 0 && moves > 0;) {
-    const size_t batch = makeRoom(std::min({budget, moves, kBatch}));
-    more = m_queue.expire(now_ns, batch, due);
-    const size_t before = budget;
-    while (auto* const timer = static_cast<ManagedTimer*>(due.pop())) {
-      --budget;
-      try {
+  ManagedTimer* timer = nullptr;
+  try {
+    for (bool more = true; more && budget > 0 && moves > 0;) {
+      const size_t batch = prepare(std::min({budget, moves, kBatch}));
+      makeRoom(m_ready, batch);
+      more = m_queue.expire(now_ns, batch, due);
+      size_t taken = 0;
+      for (; (timer = static_cast<ManagedTimer*>(due.pop())) != nullptr; ++taken) {
         timer->pooled ? expirePooled(static_cast<PoolTimer&>(*timer), now_ns, handOutPooled)
                       : expireTimer(static_cast<Timer&>(*timer), now_ns, leavers, handOut);
-      } catch (...) {
-        m_queue.insert(*timer, timer->deadline_ns);  // has room for what was just taken out
-        publish();
-        throw;
       }
+      budget -= taken;
+      moves -= batch - taken;  // the rest the queue moved inside, or there was none
     }
-    moves -= batch - (before - budget);  // the rest the queue moved inside, or there was none
+  } catch (...) {
+    if (timer != nullptr) m_queue.insert(*timer, timer->deadline_ns);  // has room for what was just taken out
+    publish();
+    throw;
   }
   publish();
   const bool more_due = m_queue.expire(now_ns, 0, due);
@@ -310,7 +318,6 @@ template <class HandOut>
 void TimerCore::expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) {
   const bool handed_out = timer.state == PoolTimer::State::kArmed;
   if (handed_out) {
-    if (m_ready.size() == m_ready.capacity()) m_ready.reserve(2 * m_ready.size() + 1);
     handOut();
     m_ready.push_back(&timer);
     timer.state = PoolTimer::State::kQueued;
@@ -380,20 +387,11 @@ size_t TimerCore::collectReturned(size_t budget, Leavers& leavers, std::vector<T
   return budget;
 }
 
-// Room in all that handing out `count` timers appends to. May throw std::bad_alloc.
-void TimerCore::makeRoom(std::vector<Timer::ptr>& out, size_t count) {
-  const auto reserve = [count](auto& items) {
-    if (items.capacity() - items.size() < count) items.reserve(std::max(2 * items.size(), items.size() + count));
-  };
-  reserve(out);
-  reserve(m_ready);
-}
-
 bool TimerCore::collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
   budget = collectReturned(budget, leavers, out);
   return expire(
       budget, leavers,
-      [&out, this](size_t count) {
+      [&out](size_t count) {
         makeRoom(out, count);
         return count;
       },

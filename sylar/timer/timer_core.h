@@ -145,15 +145,14 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void observed() SYLAR_REQUIRES(m_mutex);
   [[nodiscard]] Event arm(Timer& timer, int64_t start_ns) SYLAR_REQUIRES(m_mutex);
 
-  template <class MakeRoom, class HandOut, class HandOutPooled>
-  bool expire(size_t budget, Leavers& leavers, MakeRoom makeRoom, HandOut handOut, HandOutPooled handOutPooled)
+  template <class Prepare, class HandOut, class HandOutPooled>
+  bool expire(size_t budget, Leavers& leavers, Prepare prepare, HandOut handOut, HandOutPooled handOutPooled)
       SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
   void expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
   void expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
   void count(bool handed_out, int64_t late_ns) SYLAR_REQUIRES(m_mutex);
-  void makeRoom(std::vector<Timer::ptr>& out, size_t count) SYLAR_REQUIRES(m_mutex);
   Timer::ptr runner() { return {shared_from_this(), &m_runner}; }
   size_t collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);

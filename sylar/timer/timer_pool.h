@@ -54,8 +54,9 @@ class TimerPool {
 
   /// A node to arm, or null if there are as many as are allowed. Its id is idOf(). May throw std::bad_alloc.
   PoolTimer* allocate() {
-    if (m_free_count == 0 && !grow()) return nullptr;
-    while (m_page_count * kNodesPerPage < kSpread && grow()) continue;
+    if (m_free_count == 0 && !grow()) [[unlikely]]
+      return nullptr;
+    while (m_page_count * kNodesPerPage < kSpread && grow()) [[unlikely]] continue;
     auto* const timer = static_cast<PoolTimer*>(m_free.pop());
     --m_free_count;
     timer->state = PoolTimer::State::kArmed;
@@ -113,7 +114,7 @@ class TimerPool {
   }
 
   /// Adds a page if that is allowed: its nodes are the last to be used.
-  bool grow() {
+  [[gnu::noinline]] bool grow() {
     if (m_page_count == m_max_pages) return false;
     auto& chapter = m_chapters[m_page_count / 512];
     if (chapter.load(std::memory_order_relaxed) == nullptr) chapter.store(new Chapter, std::memory_order_release);

@@ -102,6 +102,7 @@ void BasicWheelQueue<TickNs>::verify() const {
     const TimerNode& head = m_slots[slot];
     SYLAR_CHECK_EQ(occupied(slot), head.next != &head);
     const TimerNode* before = &head;
+    SYLAR_CHECK_EQ(m_words >> (slot / 64) & 1, m_bits[slot / 64] != 0 ? 1u : 0u);
     uint32_t count = 0;
     for (const TimerNode* node = head.next; node != &head; before = node, node = node->next) {
       const Tick tick = tickOf(*node);
@@ -164,10 +165,9 @@ typename BasicWheelQueue<TickNs>::Tick BasicWheelQueue<TickNs>::spanOf(Slot slot
 template <int64_t TickNs>
 typename BasicWheelQueue<TickNs>::Slot BasicWheelQueue<TickNs>::firstSlot() const {
   if (m_emptying != kNone) return m_emptying;
-  for (size_t word = 0; word < m_bits.size(); ++word) {
-    if (m_bits[word] != 0) return static_cast<Slot>(64 * word + static_cast<size_t>(std::countr_zero(m_bits[word])));
-  }
-  return kNone;
+  if (m_words == 0) return kNone;
+  const auto word = static_cast<size_t>(std::countr_zero(m_words));
+  return static_cast<Slot>(64 * word + static_cast<size_t>(std::countr_zero(m_bits[word])));
 }
 
 template <int64_t TickNs>
@@ -206,6 +206,7 @@ void BasicWheelQueue<TickNs>::link(TimerNode& node, Slot slot, Tick tick) {
   node.prev = head.prev;
   head.prev = head.prev->next = &node;
   m_bits[slot / 64] |= uint64_t{1} << (slot % 64);
+  m_words |= uint32_t{1} << (slot / 64);
   ++m_counts[slot];
   ++m_size;
   pointAhead(node);
@@ -222,7 +223,12 @@ void BasicWheelQueue<TickNs>::pointAhead(TimerNode& tail) {
     behind->seq = static_cast<uint32_t>((reinterpret_cast<intptr_t>(&tail) - reinterpret_cast<intptr_t>(behind)) / 8);
     behind = behind->next;
   }
-  if (++m_links % 64 != 0) return;
+  if (++m_links % 64 == 0) measureBehind(tail);
+}
+
+template <int64_t TickNs>
+void BasicWheelQueue<TickNs>::measureBehind(TimerNode& tail) {
+  TimerNode*& behind = m_behind[tail.slot];
   const TimerNode* const head = &m_slots[tail.slot];
   behind = &tail;
   for (int i = 1; i < kAhead && behind != head; ++i) behind = behind->prev;
@@ -238,7 +244,9 @@ void BasicWheelQueue<TickNs>::prefetchAhead(const TimerNode& node) {
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::unlink(TimerNode& node) {
   if (node.next == node.prev) {  // both are the slot's head
-    m_bits[node.slot / 64] &= ~(uint64_t{1} << (node.slot % 64));
+    const size_t word = node.slot / 64;
+    m_bits[word] &= ~(uint64_t{1} << (node.slot % 64));
+    if (m_bits[word] == 0) m_words &= ~(uint32_t{1} << word);
     if (node.slot == m_emptying) m_emptying = kNone;
   }
   if (m_behind[node.slot] == &node) m_behind[node.slot] = nullptr;
