@@ -14,8 +14,8 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
-  # Timers are measured beside those of libev, libuv and Boost.Asio; the result is plotted.
-  libev-dev libuv1-dev python3-matplotlib
+  # Timers are measured beside those of libev, libuv, Boost.Asio and Go; the result is plotted.
+  golang-go libev-dev libuv1-dev python3-matplotlib
   # Tools that tests and checks run.
   git pkg-config python3 strace gdb valgrind clang-format-14 clang-tidy-14
 )

@@ -118,6 +118,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void runPooled() SYLAR_EXCLUDES(m_mutex);
   void endRun(Run& run) SYLAR_EXCLUDES(m_mutex);
   const Run* runOf(const PoolTimer& timer) const SYLAR_REQUIRES(m_mutex);
+  void prefetch(TimerId id) const SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_pool.prefetch(id); }  // needs no lock
   TimerStop stopLocked(TimerId id, TimerTask& dropped, Event& event) SYLAR_REQUIRES(m_mutex);
 
   static void setState(Timer& timer, State to);

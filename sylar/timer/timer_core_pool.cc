@@ -50,7 +50,7 @@ TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
 }
 
 TimerStop TimerCore::stop(TimerId id) {
-  m_pool.prefetch(id);
+  prefetch(id);
   TimerTask dropped;  // destroyed before we return, outside the lock
   Event event = Event::kNone;
   TimerStop result;
