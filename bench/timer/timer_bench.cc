@@ -1,6 +1,8 @@
 // What timers cost: every structure, every size, every scenario, and other libraries beside them. Prints a JSON object a line;
 // bench/timer/run_timer.py makes a table of them and compares the traces.
 //
+// --runs: of a million timers; of fewer three times as many.
+//
 //   timer_bench [--runs N] [--min N] [--max N] [--only STRUCTURE | threads | memory | questions]
 #include <algorithm>
 #include <chrono>
@@ -342,11 +344,14 @@ int run(int argc, char** argv) {
     if (std::strcmp(argv[i], "--max") == 0) max = static_cast<size_t>(std::atoll(argv[i + 1]));
     if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
   }
+  const int runs = g_runs;
   for (const size_t n : {size_t{1'000}, size_t{50'000}, size_t{100'000}, size_t{1'000'000}}) {
+    g_runs = n < 1'000'000 ? 3 * runs : runs;
     for (const Candidate& candidate : kCandidates) {
       if (n >= min && n <= max && (only.empty() || only == candidate.name)) candidate.measure(candidate.name, n);
     }
   }
+  g_runs = runs;
   if (only.empty() || only == "threads") {
     measureThreads<OfQueue<sylar::WheelQueue>>("wheel");
     measureThreads<OfIds<Kind::kWheel>>("id/wheel");
