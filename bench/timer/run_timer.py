@@ -109,9 +109,16 @@ def plot(value, path):
 
 
 def measure(binary, *arguments):
-    """The rows that the program prints."""
-    lines = subprocess.run([binary, *map(str, arguments)], check=True, text=True, stdout=subprocess.PIPE).stdout
-    return [json.loads(line) for line in lines.splitlines()]
+    """The rows that the program prints; says on stderr how far it is."""
+    rows = []
+    with subprocess.Popen([binary, *map(str, arguments)], text=True, stdout=subprocess.PIPE) as program:
+        for line in program.stdout:
+            rows.append(json.loads(line))
+            print(f'\r{rows[-1]["structure"]:>12} {rows[-1]["n"]:>10,}', end="", file=sys.stderr, flush=True)
+    print("\r" + " " * 23 + "\r", end="", file=sys.stderr)
+    if program.returncode != 0:
+        raise SystemExit(f"{binary} ended with {program.returncode}")
+    return rows
 
 
 def measure_go(out, runs, sizes):

@@ -104,14 +104,17 @@ void BasicWheelQueue<TickNs>::verify() const {
     const TimerNode* before = &head;
     SYLAR_CHECK_EQ(m_words >> (slot / 64) & 1, m_bits[slot / 64] != 0 ? 1u : 0u);
     uint32_t count = 0;
+    bool behind = m_behind[slot] == nullptr;
     for (const TimerNode* node = head.next; node != &head; before = node, node = node->next) {
       const Tick tick = tickOf(*node);
       SYLAR_CHECK(node->prev == before);
       SYLAR_CHECK_EQ(node->slot, slot);
       SYLAR_CHECK(slot == m_emptying ? tick < m_emptying_end : slotOf(tick) == slot);
       SYLAR_CHECK(slot != m_far || m_far_tick <= tick);
+      behind |= node == m_behind[slot];
       ++count;
     }
+    SYLAR_CHECK(behind);  // it is linked in this slot
     SYLAR_CHECK_EQ(count, m_counts[slot]);
     linked += count;
     SYLAR_CHECK(head.prev == before);
