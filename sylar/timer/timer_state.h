@@ -16,7 +16,7 @@ namespace sylar {
 /// The runs of pooled timers that are under way.
 template <class Memory = StdMemory>
 class TimerRuns {
-  using Mutex = typename Memory::Mutex;
+  using Mutex = typename Memory::Spinlock;
   using State = PoolTimer::State;
 
  public:
