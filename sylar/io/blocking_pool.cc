@@ -13,6 +13,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/worker.h"
 
 namespace sylar {
 
@@ -94,6 +95,7 @@ bool BlockingPool::addThread() {
 
 void* BlockingPool::threadMain(void* pool) {
   ::pthread_setname_np(::pthread_self(), "sylar_blocking");
+  Worker::dropTimerSlack();
   static_cast<BlockingPool*>(pool)->work();
   return nullptr;
 }
