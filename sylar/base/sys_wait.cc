@@ -1,6 +1,9 @@
 // What a thread asks the kernel for when it sleeps, in a file of its own: see sys.h.
 #include <sys/prctl.h>
 
+#include <atomic>
+#include <cerrno>
+
 #include "sylar/base/sys.h"
 
 namespace sylar::sys {
@@ -11,7 +14,11 @@ int epollPwait(int epoll, epoll_event* events, int capacity, int timeout_ms) {
 
 int epollPwait2(int epoll, epoll_event* events, int capacity, const timespec& timeout) {
 #ifdef SYS_epoll_pwait2
-  return static_cast<int>(call(SYS_epoll_pwait2, epoll, events, capacity, &timeout, nullptr, 0L));
+  static constinit std::atomic<int> s_refusal{0};  // a kernel or a filter without it stays so: asked once, not at each sleep
+  if (const int refusal = s_refusal.load(std::memory_order_relaxed); refusal != 0) return refusal;
+  const auto result = static_cast<int>(call(SYS_epoll_pwait2, epoll, events, capacity, &timeout, nullptr, 0L));
+  if (result == -ENOSYS || result == -EPERM) s_refusal.store(result, std::memory_order_relaxed);
+  return result;
 #else
   return -ENOSYS;
 #endif

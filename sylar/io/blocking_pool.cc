@@ -12,6 +12,7 @@
 #include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/worker.h"
 
 namespace sylar {
 
@@ -93,6 +94,7 @@ bool BlockingPool::addThread() {
 
 void* BlockingPool::threadMain(void* pool) {
   ::pthread_setname_np(::pthread_self(), "sylar_blocking");
+  Worker::dropTimerSlack();
   static_cast<BlockingPool*>(pool)->work();
   return nullptr;
 }

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/worker.h"
 
@@ -15,7 +17,8 @@ namespace {
 // A pass ends at the first of these, and so does its callbacks' first turn.
 constexpr size_t kTimersPerPass = 2000;
 constexpr int64_t kNsPerPass = 500'000;
-constexpr size_t kTimersPerLook = 128;  // at the clock
+constexpr size_t kTimersPerLook = 128;      // at the clock
+constexpr int64_t kNoMemoryNs = 1'000'000;  // until the next look at timers for whose list there was none
 
 UniqueFd openTimer() {
   const int fd = sys::timerFd();
@@ -27,6 +30,15 @@ UniqueFd openTimer() {
 bool directionOf(IOManager::Event event, Direction* direction) {
   *direction = event == IOManager::READ ? Direction::kRead : Direction::kWrite;
   return event == IOManager::READ || event == IOManager::WRITE;
+}
+
+/// Whether the running fiber is as it began: a callback has left nothing in it for the next one, and nobody has a handle by
+/// which what is meant for the one would reach the other.
+bool fiberIsAsNew() {
+  const tsan::Exempt of_this_thread;
+  const FiberCore& me = *runningFiber();
+  return me.hook_enabled && !me.cancelled && !me.permit && me.fiber->weak_from_this().use_count() == 1 &&
+         me.fiber->getName().empty();
 }
 
 }  // namespace
@@ -210,7 +222,8 @@ bool IOManager::serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTime
 
 /// What a worker collected in one pass. One fiber runs the callbacks, one after the other. Behind it a second one is queued,
 /// fresh: it goes on where the first is kept by a callback that waits, or beside it, on a worker that has nothing to do. Whoever
-/// begins queues the next. What finds no memory for its fiber, or for that one's stack, goes back to the manager.
+/// begins queues the next. It also goes on where a callback leaves the fiber other than new. What finds no memory for its fiber,
+/// or for that one's stack, goes back to the manager.
 class DueTimers : public std::enable_shared_from_this<DueTimers> {
  public:
   DueTimers(IOManager& iom, std::vector<Timer::ptr> timers) : m_iom(iom), m_timers(std::move(timers)) {}
@@ -262,6 +275,7 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
       std::exchange(timer, nullptr)->fire();
       if (Worker::current() != &worker || worker.switches() != switches) return;  // it waited: the next fiber is at it
       if (worker.clock().nowNs() >= end_ns) return worker.endTurn();
+      if (!fiberIsAsNew()) return;  // likewise
     }
   }
 
@@ -276,15 +290,17 @@ bool IOManager::serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimer
   if (batch != nullptr && !batch->begun()) return false;
   batch.reset();
   std::vector<Timer::ptr> due;
-  const bool more = collect(now_ns, woken, due);
+  bool no_memory = false;
+  const bool more = collect(now_ns, woken, due, &no_memory);
   if (due.empty() && !woken) return false;  // somebody else is at it
   {
     Lock lock(m_arming);
     ++m_timer_stats.passes;
     m_timer_stats.passes_cut += more;
-    armTimer(observeNextDue());
+    const int64_t next_ns = observeNextDue();
+    armTimer(no_memory ? saturatingAdd(now_ns, kNoMemoryNs) : next_ns);
   }
-  if (due.empty()) return more;
+  if (due.empty()) return more && !no_memory;
   try {
     batch = std::make_shared<DueTimers>(*this, std::move(due));
   } catch (const std::bad_alloc&) {
@@ -296,7 +312,8 @@ bool IOManager::serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimer
 }
 
 /// One bounded pass; true if timers are left that are due. Who was woken waits for the queue's lock, who passes by does not.
-bool IOManager::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due) {
+/// `no_memory`: there was none for the first of them.
+bool IOManager::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, bool* no_memory) {
   size_t budget = kTimersPerPass;
   const int64_t end_ns = saturatingAdd(now_ns, kNsPerPass);
   bool more = true;
@@ -307,6 +324,7 @@ bool IOManager::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due
       more = woken ? collectDue(slice, due) : tryCollectDue(slice, due);
     }
   } catch (const std::bad_alloc&) {  // what is not in `due` is still armed
+    *no_memory = due.empty();
   }
   return more;
 }

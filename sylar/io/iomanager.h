@@ -29,8 +29,8 @@ struct IOTimerStats {
   uint64_t tickles_sent = 0;        ///< new fronts for which the timerfd was set
   uint64_t tickles_suppressed = 0;  ///< those that it was set to already, by another thread that saw them first
   uint64_t timer_fd_settings = 0;   ///< system calls, those after an expiry included
-  uint64_t passes = 0;              ///< batches of due timers that a worker took
-  uint64_t passes_cut = 0;          ///< of those, the ones that left due timers for the next: their budget was exhausted
+  uint64_t passes = 0;              ///< times that a worker took due timers, or was woken and found none; each sets the timerfd
+  uint64_t passes_cut = 0;          ///< of those, the ones that left due timers for the next: budget or memory was exhausted
 };
 
 class IOManager final : public Scheduler, public TimerManager, private SharedUpkeep {
@@ -85,7 +85,7 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   int64_t timersDueNs() const override { return nextDueNs(); }
   bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) override;
   bool serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch);
-  bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due);
+  bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, bool* no_memory);
   void armTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);
   EpollEngine& engineForHere();
   void callbackEnded();

@@ -47,7 +47,8 @@ struct SchedulerOptions {
   std::string name;                       ///< of the scheduler; its workers are name_0, name_1, ...
   const Clock* clock = &steadyClock();    ///< of sleeps and timeouts; outlives the scheduler. For tests: VirtualTime
   std::chrono::milliseconds max_wait{0};  ///< longest sleep of an idle worker; 0 = no cap, which is right
-  /// By how much the kernel may prolong a worker's sleep, to spare wake-ups; 0 = what the thread has, usually 50 us.
+  /// By how much the kernel may prolong a worker's sleep, to spare wake-ups; 0 = what the thread has, usually 50 us. Threads that
+  /// a fiber makes inherit it, as programs do that it starts by posix_spawn, popen or system; the child of a fork does not.
   std::chrono::nanoseconds timer_slack{1};
 };
 

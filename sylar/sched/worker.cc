@@ -1,6 +1,9 @@
 #include "sylar/sched/worker.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -15,6 +18,15 @@ namespace {
 [[gnu::tls_model("initial-exec")]] constinit thread_local Worker* t_worker = nullptr;
 
 constexpr int64_t kLongWaitNs = 20'000'000;
+
+constinit std::atomic<int64_t> g_usual_slack_ns{0};  // what the first worker's thread had; 0: not known
+
+/// The one thread of a fork's child is no worker, whatever it was before. An exec keeps what it has.
+[[gnu::constructor]] void followForks() {
+  (void)pthread_atfork(nullptr, nullptr, [] {
+    if (t_worker != nullptr) Worker::dropTimerSlack();
+  });
+}
 
 /// Where to sleep to first: the kernel may be late by 0.1 % of a long wait, so the end of that is a sleep of its own.
 int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
@@ -53,7 +65,11 @@ void Worker::run() {
   setThread(sys::threadId());
   const int64_t slack_ns = sys::timerSlack();
   const bool own_slack = m_scheduler.timerSlackNs() > 0;
-  if (own_slack) sys::setTimerSlack(m_scheduler.timerSlackNs());
+  if (own_slack) {
+    int64_t unknown = 0;
+    g_usual_slack_ns.compare_exchange_strong(unknown, slack_ns, std::memory_order_relaxed);
+    sys::setTimerSlack(m_scheduler.timerSlackNs());
+  }
   while (!m_scheduler.rest().done()) turn();
   if (own_slack) sys::setTimerSlack(slack_ns);       // the thread may be the caller's
   m_slot.owner.store(0, std::memory_order_release);  // whoever is asked for something from here on is nobody's
@@ -64,6 +80,11 @@ void Worker::run() {
   m_slot.worker = nullptr;
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;
+}
+
+void Worker::dropTimerSlack() {
+  const int64_t usual_ns = g_usual_slack_ns.load(std::memory_order_relaxed);
+  if (usual_ns > 0) sys::setTimerSlack(usual_ns);
 }
 
 void Worker::setThread(pid_t id) {

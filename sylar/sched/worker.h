@@ -39,6 +39,9 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   /// The worker whose thread this is, or null. Never inlined, as runningFiber().
   static Worker* current();
+  /// A new thread or process begins with the timer slack of the thread that made it. Gives the calling thread what the process
+  /// had before its first worker. Safe in a forked child.
+  static void dropTimerSlack();
 
   /// What it waits on; before run().
   void setDriver(std::unique_ptr<Driver> driver) { m_driver = std::move(driver); }

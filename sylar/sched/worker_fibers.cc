@@ -405,9 +405,10 @@ void Worker::expireTimeouts(int64_t now_ns) {
   }
 }
 
-/// The earliest true deadline, or an earlier one: what was disarmed is put right first, so that an idle worker never wakes for
-/// it. What was pushed, only shortly before it is due: else each wait that begins anew would be put right at the next sleep, and
-/// it does not wake more often than that.
+/// The earliest true deadline, or an earlier one. What was disarmed is taken out first: an idle worker never wakes for it. What
+/// was pushed is put right only shortly before its old deadline: else each wait that begins anew would cost an update of the
+/// queue at the next sleep. The price: at most one wake-up too early for each pushed timeout and length of it (more, if firstHop
+/// cuts that), and none within kPushedMayWakeNs of another.
 int64_t Worker::nextDeadline(int64_t now_ns) {
   while (TimerNode* node = m_timeouts.front()) {
     FiberCore& core = FiberCore::ofTimer(*node);

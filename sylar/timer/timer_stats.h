@@ -9,7 +9,7 @@
 
 namespace sylar {
 
-/// How late timers were handed out: their number by powers of two of a nanosecond. A value type, 336 bytes.
+/// How late timers were handed out: their number by powers of two of a nanosecond. A value type, 328 bytes.
 struct LatenessHistogram {
   static constexpr size_t kBuckets = 40;
 
@@ -52,7 +52,7 @@ struct TimerStats {
   uint64_t pushed = 0;            ///< refreshed or reset to the same or a later deadline: the sleeper is not told
   uint64_t relinked = 0;          ///< refreshed or reset in any direction: moved within the queue
   uint64_t cascaded = 0;          ///< moved to a lower level of a wheel; 0 for other structures
-  uint64_t budget_exhausted = 0;  ///< passes that left timers behind which were due
+  uint64_t budget_exhausted = 0;  ///< calls of collectDue() that left due timers behind; a pass of an IOManager makes several
   uint64_t clamps = 0;            ///< steps back of the clock that were made up for
   uint64_t rollovers = 0;         ///< steps back by more than an hour: all timers became due
   size_t resident = 0;            ///< armed now

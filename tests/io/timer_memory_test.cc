@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
+#include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
 #include "sylar/io/iomanager.h"
 #include "sylar/sched/worker.h"
@@ -50,6 +52,33 @@ TEST(TimerMemory, NoTimerIsLostWhenThereIsNone) {
     iom.stop();
     EXPECT_EQ(once, 5);
   }
+}
+
+// RT-4.4: the next look is a millisecond later. Cause: the worker went round without sleep for as long as there was none.
+TEST(TimerMemory, AWorkerSleepsWhileThereIsNone) {
+  constexpr uint64_t kLooks = 10;
+  const test::LeakCheck leaks;
+  IOManager iom(1, false, "poor");
+  std::atomic<bool> ran{false};
+  const auto started = std::make_shared<Fiber>([] {});
+  iom.schedule(started);
+  started->join();
+  ASSERT_TRUE(eventually([&] { return iom.workers()[0]->slot().mailbox.sleeping(); }));
+  const WorkerStats before = iom.getWorkerStats();
+  const int64_t begin_ns = steadyClock().nowNs();
+  g_failures = std::numeric_limits<int>::max();
+  g_poor = iom.workers()[0]->threadId();
+  iom.addTimer(0, [&ran] { ran = true; });
+  EXPECT_TRUE(eventually([&] { return iom.getIOTimerStats().passes_cut >= kLooks; }));
+  const WorkerStats after = iom.getWorkerStats();
+  const int64_t end_ns = steadyClock().nowNs();
+  g_poor = 0;
+  EXPECT_FALSE(ran);
+  const uint64_t sleeps = after.sleeps - before.sleeps;
+  EXPECT_LE(sleeps, static_cast<uint64_t>((end_ns - begin_ns) / 1'000'000) + 4) << "one a millisecond";
+  EXPECT_LE(after.polls - before.polls, sleeps + 1) << "and no look besides, but one that is being counted";
+  EXPECT_TRUE(eventually([&] { return ran.load(); }));
+  iom.stop();
 }
 
 }  // namespace

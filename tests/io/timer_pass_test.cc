@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -122,7 +123,46 @@ TEST_F(TimerPassTest, ABatchHasOneFiberUntilACallbackWaits) {
   for (size_t i = 5; i < 10; ++i) EXPECT_EQ(fibers[i], fibers[5]) << i;
 }
 
-// C-49, the other side: what stands behind a callback that computes is done by a worker that has nothing to do.
+// Callbacks share a fiber, not what one does to it: who finds it other than new gets another.
+TEST_F(TimerPassTest, ACallbackLeavesNothingToTheNext) {
+  IOManager iom(options());
+  Fiber::ptr kept;
+  const std::vector<std::function<void()>> changes{
+      [] { runningFiber()->hook_enabled = false; },
+      [] { Fiber::GetThis()->setName("first"); },
+      [] { Fiber::GetThis()->cancel(); },
+      [&] { iom.schedule(Fiber::GetThis()); },  // a permit
+      [&] { kept = Fiber::GetThis(); },         // who joins or cancels it means that callback
+  };
+  std::vector<uint64_t> changed;  // plain: one worker
+  std::vector<uint64_t> next;
+  Gate done;
+  for (const auto& change : changes) {
+    iom.addTimer(1, [&] {
+      changed.push_back(Fiber::GetFiberId());
+      change();
+    });
+    iom.addTimer(1, [&] {
+      next.push_back(Fiber::GetFiberId());
+      EXPECT_TRUE(runningFiber()->hook_enabled);
+      EXPECT_FALSE(this_fiber::cancelled());
+      EXPECT_FALSE(runningFiber()->permit);
+      EXPECT_EQ(Fiber::GetThis()->getName(), "");
+      if (next.size() == changes.size()) done.open();
+    });
+  }
+  clock().advance(std::chrono::milliseconds(1));
+  iom.schedule([] {});
+  ASSERT_TRUE(done.wait());
+  kept->join();
+  kept.reset();
+  iom.stop();
+  for (size_t i = 0; i < changes.size(); ++i) EXPECT_NE(next[i], changed[i]) << i;
+  for (size_t i = 1; i < changes.size(); ++i) EXPECT_EQ(changed[i], next[i - 1]) << i << ": nothing was changed";
+}
+
+// C-49, the other side: what stands behind a callback that computes is done by a worker that has nothing to do. It is woken for
+// that, and for nothing else: when the batch begins, no other work is there.
 TEST_F(TimerPassTest, ABatchIsSharedWithAnIdleWorker) {
   std::atomic<int> others{0};
   Gate rest_ran;
@@ -140,8 +180,12 @@ TEST_F(TimerPassTest, ABatchIsSharedWithAnIdleWorker) {
       }
     });
   }
+  ASSERT_TRUE(eventually([&] {
+    return std::all_of(iom.workers().begin(), iom.workers().end(),
+                       [](const auto& worker) { return worker->slot().mailbox.sleeping(); });
+  }));
   clock().advance(std::chrono::milliseconds(1));
-  iom.schedule([] {});
+  EXPECT_TRUE(iom.workers().front()->slot().wake());
   EXPECT_TRUE(done.wait());
   iom.stop();
 }
@@ -321,7 +365,7 @@ TEST_F(TimerPassTest, RepeatedTimeoutsLeaveTheQueueAlone) {
   EXPECT_EQ(pushed.timeouts_fired, 0u);
   const WorkerStats end = iom.getWorkerStats();
   EXPECT_EQ(end.timeouts_armed, kWaits + 1);
-  EXPECT_EQ(end.timeouts_relinked, 1u) << "before the worker slept";
+  EXPECT_EQ(end.timeouts_relinked, 1u) << "when its old deadline was near";
   EXPECT_EQ(end.timeouts_fired, 1u);
 }
 
