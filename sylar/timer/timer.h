@@ -219,6 +219,7 @@ class TimerManager {
   void close();
 
  private:
+  friend class IdleCore;
   friend class TimerCore;
   friend class ScopedTimer;
   Timer::ptr add(uint64_t ms, std::shared_ptr<const TimerAction> action, Repeat repeat);
