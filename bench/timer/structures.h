@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sylar/base/clock.h"
+#include "sylar/timer/heap_queue.h"
 #include "sylar/timer/timer.h"
 #include "sylar/timer/timer_node.h"
 
@@ -36,6 +37,45 @@ class OfQueue {
  private:
   std::vector<sylar::TimerNode> m_nodes;
   Queue m_queue;
+};
+
+/// The lazy push, as a worker does it with the timeouts of its fibers (Worker::arm, Worker::expireTimeouts): a node stays linked
+/// where it is, a later deadline is only noted, and so is none at all. No lock: the set has one owner.
+class OfLazy {
+ public:
+  explicit OfLazy(size_t n) : m_timeouts(n) {}
+  void arm(size_t i, int64_t deadline_ns) {
+    Timeout& timeout = m_timeouts[i];
+    timeout.deadline_ns = deadline_ns;
+    if (!timeout.linked) {
+      m_queue.insert(timeout, deadline_ns);
+      timeout.linked = true;
+    } else if (deadline_ns < timeout.TimerNode::deadline_ns) {
+      m_queue.update(timeout, deadline_ns);
+    }
+  }
+  void cancel(size_t i) { m_timeouts[i].deadline_ns = sylar::kNever; }
+  void move(size_t i, int64_t deadline_ns) { arm(i, deadline_ns); }
+  template <class Fired>
+  void expire(int64_t now_ns, Fired fired) {
+    while (m_queue.nextDue() <= now_ns) {
+      sylar::TimerList due;
+      m_queue.expire(now_ns, 1, due);
+      auto& timeout = static_cast<Timeout&>(*due.pop());
+      const auto i = static_cast<size_t>(&timeout - m_timeouts.data());
+      timeout.linked = false;
+      if (timeout.deadline_ns == sylar::kNever) continue;
+      timeout.deadline_ns > now_ns ? arm(i, timeout.deadline_ns) : fired(i);
+    }
+  }
+
+ private:
+  struct Timeout : sylar::TimerNode {
+    int64_t deadline_ns = sylar::kNever;  ///< hides the one at which it is linked
+    bool linked = false;
+  };
+  std::vector<Timeout> m_timeouts;
+  sylar::HeapQueue<4> m_queue;
 };
 
 /// What one writes who has no timer library.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sylar/fiber/fiber.h"
+#include "sylar/sched/park.h"
 
 namespace sylar::http {
 
@@ -14,10 +15,13 @@ const HttpLimits& HttpSession::defaultLimits() {
 }
 
 HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits)
+    : HttpSession(std::move(sock), owner, limits, mayPark() ? waitClock() : steadyClock()) {}
+
+HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits, const Clock& clock)
     : SocketStream(std::move(sock), owner),
       m_limits(limits),
-      m_bytes(*m_socket, limits),
-      m_reader(m_bytes, m_bytes, limits),
+      m_bytes(*m_socket, limits, clock),
+      m_reader(m_bytes, m_bytes, limits, clock),
       m_writer(m_bytes),
       m_request(std::make_shared<HttpRequest>()) {}
 

@@ -38,7 +38,7 @@ class HttpSession final : public SocketStream {
   using ptr = std::shared_ptr<HttpSession>;
 
   /// Over a connected socket, which is closed with the session if it is the `owner`. `limits` outlive it; `defaultLimits()`
-  /// always do.
+  /// always do. Its time is that of the scheduler whose fiber makes it.
   explicit HttpSession(Socket::ptr sock, bool owner = true, const HttpLimits& limits = defaultLimits());
   ~HttpSession() override;
 
@@ -95,6 +95,7 @@ class HttpSession final : public SocketStream {
   RouteCache& routes() { return m_routes; }
 
  private:
+  HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits, const Clock& clock);
   bool answering(HttpResponse& response);
   bool mayGoOn();
   void finish();

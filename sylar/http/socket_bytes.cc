@@ -26,8 +26,7 @@ int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chro
 // ends too early goes on with the time that is left.
 ssize_t SocketBytes::read(char* buffer, size_t size, Deadline deadline) {
   for (bool again = false;; again = true) {
-    const int64_t left_ms =
-        std::clamp<int64_t>(toMs(std::chrono::nanoseconds(deadline.ns() - steadyClock().nowNs())), 0, kLongestMs);
+    const int64_t left_ms = std::clamp<int64_t>(toMs(std::chrono::nanoseconds(deadline.ns() - m_clock.nowNs())), 0, kLongestMs);
     const int64_t set_ms = m_socket.getRecvTimeout();
     const bool fits = !again && set_ms > 0 && set_ms <= left_ms;
     if (left_ms > 0 && !fits && !m_socket.setRecvTimeout(left_ms)) return -1;

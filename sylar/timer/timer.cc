@@ -14,14 +14,20 @@ Repeat repeatIf(bool recurring) { return recurring ? Repeat::kDelay : Repeat::kN
 
 }  // namespace
 
-Timer::Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::shared_ptr<const TimerAction> action)
+Timer::Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::function<void()> cb,
+             std::weak_ptr<void> condition, bool conditional)
     : ManagedTimer(false),
       m_core(std::move(core)),
       m_repeat(repeat),
       m_ms(atLeastOneIf(repeat != Repeat::kNo, ms)),
-      m_action(std::move(action)) {}
+      m_action{.cb = std::move(cb), .condition = std::move(condition), .conditional = conditional} {}
 
-bool Timer::cancel() { return m_core->cancel(*this); }
+bool Timer::cancel() {
+  // All of it is needed under the lock, from other cache lines than this one.
+  __builtin_prefetch(&m_self, 1);
+  __builtin_prefetch(&m_action.shares, 1);
+  return m_core->cancel(*this);
+}
 bool Timer::refresh() { return m_core->refresh(*this); }
 bool Timer::reset(uint64_t ms, bool from_now) {
   return m_core->reset(*this, atLeastOneIf(m_repeat != Repeat::kNo, ms), from_now);
@@ -43,7 +49,7 @@ Timer::ptr TimerManager::addTimer(uint64_t ms, std::function<void()> cb, bool re
 }
 
 Timer::ptr TimerManager::addTimer(uint64_t ms, std::function<void()> cb, Repeat repeat) {
-  return add(ms, std::make_shared<TimerAction>(TimerAction{.cb = std::move(cb), .condition = {}, .conditional = false}), repeat);
+  return add(ms, std::move(cb), {}, false, repeat);
 }
 
 Timer::ptr TimerManager::addConditionTimer(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool recurring) {
@@ -51,11 +57,12 @@ Timer::ptr TimerManager::addConditionTimer(uint64_t ms, std::function<void()> cb
 }
 
 Timer::ptr TimerManager::addConditionTimer(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, Repeat repeat) {
-  return add(ms, std::make_shared<TimerAction>(TimerAction{std::move(cb), std::move(weak_cond), true}), repeat);
+  return add(ms, std::move(cb), std::move(weak_cond), true, repeat);
 }
 
-Timer::ptr TimerManager::add(uint64_t ms, std::shared_ptr<const TimerAction> action, Repeat repeat) {
-  auto timer = std::make_shared<Timer>(Timer::Key{}, m_core, ms, repeat, std::move(action));
+Timer::ptr TimerManager::add(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool conditional,
+                             Repeat repeat) {
+  auto timer = std::make_shared<Timer>(Timer::Key{}, m_core, ms, repeat, std::move(cb), std::move(weak_cond), conditional);
   m_core->add(timer);
   return timer;
 }
@@ -88,7 +95,7 @@ int64_t TimerManager::observeNextDue() { return m_core->observeNextDue(); }
 bool TimerManager::collectDue(size_t budget, std::vector<Timer::ptr>& out) { return m_core->collect(budget, out); }
 bool TimerManager::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) { return m_core->tryCollect(budget, out); }
 
-void TimerAction::run() const {
+void TimerAction::run() {
   const auto alive = condition.lock();
   if (!cb || (conditional && alive == nullptr)) return;
   runLogged(cb);

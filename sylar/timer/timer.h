@@ -10,6 +10,7 @@
 // capture. No call suspends but Timer::fire(), whose callback may; none holds a lock while it runs foreign code.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,6 @@
 namespace sylar {
 
 class TimerCore;
-struct TimerAction;
 
 /// The structure that keeps the deadlines in order. What they cost, and when to choose which: docs/design/timer.md.
 ///
@@ -62,6 +62,21 @@ struct ManagedTimer : TimerNode {
   bool pooled;
 };
 
+/// Internal: what a timer does when it is due. Lies in the timer, so that both are one allocation; emptied when nobody has a
+/// share in it any more (ActionShare).
+struct TimerAction {
+  std::function<void()> cb;
+  std::weak_ptr<void> condition;
+  const bool conditional;
+  bool own = true;                  ///< the timer has not given its own share away; guarded like Timer::m_self
+  std::atomic<uint32_t> shares{1};  ///< the timer's own, and one for each run of it that is under way
+
+  /// The condition is gone, for good.
+  bool dead() const { return conditional && condition.expired(); }
+  /// Runs the callback, holding the condition, if it is not gone; logs what it throws.
+  void run();
+};
+
 /// A handle on one armed callback. Made by TimerManager::addTimer; dropping it does not cancel the timer.
 ///
 /// A one-shot timer has fired once listExpiredCb() has handed out its callback, or once a driver begins to run it; from then
@@ -85,7 +100,7 @@ class Timer final : private ManagedTimer {
 
   /// For the driver. Runs the callback that collectDue() handed out, at most once for each time it did; does nothing if the
   /// timer was cancelled since, or if its condition is gone. The condition is held during the callback. An exception is logged.
-  /// May suspend: yes, if the callback does.
+  /// The caller keeps the timer alive during the call. May suspend: yes, if the callback does.
   void fire();
 
   /// For the driver, instead of fire(): it found no memory to run the callback in. collectDue() hands the timer out again a
@@ -110,19 +125,20 @@ class Timer final : private ManagedTimer {
 
  public:
   /// Internal: only TimerManager has the key.
-  Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::shared_ptr<const TimerAction> action);
+  Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::function<void()> cb, std::weak_ptr<void> condition,
+        bool conditional);
 
  private:
   const std::shared_ptr<TimerCore> m_core;  ///< outlives the manager
   const Repeat m_repeat;
 
-  // Guarded by the core's lock; m_self and m_action of a timer that has just left the queue belong to whoever took it out.
+  // Guarded by the core's lock; m_self and m_action.own of a timer that has just left the queue belong to whoever took it out.
   State m_state = State::kNew;
   bool m_run_pending = false;  ///< recurring: handed out by collectDue(), not begun
   uint64_t m_ms;
   int64_t m_start_ns = 0;  ///< when it was last armed: where the delay starts
   Timer::ptr m_self;       ///< while Armed: an armed timer needs no other owner
-  std::shared_ptr<const TimerAction> m_action;
+  TimerAction m_action;
 };
 
 /// A set of timers. To be derived from: the driver that sleeps until the next deadline is told when that moves nearer.
@@ -222,7 +238,7 @@ class TimerManager {
   friend class IdleCore;
   friend class TimerCore;
   friend class ScopedTimer;
-  Timer::ptr add(uint64_t ms, std::shared_ptr<const TimerAction> action, Repeat repeat);
+  Timer::ptr add(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool conditional, Repeat repeat);
 
   const std::shared_ptr<TimerCore> m_core;
 };

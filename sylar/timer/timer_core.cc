@@ -15,17 +15,24 @@ constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
 constexpr int64_t kAgainNs = kNsPerMs;  // what was given back is due again after that
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 constexpr size_t kMovesPerRun = 16;  // what a wheel moves inside costs a fraction of a run
+constexpr size_t kBatch = 32;        // taken out of the queue at once
+
+/// Room for `count` more items. May throw std::bad_alloc.
+template <class Item>
+void makeRoom(std::vector<Item>& items, size_t count) {
+  if (items.capacity() - items.size() < count) items.reserve(std::max(2 * items.size(), items.size() + count));
+}
 
 /// Owns a lock that was taken by tryLock() or lock().
 class SYLAR_SCOPED_CAPABILITY Adopted {
  public:
-  explicit Adopted(OsMutex& mutex) SYLAR_REQUIRES(mutex) : m_mutex(mutex) {}
+  explicit Adopted(Spinlock& mutex) SYLAR_REQUIRES(mutex) : m_mutex(mutex) {}
   ~Adopted() SYLAR_RELEASE() { m_mutex.unlock(); }
   Adopted(const Adopted&) = delete;
   Adopted& operator=(const Adopted&) = delete;
 
  private:
-  OsMutex& m_mutex;
+  Spinlock& m_mutex;
 };
 
 }  // namespace
@@ -43,7 +50,7 @@ class TimerCore::Leavers {
       }
       auto& timer = static_cast<Timer&>(*node);
       const auto self = std::move(timer.m_self);
-      const auto action = std::move(timer.m_action);
+      const auto action = ActionShare::ownOf(timer.m_action);
     }
   }
   Leavers(const Leavers&) = delete;
@@ -60,7 +67,7 @@ TimerCore::TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind q
       m_clock(clock),
       m_queue(queue),
       m_last_raw_ns(clock.nowNs()),
-      m_runner(Timer::Key{}, {std::shared_ptr<TimerCore>(), this}, 0, Repeat::kNo, nullptr) {
+      m_runner(Timer::Key{}, {std::shared_ptr<TimerCore>(), this}, 0, Repeat::kNo, nullptr, {}, false) {
   TimerList none;
   m_queue.expire(m_last_raw_ns, 0, none);  // its time begins now
 }
@@ -74,24 +81,17 @@ void TimerCore::setState(Timer& timer, State to) {
   timer.m_state = to;
 }
 
-// Our time: the clock's plus all its steps back, so it never goes back itself and goes on at its true rate. Asked for under the
-// lock: samples taken before it would arrive out of order and look like steps.
-int64_t TimerCore::now() {
-  const int64_t raw = m_clock.nowNs();
-  const int64_t step = m_last_raw_ns - raw;
-  m_last_raw_ns = raw;
-  if (step > 0) {
-    m_offset_ns = saturatingAdd(m_offset_ns, step);
-    m_stepped = true;
-    ++(step > kRolloverNs ? m_stats.rollovers : m_stats.clamps);
-    if (step > kRolloverNs) {
-      m_queue.setAll(saturatingAdd(raw, m_offset_ns) - (m_queue.granularityNs() - 1));  // due now, also if rounded up
-      m_rolled_over = true;
-    }
-    publish();
-    if (step > kRolloverNs) log::warn("the clock went back by {} s: all timers are due", step / (1000 * kNsPerMs));
+void TimerCore::stepBack(int64_t step_ns) {
+  const bool rollover = step_ns > kRolloverNs;
+  ++(rollover ? m_stats.rollovers : m_stats.clamps);
+  m_offset_ns = saturatingAdd(m_offset_ns, step_ns);
+  m_stepped = true;
+  if (rollover) {
+    m_queue.setAll(saturatingAdd(m_last_raw_ns, m_offset_ns) - (m_queue.granularityNs() - 1));  // due now, also if rounded up
+    m_rolled_over = true;
   }
-  return saturatingAdd(raw, m_offset_ns);
+  publish();
+  if (rollover) log::warn("the clock went back by {} s: all timers are due", step_ns / (1000 * kNsPerMs));
 }
 
 int64_t TimerCore::firstDue() const { return anyReturned() ? std::min(m_queue.nextDue(), m_again_ns) : m_queue.nextDue(); }
@@ -99,11 +99,6 @@ int64_t TimerCore::firstDue() const { return anyReturned() ? std::min(m_queue.ne
 void TimerCore::publish() {
   m_front_ns = firstDue();
   m_next_due_ns.store(m_front_ns == kNever ? kNever : m_front_ns - m_offset_ns, std::memory_order_relaxed);
-}
-
-// Whoever was not in front leaves the front as it is.
-void TimerCore::publishWithout(int64_t deadline_ns) {
-  if (deadline_ns <= m_front_ns) publish();
 }
 
 void TimerCore::observed() {
@@ -129,13 +124,13 @@ TimerCore::Event TimerCore::arm(Timer& timer, int64_t start_ns) {
 TimerCore::Event TimerCore::newFront() { return std::exchange(m_tickled, true) ? Event::kNone : pin(Event::kNewFront); }
 
 void TimerCore::add(const Timer::ptr& timer) {
-  std::shared_ptr<const TimerAction> refused;
+  ActionShare refused;
   Event event = Event::kNone;
   {
     Lock lock(m_mutex);
     if (m_closed) {
       setState(*timer, State::kCancelled);
-      refused = std::move(timer->m_action);
+      refused = ActionShare::ownOf(timer->m_action);
       return;
     }
     event = arm(*timer, now());
@@ -147,7 +142,7 @@ void TimerCore::add(const Timer::ptr& timer) {
 
 bool TimerCore::cancel(Timer& timer) {
   Timer::ptr self;  // outlives the rest: it may be the last
-  std::shared_ptr<const TimerAction> action;
+  ActionShare action;
   Event event = Event::kNone;
   {
     Lock lock(m_mutex);
@@ -157,14 +152,14 @@ bool TimerCore::cancel(Timer& timer) {
       m_queue.erase(timer);
       publishWithout(timer.deadline_ns);
       self = std::move(timer.m_self);
-      if (noneArmed()) event = pin(Event::kLastGone);
+      if (tookLast()) event = pin(Event::kLastGone);
     }
     m_stats.cancelled += armed;
     m_stats.recalled += !armed || timer.m_run_pending;
     setState(timer, State::kCancelled);
-    action = std::move(timer.m_action);
+    action = ActionShare::ownOf(timer.m_action);
   }
-  action.reset();
+  action = {};
   tell(event);
   return true;
 }
@@ -222,21 +217,21 @@ void TimerCore::giveBack(Timer::ptr timer) noexcept {
   tell(event);
 }
 
-std::shared_ptr<const TimerAction> TimerCore::claimDispatched(Timer& timer) {
+ActionShare TimerCore::claimDispatched(Timer& timer) {
   Lock lock(m_mutex);
-  if (m_closed) return nullptr;
+  if (m_closed) return {};
   if (timer.m_repeat != Repeat::kNo) {
     const bool pending = std::exchange(timer.m_run_pending, false);
-    return pending && timer.m_state == State::kArmed ? timer.m_action : nullptr;
+    return pending && timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();
   }
-  if (timer.m_state != State::kQueued) return nullptr;
+  if (timer.m_state != State::kQueued) return {};
   setState(timer, State::kDone);
-  return std::move(timer.m_action);
+  return ActionShare::ownOf(timer.m_action);
 }
 
-std::shared_ptr<const TimerAction> TimerCore::claimListed(Timer& timer) {
+ActionShare TimerCore::claimListed(Timer& timer) {
   Lock lock(m_mutex);
-  return timer.m_state == State::kArmed ? timer.m_action : nullptr;
+  return timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();
 }
 
 uint64_t TimerCore::nextTimerMs() {
@@ -267,30 +262,33 @@ bool TimerCore::takeRollover() {
 }
 
 /// Takes timers that are due out of the queue, at most `budget`, and passes those that are to run to `handOut`, or, if they are
-/// pooled, to `handOutPooled`. handOut leaves a recurring one Armed and gives a one-shot its next state; false: it had a
-/// reason not to hand it out. Both change nothing if they throw. True iff due timers remain.
-template <class HandOut, class HandOutPooled>
-bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut, HandOutPooled handOutPooled) {
+/// pooled, to `handOutPooled`. handOut leaves a recurring one Armed and gives a one-shot its next state; false: it had a reason
+/// not to hand it out. `prepare(n)` comes before at most n of them, and says how many to take out at once: one, if handing out
+/// may throw. Who throws has changed nothing. True iff due timers remain.
+template <class Prepare, class HandOut, class HandOutPooled>
+bool TimerCore::expire(size_t budget, Leavers& leavers, Prepare prepare, HandOut handOut, HandOutPooled handOutPooled) {
   if (m_closed) return false;
   const int64_t now_ns = now();
   TimerList due;
   size_t moves = budget > kNoLimit / kMovesPerRun ? kNoLimit : budget * kMovesPerRun;
-  for (bool more = true; more && budget > 0 && moves > 0;) {
-    more = m_queue.expire(now_ns, 1, due);
-    auto* const timer = static_cast<ManagedTimer*>(due.pop());
-    if (timer == nullptr) {  // none, or the queue moved one inside
-      --moves;
-      continue;
+  ManagedTimer* timer = nullptr;
+  try {
+    for (bool more = true; more && budget > 0 && moves > 0;) {
+      const size_t batch = prepare(std::min({budget, moves, kBatch}));
+      makeRoom(m_ready, batch);
+      more = m_queue.expire(now_ns, batch, due);
+      size_t taken = 0;
+      for (; (timer = static_cast<ManagedTimer*>(due.pop())) != nullptr; ++taken) {
+        timer->pooled ? expirePooled(static_cast<PoolTimer&>(*timer), now_ns, handOutPooled)
+                      : expireTimer(static_cast<Timer&>(*timer), now_ns, leavers, handOut);
+      }
+      budget -= taken;
+      moves -= batch - taken;  // the rest the queue moved inside, or there was none
     }
-    --budget;
-    try {
-      timer->pooled ? expirePooled(static_cast<PoolTimer&>(*timer), now_ns, handOutPooled)
-                    : expireTimer(static_cast<Timer&>(*timer), now_ns, leavers, handOut);
-    } catch (...) {
-      m_queue.insert(*timer, timer->deadline_ns);  // has room for what was just taken out
-      publish();
-      throw;
-    }
+  } catch (...) {
+    if (timer != nullptr) m_queue.insert(*timer, timer->deadline_ns);  // has room for what was just taken out
+    publish();
+    throw;
   }
   publish();
   const bool more_due = m_queue.expire(now_ns, 0, due);
@@ -301,7 +299,7 @@ bool TimerCore::expire(size_t budget, Leavers& leavers, HandOut handOut, HandOut
 template <class HandOut>
 void TimerCore::expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) {
   bool handed_out = false;
-  timer.m_action->dead() ? setState(timer, State::kDone) : void(handed_out = handOut(timer));
+  timer.m_action.dead() ? setState(timer, State::kDone) : void(handed_out = handOut(timer));
   count(handed_out, now_ns - timer.deadline_ns);
   if (timer.m_state == State::kDone) leavers.push(timer);
   if (timer.m_state != State::kArmed) return;
@@ -317,7 +315,6 @@ template <class HandOut>
 void TimerCore::expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) {
   const bool handed_out = timer.state == PoolTimer::State::kArmed;
   if (handed_out) {
-    if (m_ready.size() == m_ready.capacity()) m_ready.reserve(2 * m_ready.size() + 1);
     handOut();
     m_ready.push_back(&timer);
     timer.state = PoolTimer::State::kQueued;
@@ -345,18 +342,25 @@ TimerStats TimerCore::stats() {
   return stats;
 }
 
+/// A one-shot that was listed. Members in this order: the share goes first.
+struct TimerCore::Listed {
+  Timer::ptr timer;
+  ActionShare share;
+  void operator()() const { share.run(); }
+};
+
 void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
   Leavers leavers;
   Lock lock(m_mutex);
   expire(
-      kNoLimit, leavers,
+      kNoLimit, leavers, [](size_t) { return size_t{1}; },
       [&cbs](Timer& timer) {
         if (timer.m_repeat != Repeat::kNo) {
           cbs.emplace_back([self = timer.m_self] {
-            if (const auto action = self->m_core->claimListed(*self)) action->run();
+            if (const auto action = self->m_core->claimListed(*self)) action.run();
           });
         } else {
-          cbs.emplace_back([action = timer.m_action] { action->run(); });
+          cbs.emplace_back(Listed{timer.m_self, ActionShare(timer.m_action)});
           setState(timer, State::kDone);
         }
         return true;
@@ -368,7 +372,7 @@ void TimerCore::listExpired(std::vector<std::function<void()>>& cbs) {
 size_t TimerCore::collectReturned(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) {
   if (!anyReturned() || m_closed || now() < m_again_ns) return budget;
   for (; budget > 0 && anyReturned(); --budget) {
-    if (out.size() == out.capacity()) out.reserve(2 * out.size() + 1);
+    makeRoom(out, 1);
     if (m_owed > 0) {
       out.push_back(runner());
       --m_owed;
@@ -384,6 +388,10 @@ bool TimerCore::collectLocked(size_t budget, Leavers& leavers, std::vector<Timer
   budget = collectReturned(budget, leavers, out);
   return expire(
       budget, leavers,
+      [&out](size_t count) {
+        makeRoom(out, count);
+        return count;
+      },
       [&out](Timer& timer) {
         if (timer.m_repeat == Repeat::kNo) {
           out.push_back(std::move(timer.m_self));
@@ -421,8 +429,7 @@ TimerCore::Event TimerCore::pin(Event event) {
   return event;
 }
 
-void TimerCore::tell(Event event) {
-  if (event == Event::kNone) return;
+void TimerCore::call(Event event) {
   struct Unpin {
     CallGate<>& calls;
     ~Unpin() { calls.leave(); }

@@ -13,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sylar/base/clock.h"
@@ -25,16 +26,38 @@
 
 namespace sylar {
 
-/// What a timer does when it is due. Shared by the timer and the runs of it that are under way.
-struct TimerAction {
-  std::function<void()> cb;
-  std::weak_ptr<void> condition;
-  bool conditional = false;
+/// A share in what a timer does, or none. Who lets go of the last one destroys the callback and what it captures: foreign code,
+/// so never under the lock. Does not keep the timer alive. Thread safety: as a value.
+class ActionShare {
+ public:
+  ActionShare() = default;
+  /// One more.
+  explicit ActionShare(TimerAction& action) : m_action(&action) { action.shares.fetch_add(1, std::memory_order_relaxed); }
+  /// The timer's own, if it still has that.
+  static ActionShare ownOf(TimerAction& action) {
+    ActionShare share;
+    if (std::exchange(action.own, false)) share.m_action = &action;
+    return share;
+  }
+  ActionShare(const ActionShare& other) : m_action(other.m_action) {
+    if (m_action != nullptr) m_action->shares.fetch_add(1, std::memory_order_relaxed);
+  }
+  ActionShare(ActionShare&& other) noexcept : m_action(std::exchange(other.m_action, nullptr)) {}
+  ActionShare& operator=(ActionShare other) noexcept {
+    std::swap(m_action, other.m_action);
+    return *this;
+  }
+  ~ActionShare() {
+    if (m_action == nullptr || m_action->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const auto condition = std::exchange(m_action->condition, {});
+    const auto cb = std::exchange(m_action->cb, nullptr);  // it may own the timer: nothing touches that from here on
+  }
 
-  /// The condition is gone, for good.
-  bool dead() const { return conditional && condition.expired(); }
-  /// Runs the callback, holding the condition, if it is not gone; logs what it throws.
-  void run() const;
+  explicit operator bool() const { return m_action != nullptr; }
+  void run() const { m_action->run(); }
+
+ private:
+  TimerAction* m_action = nullptr;
 };
 
 /// Runs foreign code and logs what it throws.
@@ -85,29 +108,45 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   using State = Timer::State;
   enum class Event : uint8_t { kNone, kNewFront, kLastGone };
   class Leavers;
+  struct Listed;
 
-  /// The action of a timer that collect() handed out, for one run; null if there is nothing to run any more.
-  std::shared_ptr<const TimerAction> claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  /// The action of a timer that collect() handed out, for one run; none if there is nothing to run any more.
+  ActionShare claimDispatched(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   /// The same for a recurring timer that listExpired() handed out.
-  std::shared_ptr<const TimerAction> claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
+  ActionShare claimListed(Timer& timer) SYLAR_EXCLUDES(m_mutex);
   /// Runs the pooled timer that was handed out first.
   void runPooled() SYLAR_EXCLUDES(m_mutex);
+  void prefetch(TimerId id) const SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_pool.prefetch(id); }  // needs no lock
   TimerStop stopLocked(TimerId id, TimerTask& dropped, Event& event) SYLAR_REQUIRES(m_mutex);
 
   static void setState(Timer& timer, State to);
 
-  int64_t now() SYLAR_REQUIRES(m_mutex);
+  /// Our time: the clock's plus all its steps back, so it never goes back itself and goes on at its true rate. Asked for under
+  /// the lock: samples taken before it would arrive out of order and look like steps.
+  int64_t now() SYLAR_REQUIRES(m_mutex) {
+    const int64_t raw = m_clock.nowNs();
+    const int64_t step = std::exchange(m_last_raw_ns, raw) - raw;
+    if (step > 0) stepBack(step);
+    return saturatingAdd(raw, m_offset_ns);
+  }
+  void stepBack(int64_t step_ns) SYLAR_REQUIRES(m_mutex);
   void publish() SYLAR_REQUIRES(m_mutex);
-  void publishWithout(int64_t deadline_ns) SYLAR_REQUIRES(m_mutex);
+  /// Whoever was not in front leaves the front as it is.
+  void publishWithout(int64_t deadline_ns) SYLAR_REQUIRES(m_mutex) {
+    if (deadline_ns <= m_front_ns) publish();
+  }
   int64_t firstDue() const SYLAR_REQUIRES(m_mutex);
   bool noneArmed() const SYLAR_REQUIRES(m_mutex) { return m_queue.empty() && !anyReturned(); }
+  /// For who just took out a timer and published: cheap while others are due.
+  bool tookLast() const SYLAR_REQUIRES(m_mutex) { return m_front_ns == kNever && noneArmed(); }
   bool anyReturned() const SYLAR_REQUIRES(m_mutex) { return !m_returned.empty() || m_owed > 0; }
   [[nodiscard]] Event newFront() SYLAR_REQUIRES(m_mutex);
   void observed() SYLAR_REQUIRES(m_mutex);
   [[nodiscard]] Event arm(Timer& timer, int64_t start_ns) SYLAR_REQUIRES(m_mutex);
 
-  template <class HandOut, class HandOutPooled>
-  bool expire(size_t budget, Leavers& leavers, HandOut handOut, HandOutPooled handOutPooled) SYLAR_REQUIRES(m_mutex);
+  template <class Prepare, class HandOut, class HandOutPooled>
+  bool expire(size_t budget, Leavers& leavers, Prepare prepare, HandOut handOut, HandOutPooled handOutPooled)
+      SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
   void expireTimer(Timer& timer, int64_t now_ns, Leavers& leavers, HandOut& handOut) SYLAR_REQUIRES(m_mutex);
   template <class HandOut>
@@ -118,12 +157,15 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   bool collectLocked(size_t budget, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
 
   Event pin(Event event) SYLAR_REQUIRES(m_mutex);
-  void tell(Event event) SYLAR_EXCLUDES(m_mutex);
+  void tell(Event event) SYLAR_EXCLUDES(m_mutex) {
+    if (event != Event::kNone) call(event);
+  }
+  void call(Event event) SYLAR_EXCLUDES(m_mutex);
 
   TimerManager& m_manager;  ///< used only between pin() and the end of tell()
   const Clock& m_clock;     ///< used only while not closed
 
-  OsMutex m_mutex;
+  mutable Spinlock m_mutex;
   AnyTimerQueue m_queue SYLAR_GUARDED_BY(m_mutex);
   TimerList m_returned SYLAR_GUARDED_BY(m_mutex);         ///< one-shots that were given back; the cancelled ones, too
   size_t m_owed SYLAR_GUARDED_BY(m_mutex) = 0;            ///< runners that were given back

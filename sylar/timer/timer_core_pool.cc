@@ -8,6 +8,7 @@ namespace sylar {
 namespace {
 
 constexpr int64_t kShortestPeriodNs = 1'000'000;
+constexpr size_t kAhead = 4;  // timers that are fetched while one runs
 
 }  // namespace
 
@@ -38,6 +39,7 @@ TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
 }
 
 TimerStop TimerCore::stop(TimerId id) {
+  prefetch(id);
   TimerTask dropped;  // destroyed before we return, outside the lock
   Event event = Event::kNone;
   TimerStop result;
@@ -58,7 +60,7 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
     ++m_stats.cancelled;
     timer->period_ns = 0;
     publishWithout(timer->deadline_ns);
-    if (noneArmed()) event = pin(Event::kLastGone);
+    if (tookLast()) event = pin(Event::kLastGone);
   }
   if (timer->state == PoolTimer::State::kQueued) ++m_stats.recalled;
   return m_runs.stop(*timer, dropped);
@@ -71,7 +73,7 @@ TimerStop TimerCore::stopSync(TimerId id) {
 
 void TimerCore::fire(Timer& timer) {
   if (&timer == &m_runner) return runPooled();
-  if (const auto action = claimDispatched(timer)) action->run();
+  if (const auto action = claimDispatched(timer)) action.run();
 }
 
 void TimerCore::runPooled() {
@@ -81,6 +83,7 @@ void TimerCore::runPooled() {
     Lock lock(m_mutex);
     if (m_closed || m_ready_begin == m_ready.size()) return;
     PoolTimer* const timer = m_ready[m_ready_begin++];
+    if (m_ready_begin + kAhead < m_ready.size()) __builtin_prefetch(m_ready[m_ready_begin + kAhead], 1);
     if (m_ready_begin == m_ready.size()) m_ready.clear(), m_ready_begin = 0;
     if (!m_runs.begin(run, *timer)) return;
     if (timer->period_ns == 0) once = std::move(timer->task);

@@ -11,7 +11,7 @@ namespace sylar {
 /// Belongs to one queue or list at a time. Which, is known to its owner: the node itself does not say.
 struct TimerNode {
   int64_t deadline_ns = kNever;  ///< when it is due, on the queue's clock
-  uint32_t seq = 0;              ///< arming order, breaks ties: FIFO; compared modulo 2^32
+  uint32_t seq = 0;              ///< arming order, breaks ties: FIFO; compared modulo 2^32. A wheel's own note
   uint32_t slot = 0;             ///< a queue's own note: heap index or wheel slot
   TimerNode* next = nullptr;
   TimerNode* prev = nullptr;

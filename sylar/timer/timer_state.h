@@ -16,7 +16,7 @@ namespace sylar {
 /// The runs of pooled timers that are under way.
 template <class Memory = StdMemory>
 class TimerRuns {
-  using Mutex = typename Memory::Mutex;
+  using Mutex = typename Memory::Spinlock;
   using State = PoolTimer::State;
 
  public:
@@ -46,8 +46,9 @@ class TimerRuns {
     return TimerStop::kCancelled;
   }
 
-  /// Locked. Begins the run of a timer that was handed out. False: it was stopped meanwhile, and now is freed.
-  bool begin(Run& run, PoolTimer& timer) {
+  /// Locked. Begins the run of a timer that was handed out. False: it was stopped meanwhile, and now is freed. Inlined, GCC 12
+  /// takes the list of runs for a dangling pointer.
+  [[gnu::noinline]] bool begin(Run& run, PoolTimer& timer) {
     if (timer.state == State::kStopped) {
       m_pool.free(timer);
       return false;

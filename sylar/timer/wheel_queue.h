@@ -65,30 +65,38 @@ class BasicWheelQueue {
   static constexpr Tick kNeverTick = ~Tick{0} >> 1;
   static_assert(TickNs >= 1000, "a shorter tick makes the far list's turns too many");
 
-  static Tick tickOf(int64_t deadline_ns);
+  // Each of these is a few instructions, at several places on the way of every timer.
+  [[gnu::always_inline]] static inline Tick tickOf(int64_t deadline_ns);
   static int64_t timeOf(Tick tick);
-  Tick tickOf(const TimerNode& node) const;
-  Slot slotOf(Tick tick) const;
+  [[gnu::always_inline]] inline Tick tickOf(const TimerNode& node) const;
+  [[gnu::always_inline]] inline Slot slotOf(Tick tick) const;
   Tick beginOf(Slot slot) const;
   Tick spanOf(Slot slot) const;
 
-  Slot firstSlot() const;
+  [[gnu::always_inline]] inline Slot firstSlot() const;
   Tick firstTick() const;
   bool occupied(Slot slot) const { return m_bits[slot / 64] >> (slot % 64) & 1; }
   void moveDown(TimerNode& node);
-  void link(TimerNode& node, Slot slot, Tick tick);
-  void unlink(TimerNode& node);
+  [[gnu::always_inline]] inline void link(TimerNode& node, Slot slot, Tick tick);
+  [[gnu::always_inline]] inline void unlink(TimerNode& node);
   void reach(Slot slot);
+  [[gnu::always_inline]] inline void pointAhead(TimerNode& tail);
+  void measureBehind(TimerNode& tail);
+  [[gnu::always_inline]] static inline void prefetchAhead(const TimerNode& node);
 
-  std::array<TimerNode, kSlots> m_slots;  ///< heads of circular lists
-  std::array<uint64_t, kSlots / 64 + 1> m_bits{};
-  Tick m_tick = 0;            ///< the present
-  Tick m_far_tick = 0;        ///< not later than any in the far list, if that is occupied
-  Slot m_far = kFar;          ///< the far list to fill
-  Slot m_emptying = kNone;    ///< a slot of a higher level whose time has come; occupied
-  Tick m_emptying_end = 0;    ///< what is due before belongs behind it
-  Slot m_first_slot = kNone;  ///< the first slot, when something was last armed in it,
-  Tick m_first_tick = 0;      ///< and a bound of what is in it
+  std::array<TimerNode, kSlots> m_slots;           ///< heads of circular lists
+  std::array<uint64_t, kSlots / 64 + 1> m_bits{};  ///< of slots that are occupied
+  uint32_t m_words = 0;                            ///< of words of m_bits that are not 0
+  std::array<uint32_t, kSlots> m_counts{};         ///< nodes in each slot
+  std::array<TimerNode*, kSlots> m_behind{};       ///< in each slot: the node to point at the next one that is linked, or null
+  uint32_t m_links = 0;                            ///< how often a node was linked
+  Tick m_tick = 0;                                 ///< the present
+  Tick m_far_tick = 0;                             ///< not later than any in the far list, if that is occupied
+  Slot m_far = kFar;                               ///< the far list to fill
+  Slot m_emptying = kNone;                         ///< a slot of a higher level whose time has come; occupied
+  Tick m_emptying_end = 0;                         ///< what is due before belongs behind it
+  Slot m_first_slot = kNone;                       ///< the first slot, when something was last armed in it,
+  Tick m_first_tick = 0;                           ///< and a bound of what is in it
   size_t m_size = 0;
   uint64_t m_cascaded = 0;
 };

@@ -5,6 +5,7 @@ sylar_test(http/response_writer_test LINKS sylar::http)
 sylar_test(http/servlet_test LINKS sylar::http)
 sylar_test(http/verdict_test LINKS sylar::http TIMEOUT 300)
 sylar_test(http/server_test LINKS sylar::sylar sylar::hook)
+sylar_test(http/virtual_time_test LINKS sylar::http sylar::testing)
 sylar_test(http/server_race_test LINKS sylar::sylar sylar::hook TIMEOUT 180)
 if(NOT SYLAR_SANITIZE)  # they bring their own operator new, and so do the sanitizers
   sylar_test(http/steady_memory_test LINKS sylar::http)

@@ -82,7 +82,7 @@ int run() {
   }
   expect(asleep.wait(kTimers), "not all fibers began", static_cast<int64_t>(asleep.count()));
   std::this_thread::sleep_for(50ms);  // the last of them is between that and its sleep
-  int64_t pause_ns = 0;  // as a thread that looks often sees it, from before it says that it is ready
+  int64_t pause_ns = 0;               // as a thread that looks often sees it, from before it says that it is ready
   int64_t last_ns = nowNs();
   std::puts("ready");
   std::fflush(stdout);

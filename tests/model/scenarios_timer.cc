@@ -138,7 +138,7 @@ class Timers {
   bool none() const { return m_pool.inUse() == m_others && m_queue.empty() && m_ready.empty(); }
 
  private:
-  Mutex m_mutex;
+  Spinlock m_mutex;
   TimerPool<> m_pool{1};
   TimerRuns<ModelMemory> m_runs{m_mutex, m_pool};
   std::deque<PoolTimer*> m_queue, m_ready;
@@ -304,7 +304,7 @@ void fromItsOwnCallback() {
 
 // C-24: a manager ends while two threads tell it of a new front: each call is made before close() returns, or not at all.
 void close() {
-  Mutex mutex;
+  Spinlock mutex;
   CallGate<ModelMemory> calls;
   Var<int> manager;  // what the calls touch: gone when close() has returned
   bool closed = false, gone = false;

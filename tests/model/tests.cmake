@@ -18,7 +18,7 @@ endif()
 
 # RT-7.1 to RT-7.5, RT-7.7: all orders with two preemptions, in both memories. A group that has become a tenth smaller than
 # it was has lost something.
-foreach(size tso:wait:94000 tso:sleep:3200000 tso:queue:19000 tso:stop:3700000 tso:fd:870000 tso:timer:4730
+foreach(size tso:wait:94000 tso:sleep:3200000 tso:queue:19000 tso:stop:3700000 tso:fd:870000 tso:timer:15300
     weak:wait:112000 weak:sleep:156000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:timer:4770)
   string(REPLACE ":" ";" size ${size})
   list(GET size 0 memory)

@@ -255,10 +255,18 @@ TEST(TimerStats, BalanceAfterEachOfManyRandomCalls) {
         ids.push_back(timers.startTimer(
             std::chrono::milliseconds(ms), [] {}, pick % 8 == 0 ? Repeat::kSkip : Repeat::kNo));
         break;
-      case 2: handles.empty() || handles[pick % handles.size()]->cancel(); break;
-      case 3: ids.empty() || timers.stopTimer(ids[pick % ids.size()]) == TimerStop::kGone; break;
-      case 4: handles.empty() || handles[pick % handles.size()]->refresh(); break;
-      case 5: handles.empty() || handles[pick % handles.size()]->reset(static_cast<uint64_t>(ms), pick % 2 == 0); break;
+      case 2:
+        if (!handles.empty()) handles[pick % handles.size()]->cancel();
+        break;
+      case 3:
+        if (!ids.empty()) timers.stopTimer(ids[pick % ids.size()]);
+        break;
+      case 4:
+        if (!handles.empty()) handles[pick % handles.size()]->refresh();
+        break;
+      case 5:
+        if (!handles.empty()) handles[pick % handles.size()]->reset(static_cast<uint64_t>(ms), pick % 2 == 0);
+        break;
       case 6: timers.advanceMs(ms / 10); break;
       case 7: pick % 2 == 0 ? timers.runDue() : timers.dispatchDue(pick % 5); break;
     }

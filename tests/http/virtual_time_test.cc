@@ -1,0 +1,57 @@
+// A server's limits of time are its scheduler's: on virtual time an hour of patience takes no time.
+#include "sylar/testing/virtual_time.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "sylar/http/http_server.h"
+
+namespace sylar::http {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Connects to a server with an idle timeout of an hour, says `text`, and waits for the end; the virtual time that took.
+std::chrono::nanoseconds untilTheServerEnds(const std::string& text) {
+  VirtualTime time;
+  time.run([&] {
+    IOManager* const iom = IOManager::GetThis();
+    const auto server = std::make_shared<HttpServer>(true, iom, iom, iom);
+    HttpLimits limits;
+    limits.idle_timeout = 1h;
+    server->setHttpLimits(limits);
+    ASSERT_TRUE(server->bind(IPAddress::Create("127.0.0.1", 0)));
+    ASSERT_TRUE(server->start());
+    const Socket::ptr client = Socket::CreateTCPSocket();
+    ASSERT_TRUE(client->connect(server->getSocks().at(0)->getLocalAddress()));
+    if (!text.empty()) {
+      ASSERT_EQ(client->send(text.data(), text.size()), static_cast<int>(text.size()));
+    }
+    char buffer[1024];
+    while (client->recv(buffer, sizeof buffer) > 0) continue;
+    client->close();
+    server->stop();
+    server->join(Deadline::never());
+  });
+  return time.elapsed();
+}
+
+// SEC-05
+TEST(VirtualHttp, APeerThatSaysNothingIsLeftAfterTenSeconds) {
+  const auto took = untilTheServerEnds("");
+  EXPECT_GE(took, 10s);
+  EXPECT_LT(took, 12s);
+}
+
+TEST(VirtualHttp, AnIdleConnectionIsLeftAfterAnHour) {
+  const auto took = untilTheServerEnds("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_GE(took, 1h);
+  EXPECT_LT(took, 1h + 2s);
+}
+
+}  // namespace
+}  // namespace sylar::http
