@@ -177,7 +177,7 @@ bool Socket::close() {
   do {
     if ((life & kClosed) != 0) return fail(EBADF);
   } while (!m_life.compare_exchange_weak(life, (life + kCall) | kClosed, std::memory_order_acq_rel, std::memory_order_relaxed));
-  if (m_idle != nullptr) m_idle->remove();
+  if (m_watched != nullptr) m_watched->entry.remove();
   if (life != 0) breakOff(getSocket(), life >= kBlockingCall);
   return leave(kCall);
 }
@@ -196,11 +196,6 @@ void Socket::breakOff(int fd, bool blocking_calls) {
     ::dup3(nothing, fd, O_CLOEXEC);
     ::close(nothing);
   }
-}
-
-void Socket::watchIn(IdleList<Socket>& list) {
-  m_idle = std::make_unique<IdleList<Socket>::Entry>();
-  list.add(*m_idle, weak_from_this());
 }
 
 bool Socket::cancel(bool reads, bool writes) {
@@ -239,7 +234,7 @@ bool Socket::fail(int error) const {
 
 /// What a call returns: after a close() meanwhile, whatever the kernel made of it is EBADF.
 int Socket::result(ssize_t done) const {
-  if (done > 0 && m_idle != nullptr) m_idle->touch();
+  if (done > 0 && m_watched != nullptr) m_watched->entry.touch();
   if (done > 0 || (done == 0 && isValid())) return static_cast<int>(done);
   fail(isValid() ? errno : EBADF);
   return -1;

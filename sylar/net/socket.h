@@ -148,10 +148,16 @@ class Socket : public std::enable_shared_from_this<Socket> {
   virtual std::string toString() const;
 
  private:
-  friend class TcpServer;  // watchIn()
+  friend class TcpServer;  // m_watched
   enum Side { kRecv, kSend };
   enum End { kLocal, kRemote };
   class Use;
+
+  /// By a server with an idle timeout: every call that moves bytes touches `entry`, close() removes it.
+  struct Watched {
+    IdleList<Socket>::Entry entry;
+    uint64_t moved_bytes = 0;  // that the kernel knew of when it was asked last; of the list's callback
+  };
 
   // m_life: closed, beside the calls that are running: those that wait in the library (fibers), and those that block in the
   // kernel. closed -> open by open(), with no call running; open -> closed by close(). The last of the calls that ran then, or
@@ -159,9 +165,6 @@ class Socket : public std::enable_shared_from_this<Socket> {
   static constexpr uint64_t kClosed = 1;
   static constexpr uint64_t kCall = 2;
   static constexpr uint64_t kBlockingCall = uint64_t{1} << 32;
-
-  /// From now until close() every call that moves bytes touches this socket in `list`. Once, before others have the socket.
-  void watchIn(IdleList<Socket>& list);
 
   bool open();
   bool enter(uint64_t call) const;
@@ -185,7 +188,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   const int m_protocol;
   std::atomic<bool> m_connected{false};
   mutable std::atomic<Failure> m_failure{Failure::kNone};
-  std::unique_ptr<IdleList<Socket>::Entry> m_idle;  // of watchIn(), else null
+  std::unique_ptr<Watched> m_watched;  // made before others have the socket, or null
   mutable Spinlock m_lock;
   std::atomic<int64_t> m_timeouts[2] = {-1, -1};
   mutable Address::ptr m_ends[2] SYLAR_GUARDED_BY(m_lock);

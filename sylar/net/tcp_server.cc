@@ -2,7 +2,7 @@
 
 #include <cxxabi.h>
 #include <fmt/ostream.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>  // the C library's tcp_info ends before the counts of bytes
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "sylar/base/log.h"
+#include "sylar/sched/park.h"
 
 namespace sylar {
 namespace {
@@ -277,7 +278,7 @@ bool TcpServer::acceptOne(Socket& listener, Backoff& backoff) {
     log::error("{}: accept on {} failed{}: {}", m_name, fmt::streamed(*listener.getLocalAddress()), transient ? "" : " for good",
                ::strerrordesc_np(error));
   }
-  return transient && pause(listener, Deadline::after(backoff.next()));
+  return transient && pause(listener, Deadline::after(backoff.next(), waitClock()));
 }
 
 /// Until `deadline`, or until a connection ends, which may have been what was missing. False: `listener` accepts no more.
@@ -294,7 +295,6 @@ void TcpServer::serve(const Socket& listener, const Socket::ptr& client) {
     client->setSendTimeout(static_cast<int64_t>(std::min<uint64_t>(m_send_timeout, INT64_MAX)));
     connection = std::make_shared<Connection>(shared_from_this(), client);
     if (!admit(listener, *connection)) return;
-    if (connection->idle != nullptr) client->watchIn(*connection->idle);
     m_io_worker->place([connection] { connection->run(); });
   } catch (const std::bad_alloc&) {
     if (connection == nullptr || !connection->admitted) notStarted();
@@ -310,6 +310,7 @@ bool TcpServer::admit(const Socket& listener, Connection& connection) {
     if (!listensOn(listener) || m_changes.wait(m_mutex, Deadline::never()) == WakeReason::kCanceled) return false;
   }
   if (!listensOn(listener)) return false;
+  if (m_idle != nullptr) connection.client->m_watched = std::make_unique<Socket::Watched>();
   if (peer) {
     uint32_t& same = m_per_peer[*peer];
     if (same >= m_limits.max_per_peer) {
@@ -321,6 +322,7 @@ bool TcpServer::admit(const Socket& listener, Connection& connection) {
   connection.peer = peer;
   connection.idle = m_idle;
   connection.admitted = true;
+  if (m_idle != nullptr) m_idle->add(connection.client->m_watched->entry, connection.client);  // before stop() sees it
   connection.next = std::exchange(m_connections, &connection);
   if (connection.next != nullptr) connection.next->prev = &connection;
   ++m_counts.open;
@@ -365,24 +367,28 @@ std::shared_ptr<IdleList<Socket>> TcpServer::makeIdleList() {
 }
 
 /// No call of `client` has moved a byte for that long. The kernel may know of some all the same: of a send that is still under
-/// way, or of calls that nobody noted. It counts in ticks.
+/// way, or of calls that nobody noted. It counts in ticks. A dead peer is sent the same again and again: sent is what it
+/// confirms.
 void TcpServer::endIdle(const Socket::ptr& client, std::chrono::milliseconds timeout) {
   constexpr auto kTick = 10ms;
   tcp_info info{};
   if (client->getType() == Socket::TCP && client->getFamily() != Socket::UNIX && client->getOption(IPPROTO_TCP, TCP_INFO, info)) {
-    const std::chrono::milliseconds still(std::min(info.tcpi_last_data_sent, info.tcpi_last_data_recv));
-    if (still + kTick < timeout) return client->m_idle->touch();
+    Socket::Watched& watched = *client->m_watched;
+    const uint64_t moved_bytes = info.tcpi_bytes_acked + info.tcpi_bytes_received;
+    const bool moved = std::exchange(watched.moved_bytes, moved_bytes) != moved_bytes;
+    const std::chrono::milliseconds still(
+        std::min(std::max(info.tcpi_last_data_sent, info.tcpi_last_ack_recv), info.tcpi_last_data_recv));
+    if (moved && still + kTick < timeout) return watched.entry.touch();
   }
-  if (!client->isValid()) return;
   count(&TcpServerCounts::idle_closed);  // first: who sees the end, sees it counted
-  client->close();
+  if (!client->close()) count(&TcpServerCounts::idle_closed, -1);
 }
 
 // ---- Reports. ---------------------------------------------------------------------------------------------------------------
 
-void TcpServer::count(uint64_t TcpServerCounts::*what) {
+void TcpServer::count(uint64_t TcpServerCounts::*what, int by) {
   const Lock lock(m_mutex);
-  ++(m_counts.*what);
+  m_counts.*what += static_cast<uint64_t>(by);
 }
 
 /// True at most once a second: for reports of what may come in floods.

@@ -134,7 +134,7 @@ class TcpServer : public std::enable_shared_from_this<TcpServer> {
   void retire(Socket& listener);
   bool listensOn(const Socket& listener) const SYLAR_REQUIRES(m_mutex);
   bool acceptOn(const std::vector<Socket::ptr>& listeners);
-  void count(uint64_t TcpServerCounts::*what);
+  void count(uint64_t TcpServerCounts::*what, int by = 1);
   bool mayReport();
   void notStarted();
   std::shared_ptr<IdleList<Socket>> makeIdleList();

@@ -1,6 +1,7 @@
 #include "sylar/timer/idle_list.h"
 
 #include <chrono>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -17,6 +18,18 @@ namespace {
 /// Entries in one run of the guard: then the driver has its turn, and what else is due.
 constexpr int kMostAtOnce = 256;
 
+/// The opposite of a Lock: for foreign code.
+class SYLAR_SCOPED_CAPABILITY Unlocked {
+ public:
+  explicit Unlocked(Spinlock& lock) SYLAR_RELEASE(lock) : m_lock(lock) { lock.unlock(); }
+  ~Unlocked() SYLAR_RELEASE() { m_lock.lock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  Spinlock& m_lock;
+};
+
 }  // namespace
 
 /// The guard is one timer of the manager. Under the lock, while nobody is at it (m_at_guard), it is armed if and only if
@@ -26,11 +39,11 @@ constexpr int kMostAtOnce = 256;
 class IdleCore : public std::enable_shared_from_this<IdleCore> {
  public:
   IdleCore(TimerManager& manager, int64_t timeout_ns, int64_t slack_ns, idle_list::Callback on_idle)
-      : m_manager(manager),
+      : m_timers(manager.m_core),
         m_clock(manager.timerClock()),
         m_due_after_ns(saturatingAdd(timeout_ns, slack_ns)),
         m_slack_ns(slack_ns),
-        m_on_idle(std::move(on_idle)),
+        m_on_idle(std::make_shared<const idle_list::Callback>(std::move(on_idle))),
         m_last_raw_ns(m_clock.nowNs()) {}
   IdleCore(const IdleCore&) = delete;
   IdleCore& operator=(const IdleCore&) = delete;
@@ -54,13 +67,13 @@ class IdleCore : public std::enable_shared_from_this<IdleCore> {
     return saturatingAdd(m_head->m_touched_ns.load(std::memory_order_relaxed), m_due_after_ns);
   }
 
-  TimerManager& m_manager;
+  const std::shared_ptr<TimerCore> m_timers;  ///< of the manager, which may be gone when a touch arms the guard
   const Clock& m_clock;
   const int64_t m_due_after_ns;  ///< since an entry was linked
   const int64_t m_slack_ns;
-  const idle_list::Callback m_on_idle;
 
   mutable Spinlock m_lock;
+  std::shared_ptr<const idle_list::Callback> m_on_idle SYLAR_GUARDED_BY(m_lock);  ///< until closed; a call shares it
   IdleEntry* m_head SYLAR_GUARDED_BY(m_lock) = nullptr;
   IdleEntry* m_tail SYLAR_GUARDED_BY(m_lock) = nullptr;
   size_t m_size SYLAR_GUARDED_BY(m_lock) = 0;
@@ -69,7 +82,7 @@ class IdleCore : public std::enable_shared_from_this<IdleCore> {
   bool m_armed SYLAR_GUARDED_BY(m_lock) = false;   ///< a serve() will come
   bool m_at_guard SYLAR_GUARDED_BY(m_lock) = false;
   bool m_closed SYLAR_GUARDED_BY(m_lock) = false;
-  ScopedTimer m_guard;  ///< of who set m_at_guard
+  TimerId m_guard = 0;  ///< of who set m_at_guard
 };
 
 // Time does not go back and goes on at its true rate, as in TimerCore.
@@ -134,8 +147,10 @@ bool IdleCore::remove(IdleEntry& entry) noexcept {
 }
 
 void IdleCore::close() noexcept {
+  std::shared_ptr<const idle_list::Callback> dropped;  // outside the lock
   const Lock lock(m_lock);
   m_closed = true;
+  dropped.swap(m_on_idle);
   while (m_head != nullptr) unlink(*m_head);
   settle();
 }
@@ -153,26 +168,27 @@ void IdleCore::settle() noexcept {
   m_at_guard = false;
 }
 
-/// False: no memory.
+/// False: no memory, or too many timers.
 bool IdleCore::arm() noexcept {
-  const std::chrono::nanoseconds delay(headDue() - now());
+  const int64_t delay_ns = headDue() - now();
   m_armed = true;  // first: it may be served at once
   m_lock.unlock();
-  bool done = true;
   try {
-    m_guard = ScopedTimer(m_manager, delay, [self = shared_from_this()] { self->serve(); });
+    m_guard = m_timers->start(
+        delay_ns, [self = shared_from_this()] { self->serve(); }, Repeat::kNo);
   } catch (const std::bad_alloc&) {
-    done = false;
+    m_guard = 0;
   }
   m_lock.lock();
-  if (!done) m_armed = false;
-  return done;
+  if (m_guard != 0) return true;
+  m_armed = false;
+  return false;
 }
 
 /// False: it is about to be served, and that sees to the rest.
 bool IdleCore::disarm() noexcept {
   m_lock.unlock();
-  const bool runs = m_guard.stop() == TimerStop::kRunning;
+  const bool runs = m_timers->stop(m_guard) == TimerStop::kRunning;
   m_lock.lock();
   if (runs && m_armed) return false;
   m_armed = false;
@@ -184,23 +200,26 @@ void IdleCore::serve() {
   m_armed = false;
   if (m_at_guard) return;  // whoever is there arms it anew
   m_at_guard = true;
+  struct Leave {  // also if a callback ends its thread
+    IdleCore& core;
+    ~Leave() {
+      core.m_at_guard = false;
+      core.settle();
+    }
+  } const leave{*this};
   for (int left = kMostAtOnce; left > 0 && expireOne(); --left) continue;
-  m_at_guard = false;
-  settle();
 }
 
 /// Calls back for the head if it is due.
 bool IdleCore::expireOne() {
   if (m_head == nullptr || headDue() > now()) return false;
-  std::shared_ptr<void> what = m_head->m_what.lock();
+  auto taken = [on_idle = m_on_idle, what = m_head->m_what.lock()] {
+    if (what != nullptr) (*on_idle)(what);
+  };
   unlink(*m_head);
-  m_lock.unlock();
-  if (what != nullptr) {
-    auto call = [&] { m_on_idle(what); };
-    runLogged(call);
-    what.reset();
-  }
-  m_lock.lock();
+  const Unlocked unlocked(m_lock);
+  auto call = std::move(taken);  // destroyed before the lock is had again
+  runLogged(call);
   return true;
 }
 
@@ -221,7 +240,8 @@ std::shared_ptr<IdleCore> idle_list::make(TimerManager& manager, std::chrono::na
 }
 
 void idle_list::add(const std::shared_ptr<IdleCore>& core, IdleEntry& entry, std::weak_ptr<void> what) {
-  SYLAR_CHECK(!entry.m_added);  // remove() it first
+  const bool linked = entry.remove();  // from the list that it was in: it may be another
+  SYLAR_CHECK(!linked);
   entry.m_core = core;
   core->add(entry, std::move(what));
 }

@@ -83,17 +83,18 @@ class IdleList {
   /// soon as a timer of `manager` would. With a slack an entry is linked anew at most once in that time, whoever touches it how
   /// often: other touches take no lock and write nothing.
   ///
-  /// While something is linked, `manager` has an armed timer, and an IOManager's stop() waits for it. The manager and its clock
-  /// outlive the list. Throws std::invalid_argument, std::bad_alloc.
+  /// While something is linked, `manager` has an armed timer, and an IOManager's stop() waits for it. The manager outlives the
+  /// list; its clock outlives what is running of the entries' calls, too. Throws std::invalid_argument, std::bad_alloc.
   IdleList(TimerManager& manager, std::chrono::nanoseconds timeout, Callback on_idle, std::chrono::nanoseconds slack = {});
 
-  /// Unlinks what is linked; no callback begins any more. One that is running goes on, and then what it captured is destroyed.
+  /// Unlinks what is linked; no callback begins any more. What `on_idle` captured is destroyed; if it is running, when that ends.
   ~IdleList();
   IdleList(const IdleList&) = delete;
   IdleList& operator=(const IdleList&) = delete;
 
-  /// Links `entry`, which is in no list, as if it was touched now. The callback runs only if `what` can be locked then, and holds
-  /// it while it runs; otherwise the entry is passed over. No memory for the timer: the next touch or add() tries again.
+  /// Links `entry` as if it was touched now. It is linked nowhere: it is new, fell due, was removed, or its list is gone. The
+  /// callback runs only if `what` can be locked then, and holds it while it runs; otherwise the entry is passed over. No memory
+  /// for the timer, or too many timers: the next touch or add() tries again.
   void add(Entry& entry, std::weak_ptr<T> what);
 
   /// Entries that are linked.

@@ -235,6 +235,7 @@ class TimerManager {
   void close();
 
  private:
+  friend class IdleCore;
   friend class TimerCore;
   friend class ScopedTimer;
   Timer::ptr add(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool conditional, Repeat repeat);

@@ -1,5 +1,6 @@
 // Bytes that move while no call of the Socket returns: they count for the idle timeout of a TcpServer, too.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,9 +15,9 @@ constexpr auto kTimeout = 300ms;
 
 class IdleCallsTest : public testing::Test {
  protected:
-  std::shared_ptr<TestServer> started(TestServer::Handler handler) {
+  std::shared_ptr<TestServer> started(TestServer::Handler handler, std::chrono::milliseconds timeout = kTimeout) {
     const auto server = std::make_shared<TestServer>(m_iom, std::move(handler));
-    server->setIdleTimeout(kTimeout.count());
+    server->setIdleTimeout(static_cast<uint64_t>(timeout.count()));
     EXPECT_TRUE(server->bind(loopback()));
     EXPECT_TRUE(server->start());
     return server;
@@ -42,6 +43,33 @@ TEST_F(IdleCallsTest, AsksTheKernelBeforeItCloses) {
   EXPECT_TRUE(isEnded(*client));
   EXPECT_EQ(server->getCounts().idle_closed, 1u);
   EXPECT_TRUE(server->join());
+  server->stop();
+}
+
+// What the kernel sends again and again to a peer that is gone moves no byte: the first look finds that.
+TEST_F(IdleCallsTest, ARetransmissionIsIdle) {
+  constexpr auto kLong = 2000ms;  // the kernel's attempts come at about 0.2, 0.6, 1.4, 3 and 6.2 s
+  std::atomic<bool> gone{false};
+  const auto server = started(
+      [&](const Socket::ptr& client) {
+        char byte = 0;
+        EXPECT_TRUE(client->recv(&byte, 1) == 1 && client->send(&byte, 1) == 1);
+        until([&] { return gone.load(); });
+        EXPECT_EQ(client->send(&byte, 1), 1);
+        EXPECT_EQ(client->recv(&byte, 1), -1);
+      },
+      kLong);
+  const auto client = connectedTo(server->address());
+  ASSERT_TRUE(echoes(*client));
+  sock_filter nothing{BPF_RET | BPF_K, 0, 0, 0};
+  ASSERT_TRUE(client->setOption(SOL_SOCKET, SO_ATTACH_FILTER, sock_fprog{1, &nothing}));
+  const int64_t start_ns = steadyClock().nowNs();
+  gone = true;
+  EXPECT_TRUE(server->join());
+  const std::chrono::nanoseconds took(steadyClock().nowNs() - start_ns);
+  EXPECT_GE(took, kLong);
+  EXPECT_LT(took, 2 * kLong);  // the second look
+  EXPECT_EQ(server->getCounts().idle_closed, 1u);
   server->stop();
 }
 

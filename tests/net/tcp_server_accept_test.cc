@@ -1,6 +1,7 @@
 // Accepts that fail: the listener is one that fails when the test says so.
 #include <deque>
 
+#include "sylar/testing/virtual_time.h"
 #include "tests/net/server_support.h"
 
 namespace sylar::test {
@@ -95,6 +96,19 @@ TEST(FailingAccept, EndsQuietlyWhenTheListenerIsClosed) {
   until([&] { return server->getSocks().empty(); });
   EXPECT_EQ(server->getCounts().listeners_failed, 0u);
   server->stop();
+}
+
+// Each wait is twice as long as the one before, up to 512 ms, on the clock of the IOManager.
+TEST(FailingAccept, WaitsOnTheClockOfItsIOManager) {
+  using namespace std::chrono_literals;
+  VirtualTime time;
+  time.run([] {
+    const auto server = startedWith(*IOManager::GetThis(), std::deque<int>(12, EMFILE));
+    EXPECT_TRUE(echoes(*connectedTo(server->address())));
+    server->stop();
+    EXPECT_TRUE(server->join());
+  });
+  EXPECT_EQ(time.elapsed(), 1023ms + 2 * 512ms);
 }
 
 // The wait after a failure ends with stop(), however long it would have been.

@@ -1,5 +1,6 @@
 // The idle timeout of a TcpServer. That it comes in time: tests/integration/idle_test.cc.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/net/server_support.h"
 #ifdef SYLAR_COUNTS_QUEUE_OPERATIONS
@@ -11,6 +12,36 @@ namespace {
 
 constexpr uint64_t kSoon = 5;            // ms: what is to happen
 constexpr uint64_t kNotNow = 3'600'000;  // ms: what is not
+
+/// A client that its handler closes at the last moment before the idle timeout does.
+class ClosedFirst : public Socket {
+ public:
+  /// Takes over the descriptor of `accepted`.
+  explicit ClosedFirst(const Socket& accepted) : Socket(accepted.getFamily(), accepted.getType()) {
+    EXPECT_GE(::dup2(accepted.getSocket(), getSocket()), 0);
+  }
+  bool close() override {
+    Socket::close();
+    return Socket::close();
+  }
+};
+
+class ClosedFirstServer : public TestServer {
+ public:
+  using TestServer::TestServer;
+
+ protected:
+  Socket::ptr makeListener(const Address::ptr& address) override {
+    struct Listener : Socket {
+      using Socket::Socket;
+      Socket::ptr accept() override {
+        const Socket::ptr accepted = Socket::accept();
+        return accepted == nullptr ? nullptr : std::make_shared<ClosedFirst>(*accepted);
+      }
+    };
+    return std::make_shared<Listener>(address->getFamily(), Socket::TCP);
+  }
+};
 
 class TcpServerIdleTest : public testing::Test {
  protected:
@@ -56,6 +87,20 @@ TEST_F(TcpServerIdleTest, ClosesAlsoWhoseHandlerIsBusyWithSomethingElse) {
   EXPECT_TRUE(server->join());
   EXPECT_TRUE(closed);
   server->stop();
+}
+
+TEST_F(TcpServerIdleTest, DoesNotCountWhomTheHandlerClosedFirst) {
+  const auto server =
+      std::make_shared<ClosedFirstServer>(iom(), [](const Socket::ptr& client) { until([&] { return !client->isValid(); }); });
+  server->setIdleTimeout(kSoon);
+  ASSERT_TRUE(server->bind(loopback()));
+  ASSERT_TRUE(server->start());
+  EXPECT_TRUE(isEnded(*connectedTo(server->address())));
+  EXPECT_TRUE(server->join());
+  until([&] { return !iom().hasTimer(); });
+  server->stop();
+  iom().stop();  // the callback has ended
+  EXPECT_EQ(server->getCounts().idle_closed, 0u);
 }
 
 TEST_F(TcpServerIdleTest, IsOffAtFirst) {
@@ -122,7 +167,7 @@ TEST_F(TcpServerIdleTest, ARequestIsNoQueueOperation) {
   EXPECT_TRUE(echoes(*one) && echoes(*two));
   const uint64_t start = queueOperations();
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(echoes(*(i % 2 == 0 ? one : two)));
-  EXPECT_EQ(queueOperations(), start);
+  EXPECT_LE(queueOperations(), start + 2);  // a connection's first wait may have been still to come
   one->close();
   two->close();
   EXPECT_TRUE(server->join());

@@ -129,6 +129,31 @@ TEST_P(TcpServerRace, IdleTimeoutAgainstCallsAndCloses) {
   }
 }
 
+// stop() against connections that are being let in: whom endClient() closes leaves the idle list, whoever comes first.
+TEST_P(TcpServerRace, EndClientAgainstAdmission) {
+  IOManager iom(workers(), false, "server");
+  for (uint64_t round = 0; round < scaled(100); ++round) {
+    OsMutex mutex;
+    std::vector<Socket::ptr> ended;  // kept: their entries would be unlinked with them
+    const auto server = std::make_shared<TestServer>(iom, [](const Socket::ptr& client) { echoUntilClosed(client); });
+    server->setIdleTimeout(3'600'000);
+    server->on_end = [&](const Socket::ptr& client) {
+      client->close();
+      const Lock lock(mutex);
+      ended.push_back(client);
+    };
+    ASSERT_TRUE(server->bind(loopback()));
+    const auto address = server->address();
+    ASSERT_TRUE(server->start());
+    std::vector<Socket::ptr> clients;
+    for (int i = 0; i < 4; ++i) clients.push_back(connectedTo(address));
+    until([&] { return server->getCounts().accepted > round % 4; });
+    server->stop();
+    EXPECT_TRUE(server->join());
+    EXPECT_FALSE(iom.hasTimer());
+  }
+}
+
 // join() on threads and in fibers, all at once.
 TEST_P(TcpServerRace, EveryJoinReturns) {
   IOManager iom(workers(), false, "server");

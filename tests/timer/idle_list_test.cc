@@ -1,6 +1,7 @@
 #include "sylar/timer/idle_list.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <chrono>
 #include <limits>
@@ -223,6 +224,62 @@ TEST_F(IdleListTest, EndsWithEntriesLinkedAndThemBehindIt) {
   EXPECT_EQ(after(1), Numbers{1});
 }
 
+// "Linked nowhere" is what add() asks for: touched anew by its old list an entry would be linked in two.
+TEST_F(IdleListTest, AnEntryThatFellDueMayBeAddedAnew) {
+  const auto one = added(1);
+  EXPECT_EQ(after(kTimeoutMs), Numbers{1});
+  list->add(one->idle, one);
+  EXPECT_EQ(after(kTimeoutMs), Numbers{1});
+  IdleList<Session> other(timers, 1ms, [this](const SessionPtr& session) { called.push_back(-session->number); });
+  other.add(one->idle, one);
+  EXPECT_EQ(after(1), Numbers{-1});
+  one->idle.touch();
+  EXPECT_EQ(list->size(), 0u);
+  EXPECT_EQ(other.size(), 1u);
+}
+
+TEST_F(IdleListTest, AnEntryWhoseListIsGoneMayBeAddedToAnother) {
+  const auto one = added(1);
+  list = nullptr;
+  IdleList<Session> other(timers, 1ms, [this](const SessionPtr& session) { called.push_back(session->number); });
+  other.add(one->idle, one);
+  EXPECT_EQ(after(1), Numbers{1});
+}
+
+using IdleListDeathTest = IdleListTest;
+TEST_F(IdleListDeathTest, AnEntryThatIsLinkedMayNotBeAdded) {
+  const auto one = added(1);
+  EXPECT_DEATH(list->add(one->idle, one), "check failed: !linked");
+}
+
+// What a callback captures is not kept by entries that were added once.
+TEST_F(IdleListTest, TheCallbackGoesWithItsList) {
+  const auto one = std::make_shared<Session>(1);
+  auto captured = std::make_shared<int>(5);
+  const std::weak_ptr<int> kept = captured;
+  auto own = std::make_unique<IdleList<Session>>(timers, 10ms, [captured](const SessionPtr&) {});
+  captured = nullptr;
+  own->add(one->idle, one);
+  own = nullptr;
+  EXPECT_TRUE(kept.expired());
+}
+
+TEST_F(IdleListTest, TheCallbackThatEndsItsListGoesWhenItHasEnded) {
+  std::unique_ptr<IdleList<Session>> own;
+  auto captured = std::make_shared<int>(5);
+  const std::weak_ptr<int> kept = captured;
+  own = std::make_unique<IdleList<Session>>(timers, 10ms, [&own, &kept, captured](const SessionPtr&) {
+    own = nullptr;
+    EXPECT_FALSE(kept.expired());
+  });
+  captured = nullptr;
+  const auto one = std::make_shared<Session>(1);
+  own->add(one->idle, one);
+  after(10);
+  EXPECT_EQ(own, nullptr);
+  EXPECT_TRUE(kept.expired());
+}
+
 TEST_F(IdleListTest, MayOutliveItsTimers) {
   auto own = std::make_unique<ManualTimers>();
   IdleList<Session> orphan(*own, 1ms, [this](const SessionPtr& session) { called.push_back(session->number); });
@@ -245,6 +302,28 @@ TEST_F(IdleListTest, WhatACallbackThrowsConcernsNobodyElse) {
   EXPECT_EQ(after(10), (Numbers{1, 2}));
   one->idle.touch();
   EXPECT_EQ(after(10), Numbers{1});
+}
+
+// The end of a thread unwinds a callback without being an exception of it: the list goes on, on other threads.
+TEST_F(IdleListTest, ACallbackMayEndItsThread) {
+  IdleList<Session> ending(timers, 10ms, [this](const SessionPtr& session) {
+    called.push_back(session->number);
+    if (session->number == 1) ::pthread_exit(nullptr);
+  });
+  const auto one = std::make_shared<Session>(1), two = std::make_shared<Session>(2);
+  ending.add(one->idle, one);
+  ending.add(two->idle, two);
+  timers.advanceMs(10);
+  const auto run = [](void* manager) -> void* {
+    static_cast<ManualTimers*>(manager)->dispatchDue();
+    return nullptr;
+  };
+  pthread_t thread;
+  ASSERT_EQ(::pthread_create(&thread, nullptr, run, &timers), 0);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+  EXPECT_EQ(ending.size(), 1u);
+  EXPECT_EQ(after(1), (Numbers{1, 2}));
+  EXPECT_TRUE(ending.size() == 0 && !timers.hasTimer());
 }
 
 // C-46: other timers have their turn in a storm.
