@@ -160,16 +160,16 @@ MUTANTS = {
         TIMER, "      timer.state = State::kStopped;  // who it was handed out to frees it\n", "", "timer/stop_against_fire", "tso"),
     "timer_freed_while_handed_out": (
         TIMER, "if (timer.state == State::kQueued) {", "if (timer.state == State::kFree) {", "timer/reused_place", "tso"),
-    "timer_freed_before_its_captures": (TIMER, "ended = !last;", "ended = true;", "timer/stop_while_it_runs", "tso"),
+    "timer_freed_before_its_captures": (TIMER, "ended = !last;", "ended = true;", "timer/stop_while_it_runs", "weak"),
     "timer_waiter_not_counted": (TIMER, "        ++m_waiters;\n", "", "timer/stop_sync", "tso"),
     "timer_end_not_counted": (
-        TIMER, "if (waited) m_ended.fetch_add(1, std::memory_order_relaxed);", "", "timer/stop_sync", "tso"),
+        TIMER, "if (waited) m_ended.fetch_add(1, std::memory_order_relaxed);", "", "timer/stop_sync", "weak"),
     "timer_ends_read_after_the_lock": (
         TIMER, """        ended = m_ended.load(std::memory_order_relaxed);
       }
 """, """      }
       ended = m_ended.load(std::memory_order_relaxed);
-""", "timer/stop_sync", "tso"),
+""", "timer/stop_sync", "weak"),
     "timer_end_of_another_run": (
         TIMER, "    --m_waiters;\n", "    --m_waiters;\n      return TimerStop::kDone;\n", "timer/two_runs", "tso"),
     "timer_waits_for_itself": (
