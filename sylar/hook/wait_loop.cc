@@ -41,7 +41,8 @@ bool takeTurns(EpollEngine& engine) {
   const FiberCore* const me = runningFiber();
   const bool mine = me->live && me->resumer == nullptr;  // one that is resumed by hand is its resumer's affair
   if (!mine) return false;
-  hookWorker()->endTurn();  // 256 fibers that all have this much to do would keep descriptors and timers waiting
+  // 256 fibers that all have this much to do would keep descriptors and timers waiting. None: a stop gave the worker up just now.
+  if (Worker* const worker = hookWorker()) worker->endTurn();
   Fiber::YieldToReady();
   return true;
 }

@@ -274,6 +274,7 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
     for (; timer != nullptr; timer = take()) {
       std::exchange(timer, nullptr)->fire();
       if (Worker::current() != &worker || worker.switches() != switches) return;  // it waited: the next fiber is at it
+      if (worker.detached()) return;  // a stop did not wait for it: the manager may be gone
       if (worker.clock().nowNs() >= end_ns) return worker.endTurn();
       if (!fiberIsAsNew()) return;  // likewise
     }

@@ -275,6 +275,10 @@ bool TimerCore::expire(size_t budget, Leavers& leavers, Prepare prepare, HandOut
   try {
     for (bool more = true; more && budget > 0 && moves > 0;) {
       const size_t batch = prepare(std::min({budget, moves, kBatch}));
+      if (m_ready_begin > m_ready.size() / 2) {  // what was run
+        m_ready.erase(m_ready.begin(), m_ready.begin() + static_cast<ptrdiff_t>(m_ready_begin));
+        m_ready_begin = 0;
+      }
       makeRoom(m_ready, batch);
       more = m_queue.expire(now_ns, batch, due);
       size_t taken = 0;
