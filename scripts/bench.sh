@@ -35,7 +35,7 @@ case $topic in
     ;;
 esac
 
-scripts/setup.sh
+scripts/setup.sh bench
 cmake --preset release
 cmake --build --preset release --parallel "$(nproc)" --target "topic_$topic"
 mkdir -p "$results"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a fresh Debian 12 able to build, test and measure this tree. Installs only what is missing, and says what; when
-# nothing is missing it needs neither root nor network and changes nothing.
+# Makes a fresh Debian 12 able to build and test this tree; `scripts/setup.sh bench`: to measure it beside others, too. Installs only
+# what is missing, and says what; when nothing is missing it needs neither root nor network and changes nothing.
 set -euo pipefail
 
 packages=(
@@ -14,12 +14,14 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
-  # What the benchmarks measure beside it: timers of libev, libuv and Boost.Asio; fibers, echo and HTTP of Boost, Go and io_uring.
-  # The results are plotted.
-  libev-dev libuv1-dev libboost-coroutine-dev libboost-fiber-dev golang-go liburing-dev python3-matplotlib
+  # The timers are measured beside those of libev, libuv and Boost.Asio.
+  libev-dev libuv1-dev
   # Tools that tests and checks run.
   git pkg-config python3 strace gdb valgrind clang-format-14 clang-tidy-14
 )
+
+# What else stands beside it in the benchmarks, fibers, echo and HTTP of Boost, Go and io_uring, and the plots.
+[[ ${1:-} != bench ]] || packages+=(libboost-coroutine-dev libboost-fiber-dev golang-go liburing-dev python3-matplotlib)
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: this is no Debian; install the equivalents of: ${packages[*]}" >&2
