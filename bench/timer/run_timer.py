@@ -72,9 +72,10 @@ def print_goals(value):
     judged = []
 
     def judge(goal, what, measured, bound, met, unit, beside, beside_value):
-        judged.append({"goal": goal, "what": what, "measured": round(measured, 2), "bound": bound, "unit": unit,
-                       "ratio": round(measured / bound, 3), "met": met, "beside": beside, "beside_measured": beside_value})
         yardstick = f"{beside} {beside_value:.1f}" if beside_value is not None else f"{beside} -"
+        relation = ">=" if unit == "x" else "<="
+        judged.append({"id": goal, "what": what, "value": round(measured, 2), "unit": unit, "goal": f"{relation} {bound}",
+                       "met": met, "yardstick": yardstick})
         print(f"{goal:<6}{what:<38}{measured:>9.1f} {unit:<4} goal {bound:>6} {unit:<4} ratio {measured / bound:>5.2f}  "
               f"{'met    ' if met else 'not met'}  ({yardstick})")
 
@@ -152,7 +153,6 @@ def main():
     parser.add_argument("--goals", action="store_true", help="only what the goals TG-1 to TG-10 need: a line each, met or not met")
     parser.add_argument("--from-file", help="the rows of an earlier run, instead of a new one")
     args = parser.parse_args()
-    out = args.out.replace(".json", "_goals.json") if args.goals else args.out
     if args.from_file:
         rows = json.load(open(args.from_file))
         rows = rows["rows"] if isinstance(rows, dict) else rows
@@ -160,17 +160,17 @@ def main():
         rows = measure_goals(args.bin, args.runs)
     else:
         rows = measure(args.bin, "--runs", args.runs, "--max", args.max)
-        rows += measure_go(out, min(args.runs, 2), [n for n in SIZES if n <= args.max])
+        rows += measure_go(args.out, min(args.runs, 2), [n for n in SIZES if n <= args.max])
     value = {(r["structure"], r["n"], r["scenario"]): r["ns"] for r in rows}
     wrong = compare_traces(rows)
     if not args.goals:
         print_table(rows, value)
         print_questions(rows, value)
-        plot(value, out.replace(".json", ".png"))
+        plot(value, args.out.replace(".json", ".svg"))
     goals = print_goals(value)
-    with open(out, "w") as file:
+    with open(args.out, "w") as file:
         json.dump({"goals": goals, "rows": rows}, file, indent=1)
-    print(f"rows: {out}")
+    print(f"rows: {args.out}")
     for line in wrong:
         print("WRONG:", line)
     return 1 if wrong else 0
