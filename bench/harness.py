@@ -194,7 +194,7 @@ def parser(topic, doc, rounds=9, seconds=1.5):
     cores = sorted(os.sched_getaffinity(0))
     result = argparse.ArgumentParser(description=doc, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     result.add_argument("--bin", type=Path, default="build/release/bin", help="where the programs are")
-    result.add_argument("--out", type=Path, default=f"bench/results/{topic}.json", help="the file for the figures; the plot lies beside it")
+    result.add_argument("--out", type=Path, default=f"build/bench/{topic}.json", help="the file for the figures; the plot lies beside it")
     result.add_argument("--rounds", type=int, default=rounds, help="runs of each")
     result.add_argument("--seconds", type=float, default=seconds, help="length of a run of load")
     result.add_argument("--goals", action="store_true", help="only what the goals need")
@@ -246,13 +246,15 @@ def machine(awake):
     return {"kernel": platform.release(), "processor": model[1] if model else platform.machine(), "cores": os.cpu_count(), "kept_awake": awake}
 
 
-def write(options, topic, awake, goals, **figures):
+def write(options, topic, awake, goals, ratios, **figures):
+    """`ratios`: {what / yardstick: number or ratio()}, which compare.py holds against those of another run."""
     result = {
         "topic": topic,
         "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(awake),
         "setup": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
         "goals": goals,
+        "ratios": {what: round(value["median"] if isinstance(value, dict) else value, 4) for what, value in ratios.items() if value is not None},
         **figures,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -261,7 +263,8 @@ def write(options, topic, awake, goals, **figures):
 
 
 def plot(path, panels, columns=2):
-    """`panels`: dictionaries with a title, labels for x and y, and lines {name: [(x, y), ...]} on logarithmic x, or bars {name: y}."""
+    """`panels`: dictionaries with a title, labels for x and y, and lines {name: [(x, y), ...]} on logarithmic x, or bars {name: y}.
+    The rest is optional: xscale, yscale, marker."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -270,9 +273,10 @@ def plot(path, panels, columns=2):
     figure, axes = pyplot.subplots(lines, columns, figsize=(7 * columns, 4.5 * lines), squeeze=False)
     for axis, panel in zip(axes.flat, panels):
         for name, points in panel.get("lines", {}).items():
-            axis.plot(*zip(*points), marker="o", label=name)
+            axis.plot(*zip(*points), marker=panel.get("marker", "o"), label=name)
         if "lines" in panel:
-            axis.set_xscale("log")
+            axis.set_xscale(panel.get("xscale", "log"))
+            axis.set_yscale(panel.get("yscale", "linear"))
             axis.legend(fontsize="small")
         if "bars" in panel:
             bars = axis.barh(list(panel["bars"]), list(panel["bars"].values()))

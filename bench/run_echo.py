@@ -29,20 +29,28 @@ SERVERS = {  # name: (title, program and arguments)
     "asio": ("Boost.Asio, callbacks", ["bench_asio_echo"]),
     "asio-spawn": ("Boost.Asio, spawn", ["bench_asio_echo", "--spawn"]),
     "go": ("Go, a goroutine a connection", ["bench_go_echo"]),
+    "redis": ("redis-server, its command ECHO", None),
+    "fiber-spin": ("sylar, io.spin_us 100", ["bench_fiber_echo", "--spin-us", 100]),
 }
+USUAL = [name for name in SERVERS if name != "fiber-spin"]
 FOR_GOALS = ["plain", "tightest", "fiber"]
 CPU = "server_cpu_ns_per_request"
+REDIS = ["/usr/bin/redis-server", "--bind", "127.0.0.1", "--maxclients", 12000, "--save", "", "--appendonly", "no", "--loglevel", "warning"]
 FIGURES = ("server_cpu_ns_per_request", "requests_per_s", "p50_us", "p99_us", "server_cpu", "client_cpu")
 
 
-def load(server, connections, options, seconds=None):
+def load(server, connections, options, seconds=None, protocol="plain"):
     """One slice under the client, which checks every byte."""
     command = [options.bin / "bench_echo_load", "--port", server.port, "--server-pid", server.pid, "--connections", connections,
-               "--size", options.size, "--seconds", seconds or options.seconds, "--warmup", options.warmup]
+               "--size", options.size, "--seconds", seconds or options.seconds, "--warmup", options.warmup,
+               "--protocol", protocol]
     return json.loads(harness.output_of(command, {options.client_core}, (seconds or options.seconds) + options.warmup + 60))
 
 
 def start(stack, name, options, *more, **environment):
+    if name == "redis":
+        port = harness.free_port()
+        return stack.enter_context(harness.running([*REDIS, "--port", port], {options.server_core}, port=port))
     command = [options.bin / SERVERS[name][1][0], *SERVERS[name][1][1:], "--buffer", options.buffer, *more]
     return stack.enter_context(harness.running(command, {options.server_core}, **environment))
 
@@ -58,7 +66,7 @@ def measure(names, connections, options):
             except (Missing, RuntimeError) as problem:
                 missing[name] = str(problem)
         for name in harness.rounds(options.rounds, servers, f"{connections} connections:"):
-            slices[name].append(load(servers[name], connections, options))
+            slices[name].append(load(servers[name], connections, options, protocol="redis" if name == "redis" else "plain"))
         threads = {name: server.threads() for name, server in servers.items()}
     return slices, threads, missing
 
@@ -120,13 +128,6 @@ def placement(options):
     return result
 
 
-def ping_pong(awake, options):
-    """One connection. p50 of the fiber server over that of the raw loop, with cores that halt when idle or not."""
-    with harness.cores_kept_awake() if awake else contextlib.nullcontext():
-        slices, _, _ = measure(["tightest", "fiber"], 1, options)
-    return slices
-
-
 def goals_of(slices, counts, placed, halted):
     at = lambda connections, yardstick, key: ratio_of(slices.get(connections, {}), "fiber", yardstick, key)
     calls = sum(counts["system_calls"].values()) if counts else None
@@ -136,7 +137,7 @@ def goals_of(slices, counts, placed, halted):
         ratio_goal("P-1", "the same", at(100, "plain", CPU), 1.00, "plain raw epoll loop"),
         ratio_goal("P-3", "echo CPU, 10 000 connections", at(10000, "tightest", CPU), 1.06, "tightest raw epoll loop"),
         ratio_goal("P-4", "ping-pong p50, 1 connection", at(1, "tightest", "p50_us"), 1.03, "tightest raw epoll loop"),
-        ratio_goal("P-4", "the same, cores halt when idle", ratio_of(halted, "fiber", "tightest", "p50_us"), 0.6,
+        ratio_goal("P-4", "the same, cores halt when idle, io.spin_us 100", ratio_of(halted, "fiber-spin", "tightest", "p50_us"), 0.6,
                    "raw epoll loop that blocks"),
         goal("P-13", "echo, system calls a request", calls, "", "<=", 2.1, "strace"),
         goal("P-13", "echo, allocations a request", counts and round(counts["allocations"], 3), "", "<=", 0, "counted malloc"),
@@ -186,7 +187,7 @@ def parse_arguments():
     parser.add_argument("--buffer", type=int, default=4096, choices=(64, 512, 4096), help="bytes of a server's receive buffer")
     parser.add_argument("--warmup", type=float, default=0.2, help="seconds before each slice that do not count")
     options = harness.parse(parser)
-    options.servers = options.servers or (FOR_GOALS if options.goals else list(SERVERS))
+    options.servers = options.servers or (FOR_GOALS if options.goals else USUAL)
     options.connections = options.connections or ([1, 100, 10000] if options.goals else [1, 10, 100, 1000, 10000])
     if unknown := set(options.servers) - set(SERVERS):
         parser.error(f"no such server: {', '.join(unknown)}")
@@ -203,14 +204,21 @@ def main():
             placed = placement(options)
         except (Missing, RuntimeError) as problem:
             print(f"not counted: {problem}")
-    halted = ping_pong(False, options)
+    halted = measure(["tightest", "fiber", "fiber-spin"], 1, options)[0]  # nobody keeps the cores from halting
     slices = {connections: result[0] for connections, result in results.items()}
     goals = goals_of(slices, counts, placed, halted)
+    ratios = {f"{connections} connections, CPU: {SERVERS[name][0]} / tightest": ratio_of(runs, name, "tightest", CPU)
+              for connections, runs in slices.items() for name in runs if name != "tightest"}
+    ratios |= {f"1 connection, cores halt, p50: {SERVERS[name][0]} / tightest": ratio_of(halted, name, "tightest", "p50_us")
+               for name in halted if name != "tightest"}
     print_tables(options, results, awake)
     if counts:
         print("\nsystem calls of a request, fibers:", ", ".join(f"{name} {count:.3f}" for name, count in counts["system_calls"].items()))
+    harness.table(("1 connection, cores halt when idle", "p50 us", "p99 us", "CPU", "p50 / tightest"),
+                  [(SERVERS[name][0], *(harness.medians(runs)[key] for key in ("p50_us", "p99_us", "server_cpu")),
+                    (ratio_of(halted, name, "tightest", "p50_us") or {}).get("median")) for name, runs in halted.items()])
     harness.goals_table(goals)
-    harness.write(options, "echo", awake, goals, counts=counts, placement=placed, halting_ping_pong=halted,
+    harness.write(options, "echo", awake, goals, ratios, counts=counts, placement=placed, halting_ping_pong=halted,
                   results={connections: {"slices": found, "threads": threads, "missing": missing}
                            for connections, (found, threads, missing) in results.items()})
     draw(options, results)

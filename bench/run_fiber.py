@@ -111,7 +111,10 @@ def main():
 
     goals = goals_of(figures, memory, fast, options)
     harness.goals_table(goals)
-    harness.write(options, "fiber", awake, goals, missing=missing, live_bytes=memory,
+    ratios = {f"{what}: sylar / {program}": ratio(figures.get((case, 0, "sylar")), figures.get((case, 0, program)))
+              for case, (what, _, programs) in CASES.items() for program in programs if program != "sylar"}
+    ratios |= {f"{PARALLEL[case][0]}: {program}, 2 workers / 1": value for (case, program), value in fast.items()}
+    harness.write(options, "fiber", awake, goals, ratios, missing=missing, live_bytes=memory,
                   figures=[{"case": case, "workers": workers or 1, "program": program, "ns": values} for (case, workers, program), values in figures.items()])
     cases = [case for case in CASES if (case, 0, "sylar") in middle]
     harness.plot(options.out.with_suffix(".svg"), [

@@ -35,7 +35,7 @@ def main():
     harness.table(("program", "function", "instructions"), rows)
     goals = [goal("P-14", "hooked read on a plain thread, more than libc's", more, "instr", "<=", 12, "libc's read, callgrind")]
     harness.goals_table(goals)
-    harness.write(options, "hooks", None, goals, instructions=each)
+    harness.write(options, "hooks", None, goals, {}, instructions=each)
     if each:
         harness.plot(options.out.with_suffix(".svg"), [{"title": "read on a plain thread", "x": "instructions", "bars": {name: sum(functions.values()) for name, functions in each.items()}}])
 

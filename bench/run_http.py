@@ -109,7 +109,9 @@ def main():
     goals = [ratio_goal("P-5", f"HTTP hello CPU, {connections} connections", ratio_of(slices, "sylar", "nginx", CPU), 0.95, "nginx, one process")
              for connections, (slices, _) in results.items()]
     harness.goals_table(goals)
-    harness.write(options, "http", awake, goals,
+    ratios = {f"{connections} connections, CPU: {SERVERS[name][0]} / nginx": ratio_of(slices, name, "nginx", CPU)
+              for connections, (slices, _) in results.items() for name in slices if name != "nginx"}
+    harness.write(options, "http", awake, goals, ratios,
                   results={connections: {"slices": slices, "missing": missing} for connections, (slices, missing) in results.items()})
     harness.plot(options.out.with_suffix(".svg"), [
         {"title": f"HTTP hello, {connections} connections", "x": "server CPU ns per request",

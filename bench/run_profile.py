@@ -87,7 +87,7 @@ def main():
         harness.table(("function", "instructions"), functions)
         harness.table(("line", "in", "instructions"), lines[:options.lines])
         found[what] = {"instructions": total, "operations": operations, "functions": functions, "lines": lines}
-    harness.write(options, "profile", None, [], profiles=found)
+    harness.write(options, "profile", None, [], {}, profiles=found)
     if found:
         harness.plot(options.out.with_suffix(".svg"), [
             {"title": f"one {what}", "x": "instructions", "bars": dict(profile["functions"][:20])} for what, profile in found.items()])

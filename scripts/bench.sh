@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds and runs one topic of the benchmarks; prints a table and writes bench/results/TOPIC.json and a plot. How to read them:
+# Builds and runs one topic of the benchmarks, or all; prints tables and writes build/bench/TOPIC.json and a plot. How to read them:
 # bench/README.md.
 #
 #   scripts/bench.sh [topic] [argument of the topic's driver ...]     --help lists the arguments, --quick shows that it works
 #     echo     (default) fibers, raw loops and other libraries over loopback TCP, 1 to 10 000 connections
 #     http     HTTP hello beside nginx and others, under wrk
+#     latency  the others' latency while 1 % of the requests are slow
 #     fiber    switches, spawning, wake-ups, a million fibers, two workers
 #     memory   resident bytes of an idle connection
 #     hooks    what the hooks cost code outside fibers
@@ -13,24 +14,26 @@
 #     sleep    lateness, storms, very many sleepers, read timeouts
 #     base     what the smallest parts cost
 #   scripts/bench.sh --goals [--quick]     every topic as far as goals need it; one line a goal. Fails if a figure is missing.
+#   scripts/bench.sh all [--results DIR]   every topic wholly, with all peers; the figures, plots and tables to publish
+#   scripts/bench.sh compare DIR DIR       the ratios of two whole runs that differ by 10 % or more
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=build/release/bin
-results=bench/results
+results=build/bench
 python=/usr/bin/python3  # Debian's, which has matplotlib
 
 topic=${1:-echo}
 shift || true
 case $topic in
-  echo | http | fiber | memory | hooks | profile)
+  echo | http | latency | fiber | memory | hooks | profile | timer | sleep)
     run=("$python" "bench/run_$topic.py" --bin "$bin" --out "$results/$topic.json")
     ;;
-  timer) run=("$python" bench/timer/run_timer.py --bin "$bin/bench_timer" --out "$results/timer.json") ;;
-  sleep) run=("$python" bench/sleep/run_sleep.py --bin "$bin" --out "$results/sleep.json") ;;
   base) run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json) ;;
-  --goals) exec "$python" bench/goals.py "$@" ;;
+  --goals) exec "$python" bench/run_all.py --goals --results "$results" "$@" ;;
+  all) exec "$python" bench/run_all.py "$@" ;;
+  compare) exec "$python" bench/compare.py "$@" ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, http, fiber, memory, hooks, profile, timer, sleep, base, --goals" >&2
+    echo "bench: unknown topic '$topic'; known: echo, http, latency, fiber, memory, hooks, profile, timer, sleep, base, all, compare, --goals" >&2
     exit 2
     ;;
 esac

@@ -2,10 +2,14 @@
 // A closed loop, so the server decides the pace. One thread, so that a pinned client takes one core; it says how much of that
 // core it took, because a saturated client measures itself.
 //
-//   echo_load --port N [--connections 100] [--size 64] [--seconds 1.5] [--warmup 0.2] [--server-pid PID]
+//   echo_load --port N [--connections 100] [--size 64] [--seconds 1.5] [--warmup 0.2] [--server-pid PID] [--protocol plain|redis]
+//             [--slow none|sleep|compute] [--quantiles 0|1]
 //
 // Measures for `seconds` after `warmup`, and prints one line of JSON (`answers`: those before and in the window). With
 // --server-pid also the CPU time of all threads of that process over exactly this window, from its CPU clock, in ns per request.
+// --protocol redis: the message is the argument of redis's command ECHO.
+// --slow: one message of a hundred, drawn at random, asks for that (bench/support/slow.h); its own latency is not counted.
+// --quantiles 1: also prints the latencies as [quantile, us] pairs, closer and closer to 1.
 // Exits with 1 on a wrong byte, a lost connection, or 5 s without any answer.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -25,8 +29,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "bench/support/slow.h"
 
 namespace {
 
@@ -47,6 +55,9 @@ struct Options {
   double seconds = 1.5;
   double warmup = 0.2;
   pid_t server_pid = 0;
+  bool redis = false;
+  bench::Slow slow = bench::Slow::kNo;
+  bool quantiles = false;
 };
 
 int64_t readClock(clockid_t clock) {
@@ -69,12 +80,15 @@ int connectTo(uint16_t port) {
   return fd;
 }
 
-/// One conversation: `message` is under way; `sent` bytes of it have left and `received` have come back right.
+/// One conversation: `sent` bytes of the request have left, `received` of the answer have come back right. The message stands in
+/// both.
 struct Connection {
   int fd = -1;
-  char* message = nullptr;
+  std::string request;
+  std::string answer;
   size_t sent = 0;
   size_t received = 0;
+  bool slow = false;
   uint64_t number = 0;
   int64_t started_ns = 0;
 };
@@ -104,7 +118,9 @@ class Load {
   const Options m_options;
   clockid_t m_server_clock = 0;
   int m_epoll;
-  std::vector<char> m_messages;
+  std::minstd_rand m_random{1};
+  const std::string m_before_message;  // in a request; what follows is the same in both
+  const std::string m_before_answer;
   std::vector<char> m_buffer;
   std::vector<Connection> m_connections;
   std::vector<uint32_t> m_latencies_ns;
@@ -115,18 +131,21 @@ class Load {
 Load::Load(const Options& options)
     : m_options(options),
       m_epoll(epoll_create1(EPOLL_CLOEXEC)),
-      m_messages(options.connections * options.size),
-      m_buffer(std::max<size_t>(options.size + 1, 4096)),  // longer than a message, so a byte too many shows
+      m_before_message(options.redis ? "*2\r\n$4\r\nECHO\r\n$" + std::to_string(options.size) + "\r\n" : ""),
+      m_before_answer(options.redis ? "$" + std::to_string(options.size) + "\r\n" : ""),
+      m_buffer(std::max<size_t>(options.size + 64, 4096)),  // longer than an answer, so a byte too many shows
       m_connections(options.connections) {
   if (m_options.server_pid != 0 && clock_getcpuclockid(m_options.server_pid, &m_server_clock) != 0)
     fail("no such server process");
-  std::minstd_rand random(1);
-  for (char& byte : m_messages) byte = static_cast<char>(random() >> 8);
   m_latencies_ns.reserve(1 << 20);
   for (int i = 0; i < m_options.connections; ++i) {
     Connection& connection = m_connections[i];
     connection.fd = connectTo(m_options.port);
-    connection.message = &m_messages[i * m_options.size];
+    std::string message(m_options.size, 0);
+    for (char& byte : message) byte = static_cast<char>(m_random() >> 8 | bench::kNeverSlow);
+    if (m_options.redis) message += "\r\n";
+    connection.request = m_before_message + message;
+    connection.answer = m_before_answer + message;
     epoll_event event = {};
     event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
     event.data.ptr = &connection;
@@ -161,14 +180,21 @@ void Load::poll() {
 }
 
 void Load::serve(Connection& connection, bool ending) {
-  if (connection.sent < m_options.size) sendRest(connection);
+  if (connection.sent < connection.request.size()) sendRest(connection);
   receive(connection, ending);
 }
 
 /// Each message is new in its first bytes, so that an answer to an older one is not taken for right.
 void Load::startMessage(Connection& connection, int64_t now_ns) {
   ++connection.number;
-  std::memcpy(connection.message, &connection.number, std::min(sizeof connection.number, m_options.size));
+  connection.slow = m_options.slow != bench::Slow::kNo && m_random() % 100 == 0;
+  for (const auto& [text, before] :
+       {std::pair{&connection.request, &m_before_message}, std::pair{&connection.answer, &m_before_answer}}) {
+    char* const message = text->data() + before->size();
+    std::memcpy(message, &connection.number, std::min(sizeof connection.number, m_options.size));
+    if (m_options.slow != bench::Slow::kNo)
+      message[m_options.size - 1] = connection.slow ? static_cast<char>(m_options.slow) : bench::kNeverSlow;
+  }
   connection.sent = 0;
   connection.received = 0;
   connection.started_ns = now_ns;
@@ -176,7 +202,8 @@ void Load::startMessage(Connection& connection, int64_t now_ns) {
 }
 
 void Load::sendRest(Connection& connection) {
-  const ssize_t sent = send(connection.fd, connection.message + connection.sent, m_options.size - connection.sent, MSG_NOSIGNAL);
+  const std::string_view rest = std::string_view(connection.request).substr(connection.sent);
+  const ssize_t sent = send(connection.fd, rest.data(), rest.size(), MSG_NOSIGNAL);
   if (sent >= 0) {
     connection.sent += sent;
   } else if (errno != EAGAIN) {
@@ -190,13 +217,14 @@ void Load::receive(Connection& connection, bool ending) {
     if (size < 0 && errno == EAGAIN) return;
     if (size < 0) die("recv");
     if (size == 0) fail("the server closed a connection");
-    if (static_cast<size_t>(size) > connection.sent - connection.received) fail("more came back than was sent");
-    if (std::memcmp(connection.message + connection.received, m_buffer.data(), size) != 0) fail("a wrong byte came back");
+    const std::string_view awaited = std::string_view(connection.answer).substr(connection.received);
+    if (static_cast<size_t>(size) > awaited.size()) fail("more came back than was sent");
+    if (std::memcmp(awaited.data(), m_buffer.data(), size) != 0) fail("a wrong byte came back");
     connection.received += size;
-    if (connection.received == m_options.size) {
+    if (connection.received == connection.answer.size()) {
       const int64_t now_ns = now();
       ++m_answers;
-      if (m_measuring)
+      if (m_measuring && !connection.slow)
         m_latencies_ns.push_back(static_cast<uint32_t>(std::min<int64_t>(now_ns - connection.started_ns, UINT32_MAX)));
       startMessage(connection, now_ns);
     }
@@ -213,7 +241,7 @@ double Load::latencyUs(double quantile) {
 }
 
 void Load::print(const Reading& begin, const Reading& end) {
-  const double requests = static_cast<double>(m_latencies_ns.size());
+  const double requests = static_cast<double>(m_latencies_ns.size());  // the slow ones are not among them
   const double window_ns = static_cast<double>(end.time_ns - begin.time_ns);
   if (requests == 0) fail("no request in the whole window");
   std::printf(
@@ -226,6 +254,14 @@ void Load::print(const Reading& begin, const Reading& end) {
     const double server_cpu_ns = static_cast<double>(end.server_cpu_ns - begin.server_cpu_ns);
     std::printf(", \"server_cpu\": %.3f, \"server_cpu_ns_per_request\": %.0f", server_cpu_ns / window_ns,
                 server_cpu_ns / requests);
+  }
+  if (m_options.quantiles) {
+    std::printf(", \"quantiles\": [");
+    const char* separator = "";
+    for (double above = 1; above * requests >= 1; above *= 0.8) {
+      std::printf("%s[%.6f, %.2f]", std::exchange(separator, ", "), 1 - above, latencyUs(1 - above));
+    }
+    std::printf("]");
   }
   std::printf("}\n");
 }
@@ -248,13 +284,22 @@ Options parse(int argc, char** argv) {
       options.warmup = std::atof(value);
     } else if (name == "--server-pid") {
       options.server_pid = std::atoi(value);
+    } else if (name == "--protocol") {
+      options.redis = std::string_view(value) == "redis";
+      good &= options.redis || std::string_view(value) == "plain";
+    } else if (name == "--slow") {
+      good &= bench::parseSlow(value, options.slow);
+    } else if (name == "--quantiles") {
+      options.quantiles = std::atoi(value) != 0;
     } else {
       good = false;
     }
   }
-  if (!good || options.port == 0 || options.connections < 1 || options.size < 1 || options.size > (1 << 20)) {
+  if (!good || options.port == 0 || options.connections < 1 || options.size < 1 || options.size > (1 << 20) ||
+      (options.slow != bench::Slow::kNo && options.size < 16)) {
     std::fprintf(stderr,
-                 "usage: echo_load --port N [--connections 100] [--size 64] [--seconds 1.5] [--warmup 0.2] [--server-pid PID]\n");
+                 "usage: echo_load --port N [--connections 100] [--size 64] [--seconds 1.5] [--warmup 0.2] [--server-pid PID]\n"
+                 "                 [--protocol plain|redis] [--slow none|sleep|compute] [--quantiles 0|1]\n");
     std::exit(2);
   }
   return options;

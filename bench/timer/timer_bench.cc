@@ -1,5 +1,5 @@
 // What timers cost: every structure, every size, every scenario, and other libraries beside them. Prints a JSON object a line;
-// bench/timer/run_timer.py makes a table of them and compares the traces.
+// bench/run_timer.py makes a table of them and compares the traces.
 //
 // --runs: of a million timers; of fewer three times as many.
 //

@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+"""Holds the ratios of two whole runs against each other, and shows those that differ by 10 % or more: what repeats can be trusted.
+
+A topic writes {what / yardstick: ratio} into its JSON file.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import harness
+
+LIMIT = 0.10
+
+
+def ratios_in(folder):
+    """{(topic, what): ratio}"""
+    result = {}
+    for path in sorted(folder.glob("*.json")):
+        figures = json.loads(path.read_text())
+        result |= {(path.stem, what): value for what, value in figures.get("ratios", {}).items()}
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench.sh compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first", type=Path)
+    parser.add_argument("second", type=Path)
+    options = parser.parse_args()
+    first, second = ratios_in(options.first), ratios_in(options.second)
+    both = sorted(first.keys() & second.keys())
+    if not both:
+        parser.error("no ratio stands in both")
+    change = {key: second[key] / first[key] - 1 for key in both}
+    far = [key for key in both if abs(change[key]) >= LIMIT]
+    harness.table(("topic", "ratio", "first", "second", "change"),
+                  [(*key, first[key], second[key], f"{100 * change[key]:+.1f} %") for key in sorted(far, key=lambda key: -abs(change[key]))])
+    middle = harness.statistics.median(map(abs, change.values()))
+    print(f"\n{len(both) - len(far)} of {len(both)} ratios differ by less than {LIMIT:.0%}; the middle difference is {middle:.1%}")
+    if alone := first.keys() ^ second.keys():
+        print(f"only in one of the two: {len(alone)}: {', '.join(': '.join(key) for key in sorted(alone)[:5])} ...")
+
+
+if __name__ == "__main__":
+    main()
