@@ -259,7 +259,7 @@ def write(options, topic, awake, goals, ratios, **figures):
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"\nwritten: {options.out}")
+    print(f"written: {options.out}", file=sys.stderr)
 
 
 def plot(path, panels, columns=2):
@@ -290,4 +290,4 @@ def plot(path, panels, columns=2):
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
-    print(f"plot: {path}")
+    print(f"plot: {path}", file=sys.stderr)

@@ -29,20 +29,22 @@ TOPICS = {  # topic: goals that it measures
     "timer": ["TG-1", "TG-2", "TG-3", "TG-4", "TG-5", "TG-9", "TG-10"],
 }
 TIMEOUT_S = 1800
+LOGS = Path("build/bench/logs")
 
 
 def run(topic, options):
-    """Whether it went well. What it prints stays in a file beside its figures."""
+    """Whether it went well. Its tables stay in one file, what else is said in another."""
     command = ["scripts/bench.sh", topic, "--out", options.results / f"{topic}.json"]
     command += [f"--{flag}" for flag in ("goals", "quick") if getattr(options, flag)]
     start = time.monotonic()
     print(f"{topic} ...", end=" ", flush=True)
-    with (options.results / f"{topic}.txt").open("w") as output:
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with (LOGS / f"{topic}.txt").open("w") as tables, (LOGS / f"{topic}.log").open("w") as log:
         try:
-            good = subprocess.run(list(map(str, command)), stdout=output, stderr=subprocess.STDOUT, timeout=TIMEOUT_S).returncode == 0
+            good = subprocess.run(list(map(str, command)), stdout=tables, stderr=log, timeout=TIMEOUT_S).returncode == 0
         except subprocess.TimeoutExpired:
             good = False
-    print(f"{time.monotonic() - start:.0f} s" if good else f"FAILED; see {output.name}", flush=True)
+    print(f"{time.monotonic() - start:.0f} s" if good else f"FAILED; see {log.name}", flush=True)
     return good
 
 
@@ -72,11 +74,12 @@ def write_page(options, found, summary):
     parts = [f"# A whole run of the benchmarks\n\n{first['when'][:16].replace('T', ' ')} UTC, {about['cores']} cores of {about['processor']}, "
              f"Linux {about['kernel']}. Made by `scripts/bench.sh all`; [how to read it](../README.md).\n\n## Goals\n\n```\n{summary.strip()}\n```\n"]
     for topic in found:
-        text = (options.results / f"{topic}.txt").read_text()
-        tables = re.sub(r"(?s)^.*?\n(?=== one|[^\n]*;[^\n]*rounds|sleeps;|read of one|traces:)", "", text, count=1)  # not what the build said
-        tables = re.sub(r"\n+(written|plot): .*", "", tables)
-        picture = f"![{topic}]({topic}.svg)\n\n" if (options.results / f"{topic}.svg").exists() else ""
-        parts.append(f"\n## {topic}\n\n{picture}```\n{tables.strip()}\n```\n")
+        parts.append(f"\n## {topic}\n\n![{topic}]({topic}.svg)\n")
+        if topic == "profile":
+            parts.append("\nThe tables stand in [docs/design/performance.md](../../docs/design/performance.md).\n")
+            continue
+        tables = (LOGS / f"{topic}.txt").read_text().strip()
+        parts.append(f"\n```\n{tables}\n```\n")
     (options.results / "README.md").write_text("".join(parts))
 
 

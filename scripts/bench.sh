@@ -38,8 +38,10 @@ case $topic in
     ;;
 esac
 
-scripts/setup.sh bench
-cmake --preset release
-cmake --build --preset release --parallel "$(nproc)" --target "topic_$topic"
+{
+  scripts/setup.sh bench
+  cmake --preset release
+  cmake --build --preset release --parallel "$(nproc)" --target "topic_$topic"
+} >&2  # what goes to stdout are the tables
 mkdir -p "$results"
 exec "${run[@]}" "$@"
