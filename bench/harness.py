@@ -264,7 +264,7 @@ def write(options, topic, awake, goals, ratios, **figures):
 
 def plot(path, panels, columns=2):
     """`panels`: dictionaries with a title, labels for x and y, and lines {name: [(x, y), ...]} on logarithmic x, or bars {name: y}.
-    The rest is optional: xscale, yscale, marker."""
+    The rest is optional: xscale, yscale, marker; ours: how the names of thick lines begin."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -273,7 +273,8 @@ def plot(path, panels, columns=2):
     figure, axes = pyplot.subplots(lines, columns, figsize=(7 * columns, 4.5 * lines), squeeze=False)
     for axis, panel in zip(axes.flat, panels):
         for name, points in panel.get("lines", {}).items():
-            axis.plot(*zip(*points), marker=panel.get("marker", "o"), label=name)
+            axis.plot(*zip(*points), marker=panel.get("marker", "o"), label=name,
+                      linewidth=3 if name.startswith(panel.get("ours", "sylar")) else 1.3)
         if "lines" in panel:
             axis.set_xscale(panel.get("xscale", "log"))
             axis.set_yscale(panel.get("yscale", "linear"))

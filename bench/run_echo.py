@@ -174,7 +174,7 @@ def draw(options, results):
             if against := ratio_of(slices, name, "tightest", CPU):
                 ratios[SERVERS[name][0]].append((connections, against["median"]))
     harness.plot(options.out.with_suffix(".svg"), [
-        {"title": "TCP echo, 64 B", "x": "connections", "y": "server CPU ns per request", "lines": lines},
+        {"title": "TCP echo, 64 B", "x": "connections", "y": "server CPU ns per request", "yscale": "log", "lines": lines},
         {"title": "the same over the tightest raw loop", "x": "connections", "y": "ratio", "lines": ratios}])
 
 
