@@ -460,13 +460,23 @@ class alignas(64) FdEntry {
 
   /// Sees to it that events of `direction` reach an engine: `engine`, unless somebody waits at another.
   int registerFor(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
+    const uint32_t wanted = m_events | eventsOf(direction);
+    if (m_engine.load(std::memory_order_relaxed) == &engine && wanted == m_events && !ask_kernel) return 0;  // the usual case
+    return registerAnew(fd, direction, ask_kernel, engine);
+  }
+
+  static uint32_t eventsOf(Direction direction) {
+    return kReadEvents | (direction == Direction::kWrite ? uint32_t{EPOLLOUT} : 0);
+  }
+
+  [[gnu::noinline]] int registerAnew(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
     Engine* at_engine = m_engine.load(std::memory_order_relaxed);
     const bool nobody_waits = at(Direction::kRead).first == nullptr && at(Direction::kWrite).first == nullptr;
     if (at_engine != nullptr && at_engine != &engine && nobody_waits) {
       forget(fd);
       at_engine = nullptr;
     }
-    const uint32_t wanted = m_events | kReadEvents | (direction == Direction::kWrite ? uint32_t{EPOLLOUT} : 0);
+    const uint32_t wanted = m_events | eventsOf(direction);
     const uint32_t generation = generationOf(life());
     int error = 0;
     if (at_engine == nullptr) {
