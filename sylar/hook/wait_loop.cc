@@ -68,9 +68,13 @@ void IoCall::limit(Deadline deadline, int error) {
 }
 
 /// Before the first park: whether the call blocks at all, and for how long. 0, or -EAGAIN if it does not block.
-int IoCall::learnLimits() {
+inline int IoCall::learnLimits() {
   m_limits_known = true;
   const bool remembered = entry().isPrivate();
+  return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
+}
+
+[[gnu::noinline]] int IoCall::learnTimeout(bool remembered) {
   if (!remembered) {
     const long flags = sys::call(SYS_fcntl, m_hooked.fd(), F_GETFL, 0);
     if (flags < 0) return static_cast<int>(flags);

@@ -140,6 +140,7 @@ class IoCall {
   /// Parks until the descriptor may be ready. 0: try again; else -errno.
   int wait(uint64_t edges_seen);
   int learnLimits();
+  int learnTimeout(bool remembered);
   Deadline nextLook();
 
   HookedFd m_hooked;

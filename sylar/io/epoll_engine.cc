@@ -16,10 +16,10 @@ uint64_t pack(int fd, uint32_t generation) { return uint64_t{generation} << 32 |
 }  // namespace
 
 EpollEngine::EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep)
-    : Driver(true), m_upkeep(upkeep), m_wake_fd(slot.wake_fd), m_epoll(sys::epollCreate()) {
+    : Driver(true), m_upkeep(upkeep), m_wake_fd(slot.wake_fd), m_timer_fd(upkeep.timerFd()), m_epoll(sys::epollCreate()) {
   if (!m_epoll.valid()) throw std::system_error(-m_epoll.get(), std::generic_category(), "sylar: epoll of a worker");
   watch(m_wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
-  if (upkeep.timerFd() >= 0) watch(upkeep.timerFd(), EPOLLIN | EPOLLEXCLUSIVE);
+  if (m_timer_fd >= 0) watch(m_timer_fd, EPOLLIN | EPOLLEXCLUSIVE);
 }
 
 EpollEngine::~EpollEngine() { retire(); }
@@ -57,7 +57,7 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
       notified = true;
       continue;
     }
-    if (fd == m_upkeep.timerFd()) {
+    if (fd == m_timer_fd) {
       m_timer_event = true;
       continue;
     }

@@ -19,7 +19,7 @@ class DueTimers;
 /// What all workers of a scheduler look after together.
 class SharedUpkeep {
  public:
-  /// Becomes readable when a timer is due; -1: there is none.
+  /// Becomes readable when a timer is due; -1: there is none. Always the same.
   virtual int timerFd() const = 0;
   /// When a timer is due, if there is no descriptor that tells. Any thread.
   virtual int64_t timersDueNs() const = 0;
@@ -81,6 +81,7 @@ class EpollEngine final : public Driver {
 
   SharedUpkeep& m_upkeep;
   const int m_wake_fd;
+  const int m_timer_fd;
   bool m_timer_event = false;
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_calls_in_a_row = 0;

@@ -220,8 +220,8 @@ class alignas(64) FdEntry {
 
   /// An event of the registration that was made in `generation`.
   void onEvent(uint32_t generation, uint32_t events) {
-    Claimed<Engine> claimed(WakeReason::kReady);
-    Section section(*this);
+    Claimed<Engine> claimed(WakeReason::kReady);  // delivers when it goes, after the lock
+    const Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return;
     if (const uint32_t lasting = events & kLasting) {
@@ -237,8 +237,6 @@ class alignas(64) FdEntry {
       bump(Direction::kWrite);
       claimAll(Direction::kWrite, claimed, events);
     }
-    section.end();
-    claimed.deliver();
   }
 
   /// `engine` is about to end: fibers that wait there have been given up; the registration moves to the engine of somebody who

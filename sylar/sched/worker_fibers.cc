@@ -456,8 +456,8 @@ bool reserveTimeout(Deadline deadline) { return Worker::current()->reserveTimeou
 const Clock& waitClock() { return Worker::current()->clock(); }
 
 Wait::Wait(Fiber::WaitsFor what, int fd) {
-  SYLAR_CHECK(mayPark());
   FiberCore* const me = runningFiber();
+  SYLAR_CHECK(me != nullptr && me->home != nullptr);  // mayPark()
   me->fiber->noteWait(what, fd);
   m_waker = {me, me->wait.prepare()};
 }
