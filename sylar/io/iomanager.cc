@@ -86,7 +86,8 @@ IOManager* IOManager::GetThis() {
 }
 
 std::unique_ptr<Driver> IOManager::makeDriver(WorkerSlot& slot) {
-  return std::make_unique<EpollEngine>(slot, static_cast<SharedUpkeep&>(*this));
+  const bool real_time = &clock() == &steadyClock();
+  return std::make_unique<EpollEngine>(slot, static_cast<SharedUpkeep&>(*this), real_time ? spinNs() : 0);
 }
 
 // ---- Descriptors. ------------------------------------------------------------------------------------------------------------
