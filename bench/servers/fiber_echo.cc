@@ -1,13 +1,15 @@
 // The server under test: the echo server that a user of the library writes. Plain blocking calls, one fiber a connection.
 //
-//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--tell 1]
+//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--tell 1]
 //
 // --buffer  of a connection, on its fiber's stack
+// --spin-us how long an idle worker polls before it sleeps
 // --tell 1  instead of echoing, each connection tells the id of the thread that serves it, and waits for its end
 //
 // Prints `listening on 127.0.0.1:PORT` and exits with 0 on SIGINT or SIGTERM.
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +65,7 @@ void serve(uint16_t port, void (*handler)(int)) {
 int main(int argc, char** argv) {
   uint16_t port = 0;
   size_t workers = 1;
+  std::chrono::microseconds spin{0};
   void (*handler)(int) = echo<4096>;
   bool good = argc % 2 == 1;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -72,6 +75,8 @@ int main(int argc, char** argv) {
       port = static_cast<uint16_t>(std::atoi(argv[i + 1]));
     } else if (name == "--workers") {
       workers = std::strtoul(argv[i + 1], nullptr, 10);
+    } else if (name == "--spin-us") {
+      spin = std::chrono::microseconds(std::strtoul(argv[i + 1], nullptr, 10));
     } else if (name == "--tell" && value == "1") {
       handler = tell;
     } else if (name == "--buffer" && value == "512") {
@@ -83,7 +88,7 @@ int main(int argc, char** argv) {
     }
   }
   if (!good) {
-    std::fprintf(stderr, "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--tell 1]\n");
+    std::fprintf(stderr, "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--tell 1]\n");
     return 2;
   }
 
@@ -95,7 +100,7 @@ int main(int argc, char** argv) {
   sigaddset(&ending, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ending, nullptr);
 
-  sylar::IOManager iom(workers, false, "echo");
+  sylar::IOManager iom({.threads = workers, .use_caller = false, .name = "echo", .spin = spin});
   iom.schedule([port, handler] { serve(port, handler); });
   int number = 0;
   sigwait(&ending, &number);

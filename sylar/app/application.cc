@@ -241,7 +241,8 @@ void Application::makeWorkers() {
                                                                              .use_caller = false,
                                                                              .name = name,
                                                                              .max_wait = maxWaitSetting(),
-                                                                             .timer_slack = timerSlackSetting()},
+                                                                             .timer_slack = timerSlackSetting(),
+                                                                             .spin = spinSetting()},
                                                             timerQueueSetting()));
     }
     m_workers.push_back(std::move(group));

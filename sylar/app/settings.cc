@@ -107,6 +107,8 @@ struct Settings {
   ConfigVar<uint64_t>::ptr stack_size =
       number("fiber.stack_size", kDefaultStackSize, "bytes of a fiber's stack", kMinStackSize, kMaxStackSize);
   ConfigVar<uint64_t>::ptr max_wait = number("io.max_wait_ms", 0, "longest sleep of an idle worker; 0: no limit", 0, kDayMs);
+  ConfigVar<uint64_t>::ptr spin =
+      number("io.spin_us", 0, "how long an idle worker polls before it sleeps, in us; 0: not at all", 0, 1'000'000);
   ConfigVar<std::string>::ptr timer_queue =
       Config::Lookup("timer.queue", std::string(kTimerQueues[0].name), "what keeps the public timers of the workers in order",
                      oneOf(namesOf(kTimerQueues)));
@@ -147,6 +149,7 @@ ConfigVar<WorkerSettings>& workerSettings() { return *settings().workers; }
 ConfigVar<ServerSettings>& serverSettings() { return *settings().servers; }
 milliseconds drainSetting() { return milliseconds(settings().drain->getValue()); }
 nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
+std::chrono::microseconds spinSetting() { return std::chrono::microseconds(settings().spin->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
 uint64_t idleTimeoutSetting() { return settings().idle_timeout->getValue(); }

@@ -62,6 +62,7 @@ ConfigVar<ServerSettings>& serverSettings();
 std::chrono::milliseconds drainSetting();      ///< app.drain_ms
 std::chrono::milliseconds maxWaitSetting();    ///< io.max_wait_ms
 std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
+std::chrono::microseconds spinSetting();       ///< io.spin_us
 std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
 TimerQueueKind timerQueueSetting();            ///< timer.queue
 uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms

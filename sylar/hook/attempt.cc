@@ -8,10 +8,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "sylar/base/sanitizers.h"
-#include "sylar/base/sys.h"
 #include "sylar/hook/ask.h"
-#include "sylar/hook/real.h"
 #include "sylar/hook/terminal.h"
 
 #ifdef SYLAR_TSAN
@@ -20,22 +17,6 @@
 
 namespace sylar::attempt {
 namespace {
-
-// A bare system call saves libc's cancellation point, 40 ns in a threaded process. Sanitizers need to see the buffers and the
-// order that a descriptor gives, so there the call goes through their interceptor.
-#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
-#define SYLAR_ATTEMPT_(name, number, ...) keepingErrno([&] { return real::name(__VA_ARGS__); })
-template <class Call>
-long keepingErrno(Call call) {
-  const int saved_errno = errno;
-  const long result = call();
-  const long answer = result == -1 ? -errno : result;
-  errno = saved_errno;
-  return answer;
-}
-#else
-#define SYLAR_ATTEMPT_(name, number, ...) sys::call(number, __VA_ARGS__)
-#endif
 
 /// What TSan does for the calls that it intercepts: bytes that were read came after those that were written.
 char g_order;
@@ -118,16 +99,8 @@ int64_t timeoutNs(int fd, Direction direction) {
   return sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &timeout, &size) == 0 ? toNs(timeout) : 0;
 }
 
-long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
-  return SYLAR_ATTEMPT_(recvfrom, SYS_recvfrom, fd, buffer, size, flags | MSG_DONTWAIT, from, from_size);
-}
-
 long recvmsg(int fd, msghdr* message, int flags) {
   return SYLAR_ATTEMPT_(recvmsg, SYS_recvmsg, fd, message, flags | MSG_DONTWAIT);
-}
-
-long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
-  return SYLAR_ATTEMPT_(sendto, SYS_sendto, fd, data, size, flags | MSG_DONTWAIT, to, to_size);
 }
 
 long sendmsg(int fd, const msghdr* message, int flags) {
@@ -137,8 +110,7 @@ long sendmsg(int fd, const msghdr* message, int flags) {
 long plainRead(int fd, void* buffer, size_t size) { return SYLAR_ATTEMPT_(read, SYS_read, fd, buffer, size); }
 long plainReadv(int fd, const iovec* parts, int count) { return SYLAR_ATTEMPT_(readv, SYS_readv, fd, parts, count); }
 
-long read(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {
-  if (isStreamSocket(kind) && size > 0) return recvfrom(fd, buffer, size, 0, nullptr, nullptr);
+long readOther(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {
   if (kind == FdKind::kPolled && size == 0) return plainRead(fd, buffer, size);  // the vector calls do not ask what reads it
   const iovec part{buffer, size};
   const long result = readvNoWait(fd, &part, 1);
@@ -152,9 +124,9 @@ long readv(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
   return whenReady(entry, fd, POLLIN, [&] { return plainReadv(fd, parts, count); });
 }
 
-long write(Entry& entry, FdKind kind, int fd, const void* data, size_t size, int flags) {
-  // An empty message is a message: write sends it, the vector calls do not. An empty write to a stream reports its errors.
-  if (isStreamSocket(kind) || (kind == FdKind::kMessages && size == 0)) return sendto(fd, data, size, flags, nullptr, 0);
+long writeOther(Entry& entry, FdKind kind, int fd, const void* data, size_t size) {
+  // An empty message is a message: write sends it, the vector calls do not.
+  if (kind == FdKind::kMessages && size == 0) return sendto(fd, data, size, 0, nullptr, 0);
   if (kind == FdKind::kPolled && size == 0) return SYLAR_ATTEMPT_(write, SYS_write, fd, data, size);
   const iovec part{const_cast<void*>(data), size};
   const long result = writevNoWait(fd, &part, 1);

@@ -55,7 +55,9 @@ bool neverWaits(IoCall& call, int flags) {
   return call.passesOn() ? real::read(fd, buffer, size) : IoCall::result(n);
 }
 
-[[gnu::noinline]] ssize_t readSpecially(IoCall& call, FdKind kind, int fd, void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t readSpecially(HookedFd here, FdKind kind, void* buffer, size_t size) {
+  IoCall call(here, Direction::kRead);
+  const int fd = here.fd();
   if (kind == FdKind::kOther) return real::read(fd, buffer, size);
   long n;
   if (kind == FdKind::kTerminal) {
@@ -68,23 +70,44 @@ bool neverWaits(IoCall& call, int flags) {
   return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
 }
 
-inline ssize_t receive(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size, IoCall& call) {
+[[gnu::noinline]] ssize_t receiveWithFlags(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
+                                           socklen_t* from_size) {
+  IoCall call(here, Direction::kRead);
+  if (neverWaits(call, flags)) return real::recvfrom(here.fd(), buffer, size, flags, from, from_size);
+  return IoCall::result(receiveSpecially(call, here.fd(), buffer, size, flags, from, from_size));
+}
+
+template <class Attempt>
+[[gnu::noinline]] ssize_t receiveOn(HookedFd here, Tried first, Attempt once, size_t size) {
+  return IoCall::result(IoCall(here, Direction::kRead).goOn(first, once, size));
+}
+
+inline ssize_t receive(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC;
-  if ((flags & ~kOrdinary) != 0 || call.kind() == FdKind::kMarkedStream) {
-    if (neverWaits(call, flags)) return real::recvfrom(fd, buffer, size, flags, from, from_size);
-    return IoCall::result(receiveSpecially(call, fd, buffer, size, flags, from, from_size));
+  if ((flags & ~kOrdinary) != 0 || here.kind() == FdKind::kMarkedStream) {
+    return receiveWithFlags(here, buffer, size, flags, from, from_size);
   }
-  return IoCall::result(call.run([&] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); }, size));
+  const auto once = [=, fd = here.fd()] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
+  const Tried first = here.tryFirst(Direction::kRead, once, size);
+  return first.done >= 0 ? first.done : receiveOn(here, first, once, size);
+}
+
+template <class Attempt>
+[[gnu::noinline]] ssize_t readOn(HookedFd here, Tried first, Attempt once, void* buffer, size_t size) {
+  IoCall call(here, Direction::kRead);
+  const long n = call.goOn(first, once, size);
+  return n >= 0 ? n : readFailed(call, n, here.fd(), buffer, size);
 }
 
 /// A function of its own, so that outside fibers nothing is set up for it.
 [[gnu::noinline]] ssize_t readInFiber(int fd, void* buffer, size_t size) {
-  IoCall call(fd, Direction::kRead);
-  if (!call.parks()) return real::read(fd, buffer, size);
-  const FdKind kind = call.kind();
-  if (kind >= FdKind::kMarkedStream) return readSpecially(call, kind, fd, buffer, size);
-  const long n = call.run([&] { return attempt::read(call.entry(), kind, fd, buffer, size); }, size);
-  return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
+  HookedFd here(fd);
+  if (!here.parks()) return real::read(fd, buffer, size);
+  const FdKind kind = here.kind();
+  if (kind >= FdKind::kMarkedStream) return readSpecially(here, kind, buffer, size);
+  const auto once = [=, &entry = here.entry()] { return attempt::read(entry, kind, fd, buffer, size); };
+  const Tried first = here.tryFirst(Direction::kRead, once, size);
+  return first.done >= 0 ? first.done : readOn(here, first, once, buffer, size);
 }
 
 }  // namespace
@@ -116,15 +139,14 @@ ssize_t readv(int fd, const iovec* parts, int count) {
 }
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {
-  IoCall call(fd, Direction::kRead);
-  if (!call.parks()) return real::recv(fd, buffer, size, flags);
-  return receive(fd, buffer, size, flags, nullptr, nullptr, call);
+  const HookedFd here(fd);
+  return here.parks() ? receive(here, buffer, size, flags, nullptr, nullptr) : real::recv(fd, buffer, size, flags);
 }
 
 ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
-  IoCall call(fd, Direction::kRead);
-  if (!call.parks()) return real::recvfrom(fd, buffer, size, flags, from, from_size);
-  return receive(fd, buffer, size, flags, from, from_size, call);
+  const HookedFd here(fd);
+  return here.parks() ? receive(here, buffer, size, flags, from, from_size)
+                      : real::recvfrom(fd, buffer, size, flags, from, from_size);
 }
 
 ssize_t recvmsg(int fd, msghdr* message, int flags) {

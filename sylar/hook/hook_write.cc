@@ -16,15 +16,19 @@ namespace {
 
 constexpr size_t kPartsAtOnce = 16;
 
-/// Repeats `step(done)`, which transfers some of `size` bytes and gives their number or -errno, until all are through.
+inline bool isAll(long done, size_t size) { return done >= 0 && static_cast<size_t>(done) == size; }
+
+/// The rest of a call whose first part has transferred `first` >= 0 of `size` bytes: where it takes pieces, repeats `step(done)`,
+/// which transfers some more and gives their number, until all are through or it gives none.
 template <class Step>
-ssize_t transferAll(size_t size, Step step) {
-  size_t done = 0;
-  do {
+ssize_t finish(long first, FdKind kind, size_t size, Step step) {
+  if (first == 0 || !attempt::takesPieces(kind)) return first;
+  auto done = static_cast<size_t>(first);
+  while (done < size) {
     const long n = step(done);
-    if (n <= 0) return done > 0 ? static_cast<ssize_t>(done) : IoCall::result(n);
+    if (n <= 0) break;
     done += static_cast<size_t>(n);
-  } while (done < size);
+  }
   return static_cast<ssize_t>(done);
 }
 
@@ -59,24 +63,54 @@ ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
   });
 }
 
-/// A function of its own, so that outside fibers nothing is set up for it.
-[[gnu::noinline]] ssize_t writeInFiber(int fd, const void* data, size_t size) {
-  IoCall call(fd, Direction::kWrite);
-  if (!call.parks()) return real::write(fd, data, size);
-  const FdKind kind = call.kind();
-  if (kind == FdKind::kOther) return real::write(fd, data, size);
-  const char* const bytes = static_cast<const char*>(data);
-  return transferAll(attempt::takesPieces(kind) ? size : 0, [&](size_t done) {
-    const long n = call.run([&] {
-      if (done == 0) return attempt::write(call.entry(), kind, fd, data, size);
+/// What libc's write gives after an attempt, or a wait for the next one, has failed with -errno `n`.
+[[gnu::noinline]] ssize_t writeFailed(IoCall& call, long n, int fd, const void* data, size_t size) {
+  if (n == -ENOTSOCK) {
+    call.learnAnew();
+    return ::write(fd, data, size);
+  }
+  return call.passesOn() ? real::write(fd, data, size) : IoCall::result(n);
+}
+
+template <class Attempt>
+[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, Attempt once, FdKind kind, const char* bytes, size_t size) {
+  IoCall call(here, Direction::kWrite);
+  const int fd = here.fd();
+  const long n = call.goOn(first, once);
+  if (n < 0) return writeFailed(call, n, fd, bytes, size);
+  return finish(n, kind, size, [&](size_t done) {
+    return call.run([&] {
       if (attempt::isStreamSocket(kind) && ask::tcpHasFailed(fd)) return 0L;
       return attempt::write(call.entry(), kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
     });
-    if (n >= 0) return n;
-    if (n == -ENOTSOCK) call.learnAnew();
-    if (n != -ENOTSOCK && (!call.passesOn() || done > 0)) return n;
-    const ssize_t written = n == -ENOTSOCK ? writeInFiber(fd, data, size) : real::write(fd, data, size);
-    return written >= 0 ? written : -sys::errnoRef();
+  });
+}
+
+/// A function of its own, so that outside fibers nothing is set up for it.
+[[gnu::noinline]] ssize_t writeInFiber(int fd, const void* data, size_t size) {
+  HookedFd here(fd);
+  if (!here.parks()) return real::write(fd, data, size);
+  const FdKind kind = here.kind();
+  if (kind == FdKind::kOther) return real::write(fd, data, size);
+  const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
+  const Tried first = here.tryFirst(Direction::kWrite, once);
+  return isAll(first.done, size) ? first.done : writeOn(here, first, once, kind, static_cast<const char*>(data), size);
+}
+
+/// Where `to` is another's full queue, no event tells of room.
+template <class Attempt>
+[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, Attempt once, const char* bytes, size_t size, int flags,
+                                 const sockaddr* to, socklen_t to_size) {
+  IoCall call(here, Direction::kWrite);
+  if (to != nullptr) call.askAgainLater();
+  const int fd = here.fd();
+  const long n = call.goOn(first, once);
+  if (n < 0) return IoCall::result(n);
+  return finish(n, call.kind(), size, [&](size_t done) {
+    return call.run([&] {
+      if (ask::tcpHasFailed(fd)) return 0L;
+      return attempt::sendto(fd, bytes + done, size - done, flags | MSG_NOSIGNAL, to, to_size);
+    });
   });
 }
 
@@ -111,17 +145,12 @@ ssize_t writev(int fd, const iovec* parts, int count) {
 }
 
 ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
-  IoCall call(fd, Direction::kWrite);
-  if (!call.parks() || (flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
-  const char* const bytes = static_cast<const char*>(data);
-  return transferAll(attempt::takesPieces(call.kind()) ? size : 0, [&](size_t done) {
-    return call.run([&] {
-      if (done > 0 && ask::tcpHasFailed(fd)) return 0L;
-      const long n = attempt::sendto(fd, bytes + done, size - done, done > 0 ? flags | MSG_NOSIGNAL : flags, to, to_size);
-      if (n == -EAGAIN && to != nullptr) call.askAgainLater();
-      return n;
-    });
-  });
+  HookedFd here(fd);
+  if (!here.parks() || (flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
+  const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
+  const Tried first = here.tryFirst(Direction::kWrite, once);
+  if (isAll(first.done, size)) return first.done;
+  return sendOn(here, first, once, static_cast<const char*>(data), size, flags, to, to_size);
 }
 
 ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(fd, data, size, flags, nullptr, 0); }

@@ -29,10 +29,9 @@ inline Worker* hookWorker() {
 
 bool hookSleeps() { return hookWorker() != nullptr; }
 
-EpollEngine* hookEngine() {
-  Worker* const worker = hookWorker();
-  if (worker == nullptr || !worker->driver().waitsForDescriptors()) return nullptr;
-  return static_cast<EpollEngine*>(&worker->driver());
+[[gnu::noinline]] EpollEngine* hookEngine() {
+  __asm__ volatile("");
+  return hookEngineHere();
 }
 
 bool takeTurns(EpollEngine& engine) {
@@ -61,14 +60,7 @@ void set_hook_enable(bool on) {
   }
 }
 
-IoCall::IoCall(int fd, Direction direction) : m_fd(fd), m_direction(direction) {
-  EpollEngine* const engine = hookEngine();
-  if (engine == nullptr) return;
-  m_entry = FdTable::at(fd);
-  if (m_entry == nullptr || (m_entry->isPrivate() && m_entry->nonblocking())) return;
-  m_generation = Entry::generationOf(m_entry->awaitOpen());
-  m_engine = engine;
-}
+uint64_t HookedFd::lifeAfterClose(const Entry& entry) { return entry.awaitOpen(); }
 
 void IoCall::limit(Deadline deadline, int error) {
   m_deadline = deadline;
@@ -76,20 +68,24 @@ void IoCall::limit(Deadline deadline, int error) {
 }
 
 /// Before the first park: whether the call blocks at all, and for how long. 0, or -EAGAIN if it does not block.
-int IoCall::learnLimits() {
+inline int IoCall::learnLimits() {
   m_limits_known = true;
-  const bool remembered = m_entry->isPrivate();
+  const bool remembered = entry().isPrivate();
+  return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
+}
+
+[[gnu::noinline]] int IoCall::learnTimeout(bool remembered) {
   if (!remembered) {
-    const long flags = sys::call(SYS_fcntl, m_fd, F_GETFL, 0);
+    const long flags = sys::call(SYS_fcntl, m_hooked.fd(), F_GETFL, 0);
     if (flags < 0) return static_cast<int>(flags);
     if ((flags & O_NONBLOCK) != 0) {
       m_passes_on = true;
       return -EAGAIN;
     }
   }
-  int64_t timeout_ns = m_entry->timeoutNs(m_direction);
+  int64_t timeout_ns = entry().timeoutNs(m_direction);
   if (!remembered) {
-    const int64_t kernels_ns = attempt::timeoutNs(m_fd, m_direction);
+    const int64_t kernels_ns = attempt::timeoutNs(m_hooked.fd(), m_direction);
     if (kernels_ns != 0 || timeout_ns > 0) timeout_ns = kernels_ns;  // it does not tell "wait for nothing" from "none"
   }
   if (timeout_ns < 0) return -m_socket_timeout_error;
@@ -108,22 +104,23 @@ Deadline IoCall::nextLook() {
 }
 
 int IoCall::wait(uint64_t edges_seen) {
+  m_hooked.othersRan();
   if (!m_limits_known) {
     if (const int error = learnLimits()) return error;
   } else if (!m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) {
     return -m_timeout_error;  // events that bring nothing do not prolong it
   }
   const Deadline until = m_asks_again ? std::min(m_deadline, nextLook()) : m_deadline;
-  if (!reserveTimeout(until)) return -ENOMEM;
-  m_engine->letOthersRun();
-  Wait wait(m_direction == Direction::kRead ? Fiber::WaitsFor::kRead : Fiber::WaitsFor::kWrite, m_fd);
+  if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
+  m_hooked.engine().letOthersRun();
+  Wait wait(m_direction == Direction::kRead ? Fiber::WaitsFor::kRead : Fiber::WaitsFor::kWrite, m_hooked.fd());
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
-  waiter.engine = m_engine;
+  waiter.engine = &m_hooked.engine();
   waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake everybody
   // Readiness reported anew says nothing where no event tells.
-  const bool ask_kernel = !m_entry->isPrivate() && !m_asks_again;
-  const int error = m_entry->enqueue(m_fd, m_generation, m_direction, edges_seen, ask_kernel, waiter);
+  const bool ask_kernel = !entry().isPrivate() && !m_asks_again;
+  const int error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
   if (error != 0) {
     wait.giveUp();
     m_passes_on = error == -EPERM;
@@ -132,8 +129,8 @@ int IoCall::wait(uint64_t edges_seen) {
   switch (wait.park(until)) {
     case WakeReason::kReady: return 0;
     case WakeReason::kClosed: return -EBADF;
-    case WakeReason::kTimeout: m_entry->dequeue(m_direction, waiter); return until < m_deadline ? 0 : -m_timeout_error;
-    case WakeReason::kCanceled: m_entry->dequeue(m_direction, waiter); return -ECANCELED;
+    case WakeReason::kTimeout: entry().dequeue(m_direction, waiter); return until < m_deadline ? 0 : -m_timeout_error;
+    case WakeReason::kCanceled: entry().dequeue(m_direction, waiter); return -ECANCELED;
   }
   return -EINVAL;
 }

@@ -1,5 +1,6 @@
 #include "sylar/io/epoll_engine.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -15,11 +16,16 @@ uint64_t pack(int fd, uint32_t generation) { return uint64_t{generation} << 32 |
 
 }  // namespace
 
-EpollEngine::EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep)
-    : Driver(true), m_upkeep(upkeep), m_wake_fd(slot.wake_fd), m_epoll(sys::epollCreate()) {
+EpollEngine::EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep, int64_t spin_ns)
+    : Driver(true),
+      m_upkeep(upkeep),
+      m_wake_fd(slot.wake_fd),
+      m_spin_ns(spin_ns),
+      m_timer_fd(upkeep.timerFd()),
+      m_epoll(sys::epollCreate()) {
   if (!m_epoll.valid()) throw std::system_error(-m_epoll.get(), std::generic_category(), "sylar: epoll of a worker");
   watch(m_wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
-  if (upkeep.timerFd() >= 0) watch(upkeep.timerFd(), EPOLLIN | EPOLLEXCLUSIVE);
+  if (m_timer_fd >= 0) watch(m_timer_fd, EPOLLIN | EPOLLEXCLUSIVE);
 }
 
 EpollEngine::~EpollEngine() { retire(); }
@@ -46,8 +52,21 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
 
 bool EpollEngine::serve(int64_t now_ns) { return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch); }
 
+/// Who waits has said that it sleeps, so whatever comes while it spins shows in the epoll, as it does for one that is asleep.
+int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
+  if (m_spin_ns > 0 && deadline_ns > now_ns) {
+    const int64_t end_ns = std::min(saturatingAdd(now_ns, m_spin_ns), deadline_ns);
+    do {
+      if (const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, 0, 0); n != 0) return n;
+      now_ns = steadyClock().nowNs();
+    } while (now_ns < end_ns);
+    if (now_ns >= deadline_ns) return 0;
+  }
+  return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
+}
+
 bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
-  const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
+  const int n = collect(now_ns, deadline_ns);
   SYLAR_CHECK(n >= 0 || n == -EINTR);
   bool notified = false;
   for (int i = 0; i < n; ++i) {
@@ -57,7 +76,7 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
       notified = true;
       continue;
     }
-    if (fd == m_upkeep.timerFd()) {
+    if (fd == m_timer_fd) {
       m_timer_event = true;
       continue;
     }

@@ -19,7 +19,7 @@ class DueTimers;
 /// What all workers of a scheduler look after together.
 class SharedUpkeep {
  public:
-  /// Becomes readable when a timer is due; -1: there is none.
+  /// Becomes readable when a timer is due; -1: there is none. Always the same.
   virtual int timerFd() const = 0;
   /// When a timer is due, if there is no descriptor that tells. Any thread.
   virtual int64_t timersDueNs() const = 0;
@@ -36,8 +36,9 @@ class EpollEngine final : public Driver {
  public:
   using Waker = sylar::Waker;
 
+  /// `spin_ns` > 0: a poll that may wait looks again and again for that long before it does; on steadyClock() only.
   /// Throws std::system_error if there is no descriptor for it.
-  EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep);
+  EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep, int64_t spin_ns = 0);
   ~EpollEngine() override;
   EpollEngine(const EpollEngine&) = delete;
   EpollEngine& operator=(const EpollEngine&) = delete;
@@ -76,11 +77,14 @@ class EpollEngine final : public Driver {
   static constexpr int kMaxEvents = 256;
   static constexpr unsigned kCallsInARow = 64;
 
+  int collect(int64_t now_ns, int64_t deadline_ns);
   int control(int op, int fd, uint32_t generation, uint32_t events);
   void watch(int fd, uint32_t events);
 
   SharedUpkeep& m_upkeep;
   const int m_wake_fd;
+  const int64_t m_spin_ns;
+  const int m_timer_fd;
   bool m_timer_event = false;
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_calls_in_a_row = 0;

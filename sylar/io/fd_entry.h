@@ -220,8 +220,8 @@ class alignas(64) FdEntry {
 
   /// An event of the registration that was made in `generation`.
   void onEvent(uint32_t generation, uint32_t events) {
-    Claimed<Engine> claimed(WakeReason::kReady);
-    Section section(*this);
+    Claimed<Engine> claimed(WakeReason::kReady);  // delivers when it goes, after the lock
+    const Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return;
     if (const uint32_t lasting = events & kLasting) {
@@ -237,8 +237,6 @@ class alignas(64) FdEntry {
       bump(Direction::kWrite);
       claimAll(Direction::kWrite, claimed, events);
     }
-    section.end();
-    claimed.deliver();
   }
 
   /// `engine` is about to end: fibers that wait there have been given up; the registration moves to the engine of somebody who
@@ -460,13 +458,23 @@ class alignas(64) FdEntry {
 
   /// Sees to it that events of `direction` reach an engine: `engine`, unless somebody waits at another.
   int registerFor(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
+    const uint32_t wanted = m_events | eventsOf(direction);
+    if (m_engine.load(std::memory_order_relaxed) == &engine && wanted == m_events && !ask_kernel) return 0;  // the usual case
+    return registerAnew(fd, direction, ask_kernel, engine);
+  }
+
+  static uint32_t eventsOf(Direction direction) {
+    return kReadEvents | (direction == Direction::kWrite ? uint32_t{EPOLLOUT} : 0);
+  }
+
+  [[gnu::noinline]] int registerAnew(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
     Engine* at_engine = m_engine.load(std::memory_order_relaxed);
     const bool nobody_waits = at(Direction::kRead).first == nullptr && at(Direction::kWrite).first == nullptr;
     if (at_engine != nullptr && at_engine != &engine && nobody_waits) {
       forget(fd);
       at_engine = nullptr;
     }
-    const uint32_t wanted = m_events | kReadEvents | (direction == Direction::kWrite ? uint32_t{EPOLLOUT} : 0);
+    const uint32_t wanted = m_events | eventsOf(direction);
     const uint32_t generation = generationOf(life());
     int error = 0;
     if (at_engine == nullptr) {

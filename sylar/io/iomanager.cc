@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <system_error>
+#include <typeinfo>
 #include <utility>
 
 #include "sylar/base/sys.h"
@@ -78,10 +79,15 @@ IOManager::IOManager(SchedulerOptions options, TimerQueueKind timer_queue)
 
 IOManager::~IOManager() { stop(); }
 
-IOManager* IOManager::GetThis() { return dynamic_cast<IOManager*>(Scheduler::GetThis()); }
+IOManager* IOManager::GetThis() {
+  Scheduler* const scheduler = Scheduler::GetThis();
+  const bool is_one = scheduler != nullptr && typeid(*scheduler) == typeid(IOManager);  // the class is final
+  return is_one ? static_cast<IOManager*>(scheduler) : nullptr;
+}
 
 std::unique_ptr<Driver> IOManager::makeDriver(WorkerSlot& slot) {
-  return std::make_unique<EpollEngine>(slot, static_cast<SharedUpkeep&>(*this));
+  const bool real_time = &clock() == &steadyClock();
+  return std::make_unique<EpollEngine>(slot, static_cast<SharedUpkeep&>(*this), real_time ? spinNs() : 0);
 }
 
 // ---- Descriptors. ------------------------------------------------------------------------------------------------------------

@@ -50,6 +50,9 @@ struct SchedulerOptions {
   /// By how much the kernel may prolong a worker's sleep, to spare wake-ups; 0 = what the thread has, usually 50 us. Threads that
   /// a fiber makes inherit it, as programs do that it starts by posix_spawn, popen or system; the child of a fork does not.
   std::chrono::nanoseconds timer_slack{1};
+  /// How long an idle worker of an IOManager polls before it sleeps: what comes meanwhile need not wake it, and it uses that much
+  /// CPU each time. 0 = not at all. Real time only.
+  std::chrono::microseconds spin{0};
 };
 
 /// What the workers of a scheduler have done so far, all together.
@@ -163,6 +166,7 @@ class Scheduler {
   const Clock& clock() const { return *m_options.clock; }
   int64_t waitCap(int64_t now_ns) const;
   int64_t timerSlackNs() const { return m_options.timer_slack.count(); }
+  int64_t spinNs() const { return std::chrono::nanoseconds(m_options.spin).count(); }
   /// Queues a fiber that comes from elsewhere. False: refused.
   bool admitMoved(Fiber& fiber, int thread);
 

@@ -61,6 +61,7 @@ void Worker::run() {
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
   t_worker = this;
   m_slot.worker = this;
+  if (m_driver->waitsForDescriptors()) m_slot.fd_driver.store(m_driver.get(), std::memory_order_release);
   ThreadFibers::current().setHost(this, &m_slot);
   setThread(sys::threadId());
   const int64_t slack_ns = sys::timerSlack();
@@ -77,6 +78,7 @@ void Worker::run() {
   SYLAR_CHECK(m_runnable.empty());
   SYLAR_CHECK(m_live == nullptr);
   setThread(0);
+  m_slot.fd_driver.store(nullptr, std::memory_order_relaxed);
   m_slot.worker = nullptr;
   ThreadFibers::current().setHost(nullptr, nullptr);
   t_worker = nullptr;

@@ -315,6 +315,7 @@ void Worker::leaveBehind(NodeList mail, Leftovers& out) {
 bool Worker::detach() {
   Place in_fiber = Place::kFiber;
   if (!m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel)) return false;
+  m_slot.fd_driver.store(nullptr, std::memory_order_release);  // from here on its fiber's calls are libc's
   if (AutoAdvance* const time = m_clock.autoAdvance()) time->leave(*this);
   return true;
 }
@@ -455,8 +456,8 @@ bool reserveTimeout(Deadline deadline) { return Worker::current()->reserveTimeou
 const Clock& waitClock() { return Worker::current()->clock(); }
 
 Wait::Wait(Fiber::WaitsFor what, int fd) {
-  SYLAR_CHECK(mayPark());
   FiberCore* const me = runningFiber();
+  SYLAR_CHECK(me != nullptr && me->home != nullptr);  // mayPark()
   me->fiber->noteWait(what, fd);
   m_waker = {me, me->wait.prepare()};
 }

@@ -12,14 +12,16 @@
 
 namespace sylar {
 
+class Driver;
 class Scheduler;
 class Worker;
 
 struct alignas(64) WorkerSlot final : FiberHome {
   Mailbox<> mailbox;
-  int wake_fd = -1;                                  ///< eventfd; written by notify(), watched by the owner's driver
-  WorkerSlot* next = nullptr;                        ///< in the list of unused slots
-  Worker* worker = nullptr;                          ///< the owner while it runs; for its own thread
+  int wake_fd = -1;                         ///< eventfd; written by notify(), watched by the owner's driver
+  WorkerSlot* next = nullptr;               ///< in the list of unused slots
+  Worker* worker = nullptr;                 ///< the owner while it runs; for its own thread
+  std::atomic<Driver*> fd_driver{nullptr};  ///< the owner's, while its fibers may wait for descriptors; for its own thread
   std::atomic<const Scheduler*> scheduler{nullptr};  ///< whose worker owns it; only to be compared
 
   /// An unused slot, or a new one. Throws std::system_error if there is no descriptor for it.

@@ -31,6 +31,7 @@ TEST(LibrarySettings, HaveTheDefaultsOfTheirStructs) {
   EXPECT_EQ(idleTimeoutSetting(), 0u);
   EXPECT_EQ(drainSetting(), 10s);
   EXPECT_EQ(maxWaitSetting(), 0ms);
+  EXPECT_EQ(spinSetting(), 0us);
   EXPECT_EQ(timerQueueSetting(), kDefaultTimerQueue);
   EXPECT_EQ(pidFileSetting(), "");
 }
@@ -58,8 +59,9 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kWheel);
   load("timer: {queue: heap}");
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kHeap);
-  load("io: {max_wait_ms: 3000}\napp: {drain_ms: 1}");
+  load("io: {max_wait_ms: 3000, spin_us: 50}\napp: {drain_ms: 1}");
   EXPECT_EQ(maxWaitSetting(), 3000ms);
+  EXPECT_EQ(spinSetting(), 50us);
   EXPECT_EQ(drainSetting(), 1ms);
 }
 

@@ -8,6 +8,7 @@ sylar_test(io/iomanager_event_test LINKS sylar::io)
 sylar_test(io/iomanager_timer_test LINKS sylar::io)
 sylar_test(io/precise_sleep_test LINKS sylar::io)
 sylar_test(io/sleep_kernel_test LINKS sylar::io)
+sylar_test(io/spin_test LINKS sylar::io)
 sylar_test(io/timer_pass_test LINKS sylar::io)
 if(NOT SYLAR_SANITIZE)  # it brings its own operator new, and so do the sanitizers
   sylar_test(io/timer_memory_test LINKS sylar::io)
