@@ -111,8 +111,9 @@ ssize_t writev(int fd, const iovec* parts, int count) {
 }
 
 ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
+  if ((flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
   IoCall call(fd, Direction::kWrite);
-  if (!call.parks() || (flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
+  if (!call.parks()) return real::sendto(fd, data, size, flags, to, to_size);
   const char* const bytes = static_cast<const char*>(data);
   return transferAll(attempt::takesPieces(call.kind()) ? size : 0, [&](size_t done) {
     return call.run([&] {
