@@ -20,7 +20,7 @@ HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits)
 HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits, const Clock& clock)
     : SocketStream(std::move(sock), owner),
       m_limits(limits),
-      m_bytes(*m_socket, limits, clock),
+      m_bytes(*m_socket, limits),
       m_reader(m_bytes, m_bytes, limits, clock),
       m_writer(m_bytes),
       m_request(std::make_shared<HttpRequest>()) {}
@@ -78,11 +78,13 @@ bool HttpSession::answering(HttpResponse& response) {
   return true;
 }
 
-int HttpSession::sendResponse(HttpResponse::ptr response) {
-  if (!answering(*response)) return -1;
+bool HttpSession::send(HttpResponse& response) {
+  if (!answering(response)) return false;
   m_reader.answerBegun();
-  return m_writer.write(*m_request, *response) ? 1 : -1;
+  return m_writer.write(*m_request, response);
 }
+
+int HttpSession::sendResponse(HttpResponse::ptr response) { return send(*response) ? 1 : -1; }
 
 bool HttpSession::beginResponse(const HttpResponse::ptr& response, std::optional<uint64_t> length) {
   if (!answering(*response)) return false;
@@ -99,7 +101,7 @@ bool HttpSession::endResponse() {
 
 void HttpSession::complete(const HttpResponse::ptr& response) {
   const bool ok = m_reader.verdict().ok();
-  if (!isAnswered() && ok && sendResponse(response) < 0 && !isAnswered()) fail(HttpStatus::INTERNAL_SERVER_ERROR);
+  if (!isAnswered() && ok && !send(*response) && !isAnswered()) fail(HttpStatus::INTERNAL_SERVER_ERROR);
   if (m_open_body && ok) endResponse();
   if (m_open_body) m_bytes.cut();
 }

@@ -86,6 +86,8 @@ class HttpSession final : public SocketStream {
   /// which says `connection: close`. Any thread; suspends: no.
   void end() { m_bytes.end(); }
 
+  /// For servers: the request of the last recvHead().
+  const HttpRequest& request() const { return *m_request; }
   /// For servers: what the handler has left to do. Sends `response` unless something was sent, and ends what was begun.
   void complete(const HttpResponse::ptr& response);
   /// For servers: the handler failed. Answers `status` and ends the connection; cuts it if an answer had begun.
@@ -97,6 +99,7 @@ class HttpSession final : public SocketStream {
  private:
   HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits, const Clock& clock);
   bool answering(HttpResponse& response);
+  bool send(HttpResponse& response);
   bool mayGoOn();
   void finish();
 

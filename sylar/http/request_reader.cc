@@ -19,17 +19,21 @@ bool RequestReader::refuse(HttpStatus status, const char* why) { return settle(V
 
 bool RequestReader::leave(const char* why) { return settle(Verdict::gone(why)).ok(); }
 
+std::chrono::nanoseconds RequestReader::until(Deadline deadline) const {
+  return std::chrono::nanoseconds(std::max<int64_t>(deadline.ns() - m_clock.nowNs(), 0));
+}
+
 // Reads into the buffer; as ByteSource::read().
 // A connection that waits for a request keeps no block: what comes first comes onto the stack.
-ssize_t RequestReader::fill(Deadline deadline) {
+ssize_t RequestReader::fill(std::chrono::nanoseconds timeout) {
   if (!m_buffer.empty()) {
     const std::span<char> room = m_buffer.room();
-    const ssize_t count = m_source.read(room.data(), room.size(), deadline);
+    const ssize_t count = m_source.read(room.data(), room.size(), timeout);
     if (count > 0) m_buffer.filled(static_cast<size_t>(count));
     return count;
   }
   char arrivals[InputBuffer::kUsualSize];
-  const ssize_t count = m_source.read(arrivals, sizeof arrivals, deadline);
+  const ssize_t count = m_source.read(arrivals, sizeof arrivals, timeout);
   if (count > 0) m_buffer.append({arrivals, static_cast<size_t>(count)});
   return count;
 }
@@ -45,18 +49,18 @@ Verdict RequestReader::readHead(HttpRequest& request) {
   request.reset();
   m_buffer.shrink();
   m_scan.start();
-  Deadline deadline = Deadline::never();
+  auto timeout = m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout;
+  Deadline deadline = Deadline::never();  // of a head that has begun
   for (bool begun = false;;) {
-    if (m_buffer.empty()) {
-      deadline = Deadline::after(m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout, m_clock);
-    } else {
+    if (!m_buffer.empty()) {
       const Scan scan = m_scan.feed(m_buffer.data());
       if (scan == Scan::kDone) return settle(acceptHead(request));
       if (scan != Scan::kMore) return settle(m_scan.refusal());
       if (!begun) deadline = Deadline::after(m_limits.head_timeout, m_clock);
       begun = true;
+      timeout = until(deadline);
     }
-    const ssize_t count = fill(deadline);
+    const ssize_t count = fill(timeout);
     if (count > 0) continue;
     if (count == 0) return settle(Verdict::gone(begun ? "end of stream within a head" : "end of stream"));
     if (errno != EAGAIN) return settle(Verdict::gone("connection broken"));
@@ -169,8 +173,8 @@ bool RequestReader::reachData() {
 // Reads bytes of the body, which only waiting can bring. `count` > 0 after true.
 bool RequestReader::waitForBody(char* buffer, size_t size, ssize_t& count) {
   const int64_t begun = m_clock.nowNs();
-  const Deadline deadline = Deadline::at(saturatingAdd(begun, std::max<int64_t>(m_patience_ns, 0)));
-  count = m_source.read(buffer, size, std::min(deadline, m_linger_until));
+  const int64_t patience_ns = std::clamp<int64_t>(m_linger_until.ns() - begun, 0, std::max<int64_t>(m_patience_ns, 0));
+  count = m_source.read(buffer, size, std::chrono::nanoseconds(patience_ns));
   const int error = errno;
   m_patience_ns -= m_clock.nowNs() - begun;
   if (count > 0) return true;
@@ -207,7 +211,7 @@ void RequestReader::linger() {
   char scratch[1024];
   size_t read = takeBuffered().size();
   while (read < m_limits.max_linger_bytes) {
-    const ssize_t count = m_source.read(scratch, sizeof scratch, deadline);
+    const ssize_t count = m_source.read(scratch, sizeof scratch, until(deadline));
     if (count <= 0) return;
     read += static_cast<size_t>(count);
   }

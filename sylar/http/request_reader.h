@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,8 +31,7 @@ namespace sylar::http {
 /// Thread safety: one caller at a time. All calls that read may suspend.
 class RequestReader {
  public:
-  /// All arguments outlive the reader. `sink` is only used to send "100 Continue". `clock` is that of the deadlines given to
-  /// `source`.
+  /// All arguments outlive the reader. `sink` is only used to send "100 Continue". `clock` is that by which `source` waits.
   RequestReader(ByteSource& source, ByteSink& sink, const HttpLimits& limits, const Clock& clock = steadyClock());
 
   RequestReader(const RequestReader&) = delete;
@@ -86,7 +86,8 @@ class RequestReader {
   bool leave(const char* why);
 
   Verdict acceptHead(HttpRequest& request);
-  ssize_t fill(Deadline deadline);
+  std::chrono::nanoseconds until(Deadline deadline) const;
+  ssize_t fill(std::chrono::nanoseconds timeout);
 
   bool startBody();
   bool reachData();
