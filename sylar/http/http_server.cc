@@ -10,6 +10,7 @@
 #include "sylar/base/check.h"
 #include "sylar/base/log.h"
 #include "sylar/http/http_error.h"
+#include "sylar/http/recycled.h"
 
 namespace sylar::http {
 
@@ -70,14 +71,12 @@ void HttpServer::handleClient(Socket::ptr client) {
   const auto session = std::make_shared<HttpSession>(client, false, m_http_limits);
   const Listed listed(*this, client, *session);
   const ServletDispatch::ptr dispatch = getServletDispatch();
-  auto response = std::make_shared<HttpResponse>();
   while (HttpRequest::ptr request = session->recvHead()) {
+    HttpResponse::ptr response = Recycled<HttpResponse>::take();
     response->setVersion(request->getVersion());
     response->setClose(request->isClose());
     answer(*dispatch, std::move(request), response, session);
-    if (response.use_count() != 1) response = std::make_shared<HttpResponse>();
-    std::atomic_thread_fence(std::memory_order_acquire);  // another thread may have let it go just now
-    response->reset();                                    // now: the next request may be long in coming
+    Recycled<HttpResponse>::give(std::move(response));
   }
 }
 

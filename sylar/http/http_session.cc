@@ -1,10 +1,10 @@
 #include "sylar/http/http_session.h"
 
-#include <atomic>
 #include <cerrno>
 #include <utility>
 
 #include "sylar/fiber/fiber.h"
+#include "sylar/http/recycled.h"
 #include "sylar/sched/park.h"
 
 namespace sylar::http {
@@ -23,7 +23,7 @@ HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits,
       m_bytes(*m_socket, limits),
       m_reader(m_bytes, m_bytes, limits, clock),
       m_writer(m_bytes),
-      m_request(std::make_shared<HttpRequest>()) {}
+      m_request(Recycled<HttpRequest>::take()) {}
 
 HttpSession::~HttpSession() = default;
 
@@ -40,13 +40,13 @@ HttpRequest::ptr HttpSession::recvHead() {
   constexpr uint64_t kTurn = 16;
   if (m_reader.requests() % kTurn == kTurn - 1 && !m_reader.buffered().empty()) Fiber::YieldToReady();
   if (mayGoOn()) {
-    if (m_request.use_count() != 1) m_request = std::make_shared<HttpRequest>();
-    std::atomic_thread_fence(std::memory_order_acquire);  // another thread may have let it go just now
+    Recycled<HttpRequest>::give(std::move(m_request));
     m_writer.startRequest();
     if (m_reader.buffered().empty()) m_bytes.beginIdle();
-    const bool ok = m_reader.readHead(*m_request).ok();
+    const bool came = m_reader.awaitHead();
     m_bytes.endIdle();
-    if (ok) return m_request;
+    m_request = Recycled<HttpRequest>::take();
+    if (came && m_reader.acceptHead(*m_request).ok()) return m_request;
   }
   finish();
   return nullptr;

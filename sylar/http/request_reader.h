@@ -40,6 +40,10 @@ class RequestReader {
   /// Waits for the next head and makes `request` of it (reset first; its body is empty). Must not be called while a body is
   /// unread: finishBody() first. After a verdict that is not accepted it only repeats that.
   Verdict readHead(HttpRequest& request);
+  /// The same in two steps, for those who need no request while they wait. False: none comes; verdict() says why.
+  bool awaitHead();
+  /// Directly after awaitHead() that was true. `request` is as new.
+  Verdict acceptHead(HttpRequest& request);
   /// Collects the rest of the body into `request`, and its trailers. Nothing to do without a body.
   Verdict readBody(HttpRequest& request);
   /// Both.
@@ -81,11 +85,10 @@ class RequestReader {
  private:
   enum class Body : uint8_t { kNone, kCounted, kChunked };
 
-  Verdict settle(const Verdict& verdict);
+  const Verdict& settle(const Verdict& verdict);
   bool refuse(HttpStatus status, const char* why);
   bool leave(const char* why);
 
-  Verdict acceptHead(HttpRequest& request);
   std::chrono::nanoseconds until(Deadline deadline) const;
   ssize_t fill(std::chrono::nanoseconds timeout);
 

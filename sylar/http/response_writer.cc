@@ -95,7 +95,8 @@ void ResponseWriter::putHead(const HttpRequest& request, const HttpResponse& res
   if (const std::string_view line = statusLine(status); !line.empty() && response.getReason().empty()) {
     m_out.append(line);
   } else {
-    const std::string_view reason = response.getReason().empty() ? HttpStatusToString(status) : response.getReason();
+    const std::string_view reason =
+        response.getReason().empty() ? std::string_view(HttpStatusToString(status)) : response.getReason();
     m_out.append("HTTP/1.1 ", Digits(static_cast<unsigned>(status)), " ", reason, "\r\n");
   }
 
