@@ -21,9 +21,8 @@ NO_REGEX = "std::regex is slow and overflows the stack on long input; parse by h
 
 # What may be included, or written, in one place only: (pattern, files that may, what would be right).
 RESTRICTED_INCLUDES = [
-    (re.compile(r"boost/(?!lexical_cast\.hpp|beast/)"), re.compile(r"sylar/fiber/context\.\w+"), "only sylar/fiber/context.* may use Boost"),
+    (re.compile(r"boost/(?!lexical_cast\.hpp)"), re.compile(r"sylar/fiber/context\.\w+"), "only sylar/fiber/context.* may use Boost"),
     (re.compile(r"boost/lexical_cast\.hpp"), re.compile(r"sylar/config/lexical_cast\.h"), "only sylar/config/lexical_cast.h may"),
-    (re.compile(r"boost/beast/"), re.compile(r"sylar/http/head_parser\.cc"), "only sylar/http/head_parser.cc may use Boost.Beast"),
     (re.compile(r"yaml-cpp/"), re.compile(r"sylar/config/(lexical_cast\.h|yaml_\w+\.cc)"), "only room config may use yaml-cpp"),
     (re.compile(r"spdlog/"), re.compile(r"sylar/base/log\.cc"), "only sylar/base/log.cc may use spdlog; use sylar/base/log.h"),
     (re.compile(r"regex$"), None, NO_REGEX),

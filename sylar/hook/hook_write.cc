@@ -145,8 +145,9 @@ ssize_t writev(int fd, const iovec* parts, int count) {
 }
 
 ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
+  if ((flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
   HookedFd here(fd);
-  if (!here.parks() || (flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
+  if (!here.parks()) return real::sendto(fd, data, size, flags, to, to_size);
   const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
   const Tried first = here.tryFirst(Direction::kWrite, once);
   if (isAll(first.done, size)) return first.done;

@@ -5,10 +5,9 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <chrono>
 #include <cstddef>
 #include <span>
-
-#include "sylar/base/clock.h"
 
 namespace sylar::http {
 
@@ -17,11 +16,11 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  /// Reads what is there into `buffer[size]`, size > 0; waits for the first byte, at most until `deadline`. What is there already
-  /// is read even if the deadline has passed. Returns bytes (> 0), 0 at the end of the stream, -1 + errno: EAGAIN when the
-  /// deadline passed, else whatever broke the connection. May suspend: yes, but not after it has begun to fill `buffer`, which
-  /// may be shared with other fibers of the thread. Source: recv(2).
-  virtual ssize_t read(char* buffer, size_t size, Deadline deadline) = 0;
+  /// Reads what is there into `buffer[size]`, size > 0; waits for the first byte, at most for `timeout` >= 0. A time and not a
+  /// deadline: who waits as long as before reads no clock. Returns bytes (> 0), 0 at the end of the stream, -1 + errno: EAGAIN
+  /// when the time has passed, else whatever broke the connection. May suspend: yes, but not after it has begun to fill `buffer`,
+  /// which may be shared with other fibers of the thread. Source: recv(2).
+  virtual ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) = 0;
 };
 
 /// Bytes to the peer. Thread safety: one caller at a time.

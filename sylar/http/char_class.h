@@ -14,6 +14,7 @@ enum CharClass : uint8_t {
   kHexDigit = 8,
   kDigit = 16,
   kHostChar = 32,  // of a host name or an IPv4 address: letters, digits, "-._~"
+  kLineChar = 64,  // all but CR, LF and NUL: what cannot end a line
 };
 
 namespace detail {
@@ -29,6 +30,7 @@ constexpr uint8_t classify(unsigned c) {
   if (digit || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) bits |= kHexDigit;
   if (digit) bits |= kDigit;
   if (digit || alpha || in("-._~")) bits |= kHostChar;
+  if (c != '\r' && c != '\n' && c != '\0') bits |= kLineChar;
   return bits;
 }
 
@@ -45,12 +47,18 @@ inline constexpr std::array<uint8_t, 256> kCharClasses = makeCharClasses();
 /// Is `c` in one of the classes `mask`?
 constexpr bool isChar(char c, uint8_t mask) { return (detail::kCharClasses[static_cast<uint8_t>(c)] & mask) != 0; }
 
-/// Are all of `text` in one of the classes `mask`, and is there one at all?
+/// The first of [at, end) that is not of the class `mask`; `end` if there is none.
+constexpr const char* skipChars(const char* at, const char* end, uint8_t mask) {
+  const auto classes = [](char c) { return detail::kCharClasses[static_cast<uint8_t>(c)]; };
+  while (end - at >= 4 && (classes(at[0]) & classes(at[1]) & classes(at[2]) & classes(at[3]) & mask) != 0) at += 4;
+  while (at != end && isChar(*at, mask)) ++at;
+  return at;
+}
+
+/// Are all of `text` of the class `mask`, and is there one at all?
 constexpr bool allChars(std::string_view text, uint8_t mask) {
-  for (char c : text) {
-    if (!isChar(c, mask)) return false;
-  }
-  return !text.empty();
+  const char* const end = text.data() + text.size();
+  return !text.empty() && skipChars(text.data(), end, mask) == end;
 }
 
 /// The value of a hexadecimal digit.

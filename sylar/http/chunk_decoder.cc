@@ -15,17 +15,6 @@ constexpr std::string_view kForbiddenTrailers[] = {
     "content-length", "transfer-encoding", "host",  "connection",   "upgrade", "expect", "te", "trailer",
     "content-type",   "content-encoding",  "range", "authorization"};
 
-// Calls `use(name, value)` with each field of `lines`, which a FieldScan has found in order.
-template <class Use>
-void eachField(std::string_view lines, Use use) {
-  while (!lines.starts_with('\r')) {
-    const size_t colon = lines.find(':');
-    const size_t end = lines.find('\r', colon);
-    use(lines.substr(0, colon), trimmed(lines.substr(colon + 1, end - colon - 1)));
-    lines.remove_prefix(end + 2);
-  }
-}
-
 }  // namespace
 
 ChunkDecoder::ChunkDecoder(const HttpLimits& limits)
@@ -94,17 +83,18 @@ size_t ChunkDecoder::feed(std::string_view text) {
 }
 
 bool ChunkDecoder::hasForbiddenTrailer() const {
-  bool found = false;
-  eachField(m_trailers, [&found](std::string_view name, std::string_view) {
+  return !eachField(m_trailers, [](std::string_view name, std::string_view) {
     const auto same = [name](std::string_view forbidden) { return equalsIgnoreCase(name, forbidden); };
-    found |= std::any_of(std::begin(kForbiddenTrailers), std::end(kForbiddenTrailers), same);
+    return std::none_of(std::begin(kForbiddenTrailers), std::end(kForbiddenTrailers), same);
   });
-  return found;
 }
 
 void ChunkDecoder::takeTrailers(FieldList& trailers) const {
   const std::string_view text = trailers.adopt(m_trailers);
-  eachField(text, [&trailers](std::string_view name, std::string_view value) { trailers.addParsed(name, value); });
+  eachField(text, [&trailers](std::string_view name, std::string_view value) {
+    trailers.addParsed(name, value);
+    return true;
+  });
 }
 
 }  // namespace sylar::http

@@ -8,9 +8,8 @@
 
 namespace sylar::http {
 
-bool equalsIgnoreCase(std::string_view a, std::string_view b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return toLower(x) == toLower(y); });
+bool detail::sameIgnoringCase(const char* a, const char* b, size_t size) {
+  return std::equal(a, a + size, b, [](char x, char y) { return x == y || toLower(x) == toLower(y); });
 }
 
 bool CaseInsensitiveLess::operator()(std::string_view a, std::string_view b) const {
@@ -23,8 +22,7 @@ void requireToken(std::string_view name, const char* what) {
 }
 
 void requireOneLine(std::string_view text, const char* what) {
-  const auto ends_line = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
-  if (std::any_of(text.begin(), text.end(), ends_line)) throw std::invalid_argument(std::string(what) + ": CR, LF or NUL in it");
+  if (!text.empty() && !allChars(text, kLineChar)) throw std::invalid_argument(std::string(what) + ": CR, LF or NUL in it");
 }
 
 Field FieldList::operator[](size_t index) const {
@@ -109,7 +107,8 @@ uint32_t FieldList::offsetOf(std::string_view part) const {
 
 std::string_view FieldList::adopt(std::string_view text) {
   m_spans.clear();
-  m_text.assign(text);
+  m_text.clear();
+  m_text.append(text);
   return m_text;
 }
 

@@ -1,6 +1,7 @@
 // The header (or trailer) fields of one message, in their order, in one block of memory that is kept from message to message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,8 +11,15 @@
 
 namespace sylar::http {
 
+namespace detail {
+/// size bytes of each.
+bool sameIgnoringCase(const char* a, const char* b, size_t size);
+}  // namespace detail
+
 /// ASCII case does not count. Source: RFC 9110 section 5.1.
-bool equalsIgnoreCase(std::string_view a, std::string_view b);
+inline bool equalsIgnoreCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && detail::sameIgnoringCase(a.data(), b.data(), a.size());
+}
 struct CaseInsensitiveLess {
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const;

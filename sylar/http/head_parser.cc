@@ -3,16 +3,11 @@
 #include <limits>
 #include <optional>
 
-#include <boost/beast/http/basic_parser.hpp>
-
 #include "sylar/http/char_class.h"
+#include "sylar/http/head_scan.h"
 
 namespace sylar::http {
 namespace {
-
-namespace beast = boost::beast;
-
-std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
 constexpr Verdict bad(const char* why) { return Verdict::refused(HttpStatus::BAD_REQUEST, why); }
 
@@ -42,77 +37,48 @@ struct KnownFields {
   bool expects_continue = false;
   bool expects_other = false;
 
-  void take(beast::http::field field, std::string_view value);
+  /// False: a list of options is malformed.
+  bool take(std::string_view name, std::string_view value);
+  bool takeOptions(std::string_view options);
 };
 
-void KnownFields::take(beast::http::field field, std::string_view value) {
-  switch (field) {
-    case beast::http::field::host:
+bool KnownFields::takeOptions(std::string_view options) {
+  return eachElement(options, [this](std::string_view option) {
+    close |= equalsIgnoreCase(option, "close");
+    keep_alive |= equalsIgnoreCase(option, "keep-alive");
+    upgrade |= equalsIgnoreCase(option, "upgrade");
+    return option.empty() || allChars(option, kTokenChar);
+  });
+}
+
+bool KnownFields::take(std::string_view name, std::string_view value) {
+  const auto is = [name](std::string_view known) { return equalsIgnoreCase(name, known); };
+  switch (name.size()) {
+    case 4:
+      if (!is("host")) break;
       ++hosts;
       host = value;
       break;
-    case beast::http::field::content_length:
+    case 6:
+      if (is("expect")) (equalsIgnoreCase(value, "100-continue") ? expects_continue : expects_other) = true;
+      break;
+    case 7: websocket |= is("upgrade") && equalsIgnoreCase(value, "websocket"); break;
+    case 10: return !is("connection") || takeOptions(value);
+    case 14:
+      if (!is("content-length")) break;
       ++lengths;
       length = value;
       break;
-    case beast::http::field::transfer_encoding:
+    case 16: return !is("proxy-connection") || KnownFields().takeOptions(value);
+    case 17:
+      if (!is("transfer-encoding")) break;
       ++codings;
       coding = value;
       break;
-    case beast::http::field::connection:
-      eachElement(value, [this](std::string_view option) {
-        close |= equalsIgnoreCase(option, "close");
-        keep_alive |= equalsIgnoreCase(option, "keep-alive");
-        upgrade |= equalsIgnoreCase(option, "upgrade");
-        return true;
-      });
-      break;
-    case beast::http::field::upgrade: websocket |= equalsIgnoreCase(value, "websocket"); break;
-    case beast::http::field::expect: (equalsIgnoreCase(value, "100-continue") ? expects_continue : expects_other) = true; break;
     default: break;
   }
+  return true;
 }
-
-// Beast's parser with our storage: fields go to the request's list as views, the known ones also aside.
-class BeastParser final : public beast::http::basic_parser<true> {
- public:
-  explicit BeastParser(FieldList& fields) : m_fields(fields) {
-    // The scan has held our limits already.
-    header_limit(std::numeric_limits<std::uint32_t>::max());
-    body_limit(std::numeric_limits<std::uint64_t>::max());
-  }
-
-  bool parse(std::string_view head) {
-    beast::error_code error;
-    const size_t used = put(boost::asio::const_buffer(head.data(), head.size()), error);
-    return !error && is_header_done() && used == head.size();
-  }
-
-  std::string_view m_method, m_target;
-  int m_version = 0;
-  KnownFields m_known;
-
- private:
-  void on_request_impl(beast::http::verb, beast::string_view method, beast::string_view target, int version,
-                       beast::error_code&) override {
-    m_version = version;
-    m_method = view(method);
-    m_target = view(target);
-  }
-  void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value, beast::error_code&) override {
-    m_fields.addParsed(view(name), view(value));
-    m_known.take(field, view(value));
-  }
-  void on_response_impl(int, beast::string_view, int, beast::error_code&) override {}
-  void on_header_impl(beast::error_code&) override {}
-  void on_body_init_impl(const boost::optional<std::uint64_t>&, beast::error_code&) override {}
-  std::size_t on_body_impl(beast::string_view, beast::error_code&) override { return 0; }
-  void on_chunk_header_impl(std::uint64_t, beast::string_view, beast::error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view, beast::error_code&) override { return 0; }
-  void on_finish_impl(beast::error_code&) override {}
-
-  FieldList& m_fields;
-};
 
 // Digits only, and at most 2^63 - 1.
 std::optional<uint64_t> parseLength(std::string_view text) {
@@ -203,17 +169,27 @@ std::optional<Target> splitTarget(std::string_view target, HttpMethod method) {
 }  // namespace
 
 Verdict HeadParser::parse(std::string_view head, HttpRequest& request, BodyFraming& framing) {
-  BeastParser parser(request.m_headers);
-  if (!parser.parse(request.m_headers.adopt(head))) return bad("not HTTP");
-  const KnownFields& known = parser.m_known;
-  const bool is_11 = parser.m_version == 11;
+  // "GET /path HTTP/1.1\r\n" and the fields: the scan has found a blank, a blank and "\r\n" there, and none before.
+  const std::string_view text = request.m_headers.adopt(head);
+  const size_t method_end = text.find(' ');
+  const size_t target_end = text.find(' ', method_end + 1);
+  constexpr std::string_view kVersion = "HTTP/1.1";
+  const bool is_11 = text.substr(target_end + 1, kVersion.size()) == kVersion;
+
+  KnownFields known;
+  const bool well_formed =
+      eachField(text.substr(target_end + 1 + kVersion.size() + 2), [&](std::string_view name, std::string_view value) {
+        request.m_headers.addParsed(name, value);
+        return known.take(name, value);
+      });
+  if (!well_formed) return bad("connection malformed");
   if (const Verdict verdict = checkFraming(known, is_11, framing); !verdict.ok()) return verdict;
 
-  request.m_method = toHttpMethod(parser.m_method);
+  request.m_method = toHttpMethod(text.substr(0, method_end));
   if (request.m_method == HttpMethod::INVALID_METHOD || request.m_method == HttpMethod::CONNECT) {
     return Verdict::refused(HttpStatus::NOT_IMPLEMENTED, "method not known");
   }
-  const auto target = splitTarget(parser.m_target, request.m_method);
+  const auto target = splitTarget(text.substr(method_end + 1, target_end - method_end - 1), request.m_method);
   if (!target) return bad("request target malformed");
   if (known.hosts > 1 || (known.hosts == 0 && is_11)) return bad("not exactly one host");
   if (known.hosts == 1 && !isAuthority(known.host)) return bad("host malformed");
@@ -224,8 +200,9 @@ Verdict HeadParser::parse(std::string_view head, HttpRequest& request, BodyFrami
   request.m_version = is_11 ? 0x11 : 0x10;
   request.m_close = known.close || (!is_11 && !known.keep_alive);
   request.m_websocket = known.upgrade && known.websocket;
-  request.m_path.assign(target->path);
-  request.m_query.assign(target->query);
+  request.m_path.clear();
+  request.m_path.append(target->path);
+  request.m_query.append(target->query);  // it is empty: the request is as new
   // Last, for it may move the head to which the views belong.
   if (const std::string_view host = target->authority; !host.empty() && !request.m_headers.replaceParsed("host", host)) {
     request.m_headers.add("host", std::string(host));

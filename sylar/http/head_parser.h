@@ -1,5 +1,5 @@
-// Internal. From a head that passed the scan to a request: Boost.Beast takes it apart, and the rules of RFC 9112 that Beast
-// leaves to its user are held here: how the body is framed, who the host is, what the target may be.
+// Internal. From a head that passed the scan to a request: its parts, and the rules of RFC 9112 about what they say: how the body
+// is framed, who the host is, what the target may be.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct BodyFraming {
 
 class HeadParser {
  public:
-  /// Makes `request`, which is as new, of the complete `head`, and `framing` of its fields. Refused: 400, 417 or 501. The request
-  /// copies the head, so nothing refers to it afterwards.
+  /// Makes `request`, which is as new, of the complete `head` as a HeadScan has found it, and `framing` of its fields. Refused:
+  /// 400, 417 or 501. The request copies the head, so nothing refers to it afterwards.
   static Verdict parse(std::string_view head, HttpRequest& request, BodyFraming& framing);
 };
 

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 
+#include "sylar/base/check.h"
 #include "sylar/http/char_class.h"
 
 namespace sylar::http {
 namespace {
 
-// The first position from `at` on, before `end`, whose byte is in none of the classes `mask`.
+// The first position from `at` on, before `end`, whose byte is not of the class `mask`; `end` if there is none. at <= end.
 size_t skip(std::string_view text, size_t at, size_t end, uint8_t mask) {
-  while (at < end && isChar(text[at], mask)) ++at;
-  return at;
+  SYLAR_DCHECK(at <= end && end <= text.size());
+  return static_cast<size_t>(skipChars(text.data() + at, text.data() + end, mask) - text.data());
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
-// Internal. Is this the head of a request, byte for byte? A strict gate before the parser: it finds where the head ends, and
-// refuses at the first byte that HTTP/1.1 does not allow there. It works on what has come so far and never looks at a byte twice.
+// Internal. Is this the head of a request, byte for byte? A strict gate: it finds where the head ends, and refuses at the first
+// byte that HTTP/1.1 does not allow there. It works on what has come so far and never looks at a byte twice. What has passed is
+// so plain that it falls into its parts at the first blank, colon or CR.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "sylar/base/check.h"
+#include "sylar/http/char_class.h"
 #include "sylar/http/limits.h"
 #include "sylar/http/verdict.h"
 
@@ -36,6 +39,20 @@ class FieldScan {
   size_t m_count = 0;
   State m_state = State::kLine;
 };
+
+/// Calls `use(name, value)` with each field of `lines`, which a FieldScan has found in order, blanks around the value removed,
+/// until it says false; true if it never did.
+template <class Use>
+bool eachField(std::string_view lines, Use use) {
+  while (!lines.starts_with('\r')) {
+    const size_t colon = lines.find(':');
+    const size_t end = lines.find('\r', colon);
+    SYLAR_DCHECK(end != std::string_view::npos);
+    if (!use(lines.substr(0, colon), trimmed(lines.substr(colon + 1, end - colon - 1)))) return false;
+    lines.remove_prefix(end + 2);
+  }
+  return true;
+}
 
 /// A request line and its fields, with at most one empty line before.
 class HeadScan {

@@ -40,12 +40,10 @@ std::string httpDate(time_t time) {
   return text;
 }
 
-std::string_view HttpDateCache::at(time_t time) {
-  if (time != m_time) {
-    format(time, m_text);
-    m_time = time;
-  }
-  return {m_text, kDateSize};
+void HttpDateCache::renew(time_t time) {
+  static_assert(sizeof m_text == kDateSize);
+  format(time, m_text);
+  m_time = time;
 }
 
 }  // namespace sylar::http

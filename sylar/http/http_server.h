@@ -49,7 +49,7 @@ class HttpServer : public TcpServer {
  private:
   class Listed;
 
-  void answer(ServletDispatch& dispatch, const HttpRequest::ptr& request, const HttpResponse::ptr& response,
+  void answer(ServletDispatch& dispatch, HttpRequest::ptr request, const HttpResponse::ptr& response,
               const HttpSession::ptr& session) const;
   void failed(const HttpRequest& request, const char* what) const;
 

@@ -1,10 +1,10 @@
 #include "sylar/http/http_session.h"
 
-#include <atomic>
 #include <cerrno>
 #include <utility>
 
 #include "sylar/fiber/fiber.h"
+#include "sylar/http/recycled.h"
 #include "sylar/sched/park.h"
 
 namespace sylar::http {
@@ -20,10 +20,10 @@ HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits)
 HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits, const Clock& clock)
     : SocketStream(std::move(sock), owner),
       m_limits(limits),
-      m_bytes(*m_socket, limits, clock),
+      m_bytes(*m_socket, limits),
       m_reader(m_bytes, m_bytes, limits, clock),
       m_writer(m_bytes),
-      m_request(std::make_shared<HttpRequest>()) {}
+      m_request(Recycled<HttpRequest>::take()) {}
 
 HttpSession::~HttpSession() = default;
 
@@ -40,13 +40,13 @@ HttpRequest::ptr HttpSession::recvHead() {
   constexpr uint64_t kTurn = 16;
   if (m_reader.requests() % kTurn == kTurn - 1 && !m_reader.buffered().empty()) Fiber::YieldToReady();
   if (mayGoOn()) {
-    if (m_request.use_count() != 1) m_request = std::make_shared<HttpRequest>();
-    std::atomic_thread_fence(std::memory_order_acquire);  // another thread may have let it go just now
+    Recycled<HttpRequest>::give(std::move(m_request));
     m_writer.startRequest();
     if (m_reader.buffered().empty()) m_bytes.beginIdle();
-    const bool ok = m_reader.readHead(*m_request).ok();
+    const bool came = m_reader.awaitHead();
     m_bytes.endIdle();
-    if (ok) return m_request;
+    m_request = Recycled<HttpRequest>::take();
+    if (came && m_reader.acceptHead(*m_request).ok()) return m_request;
   }
   finish();
   return nullptr;
@@ -78,11 +78,13 @@ bool HttpSession::answering(HttpResponse& response) {
   return true;
 }
 
-int HttpSession::sendResponse(HttpResponse::ptr response) {
-  if (!answering(*response)) return -1;
+bool HttpSession::send(HttpResponse& response) {
+  if (!answering(response)) return false;
   m_reader.answerBegun();
-  return m_writer.write(*m_request, *response) ? 1 : -1;
+  return m_writer.write(*m_request, response);
 }
+
+int HttpSession::sendResponse(HttpResponse::ptr response) { return send(*response) ? 1 : -1; }
 
 bool HttpSession::beginResponse(const HttpResponse::ptr& response, std::optional<uint64_t> length) {
   if (!answering(*response)) return false;
@@ -99,7 +101,7 @@ bool HttpSession::endResponse() {
 
 void HttpSession::complete(const HttpResponse::ptr& response) {
   const bool ok = m_reader.verdict().ok();
-  if (!isAnswered() && ok && sendResponse(response) < 0 && !isAnswered()) fail(HttpStatus::INTERNAL_SERVER_ERROR);
+  if (!isAnswered() && ok && !send(*response) && !isAnswered()) fail(HttpStatus::INTERNAL_SERVER_ERROR);
   if (m_open_body && ok) endResponse();
   if (m_open_body) m_bytes.cut();
 }

@@ -47,8 +47,8 @@ class HttpSession final : public SocketStream {
   // ---- Requests. -----------------------------------------------------------------------------------------------------------
 
   /// The next request with its body. Null: there will be none; what was wrong has been answered (RFC 9112: 400, 408, 413, ...),
-  /// and the peer has been told the end. The object is used again for the next request, unless somebody has kept it. May suspend:
-  /// yes. Source: sylar.
+  /// and the peer has been told the end. The object is used again for another request, after the next call and unless somebody
+  /// has kept it. May suspend: yes. Source: sylar.
   HttpRequest::ptr recvRequest();
   /// The same as soon as the head has come. What is not read of its body is passed over by the next call.
   HttpRequest::ptr recvHead();
@@ -86,6 +86,8 @@ class HttpSession final : public SocketStream {
   /// which says `connection: close`. Any thread; suspends: no.
   void end() { m_bytes.end(); }
 
+  /// For servers: the request of the last recvHead().
+  const HttpRequest& request() const { return *m_request; }
   /// For servers: what the handler has left to do. Sends `response` unless something was sent, and ends what was begun.
   void complete(const HttpResponse::ptr& response);
   /// For servers: the handler failed. Answers `status` and ends the connection; cuts it if an answer had begun.
@@ -97,6 +99,7 @@ class HttpSession final : public SocketStream {
  private:
   HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits, const Clock& clock);
   bool answering(HttpResponse& response);
+  bool send(HttpResponse& response);
   bool mayGoOn();
   void finish();
 
@@ -104,7 +107,7 @@ class HttpSession final : public SocketStream {
   SocketBytes m_bytes;
   RequestReader m_reader;
   ResponseWriter m_writer;
-  HttpRequest::ptr m_request;
+  HttpRequest::ptr m_request;  // the last one; null only in recvHead()
   RouteCache m_routes;
   bool m_open_body = false;  // of a response that was begun
   bool m_failed = false;     // the handler

@@ -25,19 +25,13 @@ class InputBuffer {
 
   /// Room behind data(), at least one byte. Moves data(): its views end.
   std::span<char> room() {
-    if (m_end == m_capacity) makeRoom(1);
+    if (m_end == m_capacity) makeRoom();
     return {m_block.get() + m_end, m_capacity - m_end};
   }
   /// `count` bytes of room() are filled.
   void filled(size_t count) {
     SYLAR_DCHECK(count <= m_capacity - m_end);
     m_end += count;
-  }
-  /// Adds `bytes`. Moves data(): its views end.
-  void append(std::string_view bytes) {
-    if (m_capacity - m_end < bytes.size()) makeRoom(bytes.size());
-    std::memcpy(m_block.get() + m_end, bytes.data(), bytes.size());
-    m_end += bytes.size();
   }
   /// The first `count` bytes are used. data() stays where it is until the next room().
   void consume(size_t count) {
@@ -53,12 +47,12 @@ class InputBuffer {
   }
 
  private:
-  void makeRoom(size_t wanted) {
+  void makeRoom() {
     const size_t size = m_end - m_begin;
-    if (m_begin >= m_capacity / 2 && m_begin >= wanted) {
+    if (m_begin > 0 && m_begin >= m_capacity / 2) {
       std::memmove(m_block.get(), m_block.get() + m_begin, size);
     } else {
-      const size_t capacity = std::max({kUsualSize, 2 * m_capacity, size + wanted});
+      const size_t capacity = std::max(kUsualSize, 2 * m_capacity);
       std::unique_ptr<char[]> block(new char[capacity]);
       if (size > 0) std::memcpy(block.get(), m_block.get() + m_begin, size);
       m_block = std::move(block);

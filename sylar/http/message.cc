@@ -113,7 +113,8 @@ std::shared_ptr<HttpResponse> HttpRequest::createResponse() const { return std::
 void HttpRequest::reset(uint8_t version, bool close) {
   resetMessage(version, close);
   m_method = HttpMethod::GET;
-  m_path.assign("/");
+  m_path.clear();
+  m_path.push_back('/');
   m_query.clear();
   m_fragment.clear();
   m_trailers.clear();

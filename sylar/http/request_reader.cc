@@ -9,28 +9,26 @@
 
 namespace sylar::http {
 
-Verdict RequestReader::settle(const Verdict& verdict) {
+const Verdict& RequestReader::settle(const Verdict& verdict) {
   m_verdict = verdict;
   if (!verdict.ok()) m_body = Body::kNone;
-  return verdict;
+  return m_verdict;
 }
 
 bool RequestReader::refuse(HttpStatus status, const char* why) { return settle(Verdict::refused(status, why)).ok(); }
 
 bool RequestReader::leave(const char* why) { return settle(Verdict::gone(why)).ok(); }
 
-// Reads into the buffer; as ByteSource::read().
-// A connection that waits for a request keeps no block: what comes first comes onto the stack.
-ssize_t RequestReader::fill(Deadline deadline) {
-  if (!m_buffer.empty()) {
-    const std::span<char> room = m_buffer.room();
-    const ssize_t count = m_source.read(room.data(), room.size(), deadline);
-    if (count > 0) m_buffer.filled(static_cast<size_t>(count));
-    return count;
-  }
-  char arrivals[InputBuffer::kUsualSize];
-  const ssize_t count = m_source.read(arrivals, sizeof arrivals, deadline);
-  if (count > 0) m_buffer.append({arrivals, static_cast<size_t>(count)});
+std::chrono::nanoseconds RequestReader::until(Deadline deadline) const {
+  return std::chrono::nanoseconds(std::max<int64_t>(deadline.ns() - m_clock.nowNs(), 0));
+}
+
+// Reads into the buffer; as ByteSource::read(). Not onto the stack first: an array there keeps what runs before the wait and what
+// runs after it apart, and a connection has twice as many lines to fetch.
+ssize_t RequestReader::fill(std::chrono::nanoseconds timeout) {
+  const std::span<char> room = m_buffer.room();
+  const ssize_t count = m_source.read(room.data(), room.size(), timeout);
+  if (count > 0) m_buffer.filled(static_cast<size_t>(count));
   return count;
 }
 
@@ -40,34 +38,38 @@ RequestReader::RequestReader(ByteSource& source, ByteSink& sink, const HttpLimit
 }
 
 Verdict RequestReader::readHead(HttpRequest& request) {
-  SYLAR_CHECK(!hasBody());
-  if (!m_verdict.ok()) return m_verdict;  // nothing behind an error is a request
   request.reset();
+  return awaitHead() ? acceptHead(request) : m_verdict;
+}
+
+bool RequestReader::awaitHead() {
+  SYLAR_CHECK(!hasBody());
+  if (!m_verdict.ok()) return false;  // nothing behind an error is a request
   m_buffer.shrink();
   m_scan.start();
-  Deadline deadline = Deadline::never();
+  auto timeout = m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout;
+  Deadline deadline = Deadline::never();  // of a head that has begun
   for (bool begun = false;;) {
-    if (m_buffer.empty()) {
-      deadline = Deadline::after(m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout, m_clock);
-    } else {
+    if (!m_buffer.empty()) {
       const Scan scan = m_scan.feed(m_buffer.data());
-      if (scan == Scan::kDone) return settle(acceptHead(request));
-      if (scan != Scan::kMore) return settle(m_scan.refusal());
+      if (scan == Scan::kDone) return true;
+      if (scan != Scan::kMore) return settle(m_scan.refusal()).ok();
       if (!begun) deadline = Deadline::after(m_limits.head_timeout, m_clock);
       begun = true;
+      timeout = until(deadline);
     }
-    const ssize_t count = fill(deadline);
+    const ssize_t count = fill(timeout);
     if (count > 0) continue;
-    if (count == 0) return settle(Verdict::gone(begun ? "end of stream within a head" : "end of stream"));
-    if (errno != EAGAIN) return settle(Verdict::gone("connection broken"));
-    return settle(begun ? Verdict::refused(HttpStatus::REQUEST_TIMEOUT, "head too slow") : Verdict::gone("no request came"));
+    if (count == 0) return leave(begun ? "end of stream within a head" : "end of stream");
+    if (errno != EAGAIN) return leave("connection broken");
+    return begun ? refuse(HttpStatus::REQUEST_TIMEOUT, "head too slow") : leave("no request came");
   }
 }
 
 Verdict RequestReader::acceptHead(HttpRequest& request) {
   const std::string_view head = m_buffer.data().substr(m_scan.begin(), m_scan.end() - m_scan.begin());
   BodyFraming framing;
-  const Verdict verdict = HeadParser::parse(head, request, framing);
+  const Verdict& verdict = settle(HeadParser::parse(head, request, framing));
   if (!verdict.ok()) return verdict;
   m_buffer.consume(m_scan.end());
   ++m_requests;
@@ -169,8 +171,8 @@ bool RequestReader::reachData() {
 // Reads bytes of the body, which only waiting can bring. `count` > 0 after true.
 bool RequestReader::waitForBody(char* buffer, size_t size, ssize_t& count) {
   const int64_t begun = m_clock.nowNs();
-  const Deadline deadline = Deadline::at(saturatingAdd(begun, std::max<int64_t>(m_patience_ns, 0)));
-  count = m_source.read(buffer, size, std::min(deadline, m_linger_until));
+  const int64_t patience_ns = std::clamp<int64_t>(m_linger_until.ns() - begun, 0, std::max<int64_t>(m_patience_ns, 0));
+  count = m_source.read(buffer, size, std::chrono::nanoseconds(patience_ns));
   const int error = errno;
   m_patience_ns -= m_clock.nowNs() - begun;
   if (count > 0) return true;
@@ -207,7 +209,7 @@ void RequestReader::linger() {
   char scratch[1024];
   size_t read = takeBuffered().size();
   while (read < m_limits.max_linger_bytes) {
-    const ssize_t count = m_source.read(scratch, sizeof scratch, deadline);
+    const ssize_t count = m_source.read(scratch, sizeof scratch, until(deadline));
     if (count <= 0) return;
     read += static_cast<size_t>(count);
   }

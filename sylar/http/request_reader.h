@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,8 +31,7 @@ namespace sylar::http {
 /// Thread safety: one caller at a time. All calls that read may suspend.
 class RequestReader {
  public:
-  /// All arguments outlive the reader. `sink` is only used to send "100 Continue". `clock` is that of the deadlines given to
-  /// `source`.
+  /// All arguments outlive the reader. `sink` is only used to send "100 Continue". `clock` is that by which `source` waits.
   RequestReader(ByteSource& source, ByteSink& sink, const HttpLimits& limits, const Clock& clock = steadyClock());
 
   RequestReader(const RequestReader&) = delete;
@@ -40,6 +40,10 @@ class RequestReader {
   /// Waits for the next head and makes `request` of it (reset first; its body is empty). Must not be called while a body is
   /// unread: finishBody() first. After a verdict that is not accepted it only repeats that.
   Verdict readHead(HttpRequest& request);
+  /// The same in two steps, for those who need no request while they wait. False: none comes; verdict() says why.
+  bool awaitHead();
+  /// Directly after awaitHead() that was true. `request` is as new.
+  Verdict acceptHead(HttpRequest& request);
   /// Collects the rest of the body into `request`, and its trailers. Nothing to do without a body.
   Verdict readBody(HttpRequest& request);
   /// Both.
@@ -81,12 +85,12 @@ class RequestReader {
  private:
   enum class Body : uint8_t { kNone, kCounted, kChunked };
 
-  Verdict settle(const Verdict& verdict);
+  const Verdict& settle(const Verdict& verdict);
   bool refuse(HttpStatus status, const char* why);
   bool leave(const char* why);
 
-  Verdict acceptHead(HttpRequest& request);
-  ssize_t fill(Deadline deadline);
+  std::chrono::nanoseconds until(Deadline deadline) const;
+  ssize_t fill(std::chrono::nanoseconds timeout);
 
   bool startBody();
   bool reachData();

@@ -16,10 +16,26 @@ constexpr size_t kCopiedBody = 1024;
 // The output block is given back after a response that needed more: most connections are idle.
 constexpr size_t kKeptOutput = 2 * 1024;
 
-void appendNumber(std::string& out, uint64_t number, int base = 10) {
-  char digits[20];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number, base);
-  out.append(digits, end);
+/// A number as text.
+class Digits {
+ public:
+  explicit Digits(uint64_t number, int base = 10) : m_end(std::to_chars(m_text, m_text + sizeof m_text, number, base).ptr) {}
+  operator std::string_view() const { return {m_text, static_cast<size_t>(m_end - m_text)}; }
+
+ private:
+  char m_text[20];
+  const char* const m_end;
+};
+
+/// Empty if the code is not a registered one.
+std::string_view statusLine(HttpStatus status) {
+  switch (status) {
+#define XX(code, name, text) \
+  case HttpStatus::name: return "HTTP/1.1 " #code " " text "\r\n";
+    SYLAR_HTTP_STATUS_MAP(XX)
+#undef XX
+  }
+  return {};
 }
 
 bool forbidsBody(HttpStatus status) {
@@ -76,11 +92,13 @@ void ResponseWriter::putHead(const HttpRequest& request, const HttpResponse& res
       !request.isClose() && !response.isClose() && framing != Framing::kUntilClose && !switches && !wantsClose(headers);
 
   m_out.clear();
-  m_out.append("HTTP/1.1 ");
-  appendNumber(m_out, static_cast<unsigned>(status));
-  m_out.push_back(' ');
-  m_out.append(response.getReason().empty() ? std::string_view(HttpStatusToString(status)) : response.getReason());
-  m_out.append("\r\n");
+  if (const std::string_view line = statusLine(status); !line.empty() && response.getReason().empty()) {
+    m_out.append(line);
+  } else {
+    const std::string_view reason =
+        response.getReason().empty() ? std::string_view(HttpStatusToString(status)) : response.getReason();
+    m_out.append("HTTP/1.1 ", Digits(static_cast<unsigned>(status)), " ", reason, "\r\n");
+  }
 
   // The answer to a HEAD may say the length of a body that nobody made; 205 says that it has none.
   if (m_head_only && length == 0) length = givenLength(headers);
@@ -94,15 +112,11 @@ void ResponseWriter::putHead(const HttpRequest& request, const HttpResponse& res
     if (equalsIgnoreCase(field.name, "transfer-encoding") || equalsIgnoreCase(field.name, "content-length")) continue;
     if (equalsIgnoreCase(field.name, "connection") && !switches) continue;
     has_date |= equalsIgnoreCase(field.name, "date");
-    m_out.append(field.name).append(": ").append(field.value).append("\r\n");
+    m_out.append(field.name, ": ", field.value, "\r\n");
   }
-  if (!has_date) m_out.append("date: ").append(m_date.at(m_now(nullptr))).append("\r\n");
+  if (!has_date) m_out.append("date: ", m_date.at(m_now(nullptr)), "\r\n");
   if (framing == Framing::kChunked) m_out.append("transfer-encoding: chunked\r\n");
-  if (framing == Framing::kLength) {
-    m_out.append("content-length: ");
-    appendNumber(m_out, length);
-    m_out.append("\r\n");
-  }
+  if (framing == Framing::kLength) m_out.append("content-length: ", Digits(length), "\r\n");
   if (!switches && !m_keep_alive) {
     m_out.append("connection: close\r\n");
   } else if (!switches && !is_11) {
@@ -117,14 +131,14 @@ bool ResponseWriter::flush(std::string_view body, std::string_view tail) {
   std::array<iovec, 3> parts{};
   size_t count = 1;
   if (body.size() <= kCopiedBody) {
-    m_out.append(body).append(tail);
+    m_out.append(body, tail);
   } else {
     parts[count++] = {const_cast<char*>(body.data()), body.size()};
     if (!tail.empty()) parts[count++] = {const_cast<char*>(tail.data()), tail.size()};
   }
   parts[0] = {m_out.data(), m_out.size()};
   if (!m_sink.writeAll({parts.data(), count})) return fail(errno);
-  if (m_out.capacity() > kKeptOutput) std::string().swap(m_out);
+  m_out.shrink(kKeptOutput);
   return true;
 }
 
@@ -164,8 +178,7 @@ bool ResponseWriter::writePiece(std::string_view piece) {
     m_left -= piece.size();
   }
   if (m_state != State::kChunked) return flush(piece);
-  appendNumber(m_out, piece.size(), 16);
-  m_out.append("\r\n");
+  m_out.append(Digits(piece.size(), 16), "\r\n");
   return flush(piece, "\r\n");
 }
 
@@ -175,7 +188,8 @@ bool ResponseWriter::end() {
   const bool chunked = m_state == State::kChunked;
   m_state = State::kIdle;
   if (!chunked) return true;
-  m_out.assign("0\r\n\r\n");
+  m_out.clear();
+  m_out.append("0\r\n\r\n");
   return flush({});
 }
 

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <ctime>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "sylar/http/byte_stream.h"
 #include "sylar/http/http_date.h"
 #include "sylar/http/message.h"
+#include "sylar/http/output_buffer.h"
 #include "sylar/http/verdict.h"
 
 namespace sylar::http {
@@ -70,7 +70,7 @@ class ResponseWriter {
   ByteSink& m_sink;
   time_t (*m_now)(time_t*);
   HttpDateCache m_date;
-  std::string m_out;  // kept from response to response
+  OutputBuffer m_out;
   uint64_t m_left = 0;
   State m_state = State::kIdle;
   bool m_keep_alive = true;

@@ -24,9 +24,9 @@ int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chro
 
 // The socket keeps a timeout that is short enough, so that a connection on which requests come and go sets none: a wait that it
 // ends too early goes on with the time that is left.
-ssize_t SocketBytes::read(char* buffer, size_t size, Deadline deadline) {
+ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds timeout) {
+  int64_t left_ms = std::min(toMs(timeout), kLongestMs);
   for (bool again = false;; again = true) {
-    const int64_t left_ms = std::clamp<int64_t>(toMs(std::chrono::nanoseconds(deadline.ns() - m_clock.nowNs())), 0, kLongestMs);
     const int64_t set_ms = m_socket.getRecvTimeout();
     const bool fits = !again && set_ms > 0 && set_ms <= left_ms;
     if (left_ms > 0 && !fits && !m_socket.setRecvTimeout(left_ms)) return -1;
@@ -34,6 +34,7 @@ ssize_t SocketBytes::read(char* buffer, size_t size, Deadline deadline) {
     const ssize_t count = m_socket.recv(buffer, size, flags);
     if (count > 0) endIdle();
     if (count >= 0 || errno != EAGAIN || flags != 0) return count;
+    left_ms -= fits ? set_ms : left_ms;
   }
 }
 

@@ -1,4 +1,4 @@
-// Internal. The bytes of an HTTP connection: deadlines become timeouts of its socket, and somebody else can ask for the end.
+// Internal. The bytes of an HTTP connection: their timeouts are those of its socket, and somebody else can ask for the end.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,10 @@ namespace sylar::http {
 /// Thread safety: one reader and one writer at a time; end() from any thread, while the socket is open.
 class SocketBytes final : public ByteSource, public ByteSink {
  public:
-  /// All outlive it. `clock`: that of the deadlines, and of waits on the socket. A peer that takes too little of what is written
-  /// to it is lost: HttpLimits::write_timeout.
-  SocketBytes(Socket& socket, const HttpLimits& limits, const Clock& clock)
-      : m_socket(socket), m_limits(limits), m_clock(clock) {}
+  /// Both outlive it. A peer that takes too little of what is written to it is lost: HttpLimits::write_timeout.
+  SocketBytes(Socket& socket, const HttpLimits& limits) : m_socket(socket), m_limits(limits) {}
 
-  ssize_t read(char* buffer, size_t size, Deadline deadline) override;
+  ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override;
   bool writeAll(std::span<iovec> parts) override;
 
   /// From now on read() that finds nothing is told the end of the stream if end() was called, or is called meanwhile; until bytes
@@ -47,7 +45,6 @@ class SocketBytes final : public ByteSource, public ByteSink {
 
   Socket& m_socket;
   const HttpLimits& m_limits;
-  const Clock& m_clock;
   // beginIdle() sets m_idle, then looks at m_ending; end() does it the other way round, all in one order: one of the two sees the
   // other.
   std::atomic<bool> m_idle{false};

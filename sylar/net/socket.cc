@@ -83,9 +83,10 @@ struct Socket::Accepted {
 /// A call that is running: until its end the number stays this socket's.
 class Socket::Use {
  public:
-  /// False, with EBADF: the socket is closed.
-  explicit Use(const Socket& socket)
-      : m_call(hookEngine() != nullptr ? kCall : kBlockingCall), m_socket(socket.enter(m_call) ? &socket : nullptr) {}
+  /// False, with EBADF: the socket is closed. A call with MSG_DONTWAIT in its `flags` blocks nowhere.
+  explicit Use(const Socket& socket, int flags = 0)
+      : m_call((flags & MSG_DONTWAIT) != 0 || hookEngine() != nullptr ? kCall : kBlockingCall),
+        m_socket(socket.enter(m_call) ? &socket : nullptr) {}
   ~Use() { end(); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
@@ -241,8 +242,8 @@ int Socket::result(ssize_t done) const {
 }
 
 template <class Call>
-int Socket::transfer(Call call) {
-  const Use use(*this);
+int Socket::transfer(int flags, Call call) {
+  const Use use(*this, flags);
   if (!use) return -1;
   if (m_connected.load(std::memory_order_relaxed)) return result(call(use.fd()));
   fail(ENOTCONN);
@@ -351,11 +352,11 @@ bool Socket::reconnect(uint64_t timeout_ms) {
 // ---- Transfers. -------------------------------------------------------------------------------------------------------------
 
 int Socket::send(const void* buffer, size_t length, int flags) {
-  return transfer([=](int fd) { return ::send(fd, buffer, std::min(length, kMost), flags | MSG_NOSIGNAL); });
+  return transfer(flags, [=](int fd) { return ::send(fd, buffer, std::min(length, kMost), flags | MSG_NOSIGNAL); });
 }
 
 int Socket::send(const iovec* buffers, size_t length, int flags) {
-  return transfer([=](int fd) -> ssize_t {
+  return transfer(flags, [=](int fd) -> ssize_t {
     const msghdr message = messageOf(buffers, length);
     return fits(buffers, length) ? ::sendmsg(fd, &message, flags | MSG_NOSIGNAL) : -1;
   });
@@ -367,7 +368,7 @@ int Socket::sendTo(const void* buffer, size_t length, const Address::ptr to, int
 }
 
 int Socket::sendTo(const iovec* buffers, size_t length, const Address::ptr to, int flags) {
-  return transfer([=](int fd) -> ssize_t {
+  return transfer(flags, [=](int fd) -> ssize_t {
     msghdr message = messageOf(buffers, length);
     message.msg_name = to == nullptr ? nullptr : to->getAddr();
     message.msg_namelen = to == nullptr ? 0 : to->getAddrLen();
@@ -376,7 +377,7 @@ int Socket::sendTo(const iovec* buffers, size_t length, const Address::ptr to, i
 }
 
 int Socket::recv(void* buffer, size_t length, int flags) {
-  return transfer([=](int fd) { return ::recv(fd, buffer, std::min(length, kMost), flags); });
+  return transfer(flags, [=](int fd) { return ::recv(fd, buffer, std::min(length, kMost), flags); });
 }
 
 int Socket::recv(iovec* buffers, size_t length, int flags) { return recvFrom(buffers, length, nullptr, flags); }
@@ -387,7 +388,7 @@ int Socket::recvFrom(void* buffer, size_t length, Address::ptr from, int flags) 
 }
 
 int Socket::recvFrom(iovec* buffers, size_t length, Address::ptr from, int flags) {
-  return transfer([=, this](int fd) -> ssize_t {
+  return transfer(flags, [=, this](int fd) -> ssize_t {
     if (!fits(buffers, length)) return -1;
     sockaddr_storage sender;
     msghdr message = messageOf(buffers, length);

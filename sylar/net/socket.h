@@ -174,7 +174,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   bool setTimeout(Side side, int64_t ms);
   bool applyTimeout(int fd, Side side, int64_t ms);
   template <class Call>
-  int transfer(Call call);
+  int transfer(int flags, Call call);
   int result(ssize_t done) const;
   bool fail(int error) const;
   bool cancel(bool reads, bool writes);

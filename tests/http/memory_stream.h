@@ -31,11 +31,11 @@ class MemorySource : public ByteSource {
   }
   void breakWith(int error) { m_last_errno = error; }
 
-  ssize_t read(char* buffer, size_t size, Deadline deadline) override {
+  ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override {
     ++m_reads;
-    if (m_pieces.empty()) return end(deadline);
+    if (m_pieces.empty()) return end(timeout);
     Piece& piece = m_pieces.front();
-    if (!waitFor(piece.delay, deadline)) return -1;
+    if (!waitFor(piece.delay, timeout)) return -1;
     piece.delay = {};
     const size_t count = std::min(size, piece.bytes.size());
     std::memcpy(buffer, piece.bytes.data(), count);
@@ -58,18 +58,17 @@ class MemorySource : public ByteSource {
     std::chrono::nanoseconds delay;
   };
 
-  ssize_t end(Deadline deadline) {
+  ssize_t end(std::chrono::nanoseconds timeout) {
     if (m_last_errno == 0) return 0;
-    if (m_last_errno == EAGAIN && m_clock != nullptr) m_clock->set(std::chrono::nanoseconds(deadline.ns()));
+    if (m_last_errno == EAGAIN && m_clock != nullptr) m_clock->advance(timeout);
     errno = m_last_errno;
     return -1;
   }
-  bool waitFor(std::chrono::nanoseconds& delay, Deadline deadline) {
+  bool waitFor(std::chrono::nanoseconds& delay, std::chrono::nanoseconds timeout) {
     if (delay.count() == 0) return true;
-    const int64_t patience = deadline.ns() - m_clock->nowNs();
-    m_clock->advance(std::min(delay, std::chrono::nanoseconds(patience)));
-    if (delay.count() <= patience) return true;
-    delay -= std::chrono::nanoseconds(patience);
+    m_clock->advance(std::min(delay, timeout));
+    if (delay <= timeout) return true;
+    delay -= timeout;
     errno = EAGAIN;
     return false;
   }

@@ -63,8 +63,8 @@ TEST(HttpLimits, AreThePromisedOnesByDefault) {
 /// Lets others run between the arrival of bytes and its return, as a hooked call may.
 class YieldingSource final : public MemorySource {
  public:
-  ssize_t read(char* buffer, size_t size, Deadline deadline) override {
-    const ssize_t count = MemorySource::read(buffer, size, deadline);
+  ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override {
+    const ssize_t count = MemorySource::read(buffer, size, timeout);
     if (count > 0 && meanwhile) std::exchange(meanwhile, nullptr)();
     return count;
   }

@@ -197,6 +197,50 @@ TEST_F(Server, WhatAHandlerKeepsIsItsOwn) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(kept[static_cast<size_t>(i)]->getQuery(), std::to_string(i));
 }
 
+// They are used again for other connections: nothing of one is left for the next.
+TEST_F(Server, NothingOfARequestOrResponseIsLeftForAnotherConnection) {
+  Serving server(true, {}, 1);
+  const auto dispatch = server->getServletDispatch();
+  const HttpRequest* first = nullptr;
+  dispatch->addServlet("/all", [&](HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr) {
+    first = request.get();
+    EXPECT_EQ(request->getParam("a"), "1");
+    EXPECT_EQ(request->getParam("b"), "2");
+    EXPECT_EQ(request->getCookie("c"), "3");
+    EXPECT_EQ(request->getHeaders().count("x-secret"), 1u);
+    EXPECT_EQ(request->trailers().size(), 1u);
+    request->setFragment("f");
+    response->setStatus(HttpStatus::ACCEPTED);
+    response->setReason("Mine");
+    response->setHeader("x-secret", "mine");
+    response->setBody("mine");
+    return 0;
+  });
+  bool again = false;
+  std::string seen;
+  dispatch->addServlet("/none", [&](HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr) {
+    again = request.get() == first;
+    seen = request->toString() + request->getFragment() + response->toString();
+    EXPECT_EQ(request->getParams().size() + request->getCookies().size() + request->trailers().size(), 0u);
+    EXPECT_EQ(request->getHeaders().size(), 1u);
+    return 0;
+  });
+  Client one(server.port()), two(server.port());
+  one.say(request("POST", "/all?a=1",
+                  "X-Secret: mine\r\nCookie: c=3\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+                  "Transfer-Encoding: chunked\r\n") +
+          "3\r\nb=2\r\n0\r\nX-Trailer: mine\r\n\r\n");
+  EXPECT_EQ(one.read().status, 202);
+  const Answer answer = two.get("/none");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "");
+  EXPECT_EQ(answer.headers.count("x-secret"), 0u);
+  EXPECT_TRUE(again);
+  EXPECT_EQ(seen,
+            "GET /none HTTP/1.1\r\nconnection: keep-alive\r\nHost: a\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n");
+}
+
 // A large body is given back when it has been sent, not when the next request comes.
 TEST_F(Server, IdleConnectionKeepsNoLargeAnswer) {
   Serving server(true, {}, 1);  // what it runs comes one after the other

@@ -26,7 +26,7 @@ namespace {
 class Repeating : public ByteSource {
  public:
   explicit Repeating(std::string_view request) : m_request(request) {}
-  ssize_t read(char* buffer, size_t size, Deadline) override {
+  ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds) override {
     const size_t count = m_request.copy(buffer, size, m_at);
     m_at = (m_at + count) % m_request.size();
     return static_cast<ssize_t>(count);

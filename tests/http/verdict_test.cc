@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "beast_oracle.h"
 #include "memory_stream.h"
 #include "sylar/http/chunk_decoder.h"
 #include "sylar/http/head_scan.h"
@@ -115,6 +116,22 @@ TEST_P(VerdictTable, HoldsBehindAnotherRequest) {
       ASSERT_EQ(request.getBody(), row.body);
       ASSERT_EQ(std::string(reader.buffered()) + source.unread(), row.left);
     }
+  }
+}
+
+// Where a head that we take apart has its parts, another parser has them, too.
+TEST_P(VerdictTable, WhatIsAcceptedLooksTheSameToBeast) {
+  for (const VerdictRow& row : rows()) {
+    SCOPED_TRACE(row.name);
+    if (!row.verdict.ok()) continue;
+    const HttpLimits limits = tableLimits();
+    MemorySource source;
+    MemorySink sink;
+    source.send(row.input);
+    RequestReader reader(source, sink, limits);
+    HttpRequest request;
+    ASSERT_TRUE(reader.read(request).ok());
+    checkWithBeast(row.input, request, reader.buffered().size() + source.unread().size());
   }
 }
 
