@@ -209,17 +209,17 @@ void Fiber::yield() {
 }
 
 void Fiber::YieldToReady() {
-  if (runningFiber() != nullptr) ThreadFibers::current().yield(Request::kReady);
+  if (runningFiber() != nullptr) ThreadFibers::yield(Request::kReady);
 }
 
 void Fiber::YieldToHold() {
   FiberCore* const me = runningFiber();
   if (me == nullptr) return;
   if (!me->permit) {
-    ThreadFibers::current().yield(Request::kHold);
+    ThreadFibers::yield(Request::kHold);
   } else {
     me->permit = false;
-    if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::current().yield(Request::kMove);
+    if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::yield(Request::kMove);
   }
   tsan::acquire(me->fiber);  // what was before the schedule()
 }

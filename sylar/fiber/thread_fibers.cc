@@ -144,31 +144,12 @@ std::shared_ptr<FiberDestination> ThreadFibers::takeDestination(Fiber& fiber) {
   return std::move(fiber.m_destination);
 }
 
-/// A fiber and its resumer call one another; a worker's loop gives turns.
-inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const {
-  return resumer == nullptr && m_host != nullptr ? Context::Kind::kTurn : Context::Kind::kCall;
-}
-
 FiberCore& ThreadFibers::enter(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
   t_running = &core;
-  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, kindOfSwitch(me));
+  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, m_places, kindOfSwitch(me));
   return *m_came_back;
-}
-
-void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
-  if (to == nullptr && sys::inForkedChild()) {
-    stayInChild(me);
-    return;
-  }
-  checkSuspend(me);
-  const tsan::Exempt of_this_thread;
-  t_running = to;
-  m_came_back = &me;
-  tsan::release(&me);  // for who gives it up
-  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, kindOfSwitch(to));
-  if (tsan::strict()) tsan::acquire(&current());  // it may be another thread by now
 }
 
 /// In a forked child there is only the fiber that forked: its worker's loop, and all that could wake it, are the parent's.
@@ -185,25 +166,23 @@ void ThreadFibers::stayInChild(FiberCore& me) {
   sys::haltThread();  // held: only another fiber could schedule it
 }
 
-void ThreadFibers::yield(Request request) {
+[[gnu::noinline]] void ThreadFibers::yield(Request request) {
   FiberCore& me = *t_running;
+  ThreadFibers& thread = *t_this;
   me.request = request;
-  if (me.timer_linked) m_host->unlinkTimer(me);
-  switchOut(me, me.resumer);
-}
-
-void ThreadFibers::park() {
-  FiberCore& me = *t_running;
-  me.request = Request::kParked;
-  me.fiber->move(Fiber::Life::kRunning, Fiber::Life::kParked);
-  switchOut(me, nullptr);
+  if (me.timer_linked) thread.m_host->unlinkTimer(me);
+  thread.switchOut(me, me.resumer);
 }
 
 void ThreadFibers::fiberMain() {
-  t_running->fiber->run();
-  // The fiber may have been moved meanwhile: look anew whose thread this is.
-  ThreadFibers& thread = current();
-  FiberCore& me = *runningFiber();
+  runningFiber()->fiber->run();
+  leaveForEver();
+}
+
+/// The fiber may have been moved meanwhile, so in a function of its own: whose thread this is, is looked up anew.
+[[gnu::noinline]] void ThreadFibers::leaveForEver() {
+  FiberCore& me = *t_running;
+  ThreadFibers& thread = *t_this;
   me.request = Request::kDone;
   if (me.resumer == nullptr && sys::inForkedChild()) stayInChild(me);
   {
@@ -211,7 +190,7 @@ void ThreadFibers::fiberMain() {
     t_running = me.resumer;
     thread.m_came_back = &me;
   }
-  Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack);
+  Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack, thread.m_places);
 }
 
 void ThreadFibers::recycle(FiberCore& core) {

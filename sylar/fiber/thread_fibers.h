@@ -4,9 +4,12 @@
 // Thread safety: an object belongs to its thread.
 #pragma once
 
+#include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/fiber.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
+#include "sylar/fiber/suspend_check.h"
 
 namespace sylar {
 
@@ -62,12 +65,15 @@ class ThreadFibers {
 
   /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `request` says why.
   FiberCore& enter(FiberCore& core);
+  /// The same for a worker's loop. Inlined, so that the loop has one place from which it jumps, and no call to return from.
+  FiberCore& giveTurn(FiberCore& core);
 
   /// Suspends the running fiber and gives control to its resumer, who notes in its life what became of it: only then may others
   /// take it, for only then has it left its stack.
-  void yield(Request request);
-  /// Suspends the running fiber and gives control to the thread's own stack, past any hand resumers.
-  void park();
+  static void yield(Request request);
+  /// Suspends `me`, which runs, and gives control to the thread's own stack, past any hand resumers. It comes back on this
+  /// thread.
+  void park(FiberCore& me);
 
   /// Takes stack and core of a fiber that is done, and tells who waits for its end. May destroy the Fiber.
   void finish(FiberCore& core);
@@ -116,14 +122,16 @@ class ThreadFibers {
   struct AtThreadExit;
 
   static void fiberMain();
+  [[noreturn]] static void leaveForEver();
   static void keepForEver(Fiber& fiber);
   void settleIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;
   void switchOut(FiberCore& me, FiberCore* to);
-  static void stayInChild(FiberCore& me);
+  [[gnu::cold]] static void stayInChild(FiberCore& me);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
   OverflowReport m_overflow_report;
+  const ThreadPlaces m_places = ThreadPlaces::ofThisThread();
   Context m_own_stack;
   FiberCore* m_came_back = nullptr;
   FiberHost* m_host = nullptr;
@@ -132,5 +140,38 @@ class ThreadFibers {
   CorePool m_cores;
   Fiber::ptr m_own_handle;
 };
+
+/// A fiber and its resumer call one another; a worker's loop gives turns.
+inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const {
+  return resumer == nullptr && m_host != nullptr ? Context::Kind::kTurn : Context::Kind::kCall;
+}
+
+[[gnu::always_inline]] inline FiberCore& ThreadFibers::giveTurn(FiberCore& core) {
+  const tsan::Exempt of_this_thread;
+  t_running = &core;
+  Context::switchTo(m_own_stack, core.context, m_places, Context::Kind::kTurn);
+  return *m_came_back;
+}
+
+/// Nothing that is this thread's is to be used afterwards: it may be another one.
+[[gnu::always_inline]] inline void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
+  if (to == nullptr && sys::inForkedChild()) {
+    stayInChild(me);
+    return;
+  }
+  checkSuspend(me);
+  const tsan::Exempt of_this_thread;
+  t_running = to;
+  m_came_back = &me;
+  tsan::release(&me);  // for who gives it up
+  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_places, kindOfSwitch(to));
+  if (tsan::strict()) tsan::acquire(&current());
+}
+
+[[gnu::always_inline]] inline void ThreadFibers::park(FiberCore& me) {
+  me.request = Request::kParked;
+  me.fiber->move(Fiber::Life::kRunning, Fiber::Life::kParked);
+  switchOut(me, nullptr);
+}
 
 }  // namespace sylar

@@ -244,7 +244,7 @@ bool Scheduler::switchTo(int thread) {
   if (arrived()) return true;
   if (thread != -1 && workerOfThread(thread) == nullptr) return refuse(*me->fiber, "no worker has this thread id");
   ThreadFibers::setDestination(*me->fiber, std::make_shared<Route>(m_door, thread));
-  ThreadFibers::current().yield(Request::kMove);
+  ThreadFibers::yield(Request::kMove);
   return arrived() || refuse(*runningFiber()->fiber, "the scheduler has stopped");
 }
 
@@ -258,7 +258,7 @@ SchedulerSwitcher::SchedulerSwitcher(Scheduler* target) {
 SchedulerSwitcher::~SchedulerSwitcher() {
   if (m_way_back == nullptr) return;
   ThreadFibers::setDestination(*runningFiber()->fiber, std::move(m_way_back));
-  ThreadFibers::current().yield(Request::kMove);
+  ThreadFibers::yield(Request::kMove);
 }
 
 void Scheduler::tickle() { m_rest.wakeOne(); }

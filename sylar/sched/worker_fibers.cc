@@ -69,7 +69,7 @@ void Worker::runNode(QueueNode* node) {
   core->fiber->move(core->fiber->life(), Fiber::Life::kRunning);
   m_counts.switches.add();
   FiberCore* back;
-  outside([&] { back = &ThreadFibers::current().enter(*core); });
+  outside([&] { back = &ThreadFibers::current().giveTurn(*core); });
   settle(*back);
 }
 
@@ -101,7 +101,7 @@ inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline 
   const bool counted = what == WaitFor::kOutside || !deadline.isNever();
   core.counted = counted;
   m_waiting += counted;
-  ThreadFibers::current().park();
+  ThreadFibers::current().park(core);
   m_waiting -= counted;
   core.deadline_ns = kNever;
   tsan::acquire(&core.wait);  // what the winner of the claim released
