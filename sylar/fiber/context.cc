@@ -87,7 +87,9 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
 #endif
 }
 
-[[gnu::noinline]] void Context::switchTo(Context& from, Context& to, const ThreadPlaces& here, Kind kind) {
+// What they keep must lie on the true stack: not on one that ASan takes for it, and that ends before the jump.
+[[gnu::noinline, gnu::no_sanitize_address]] void Context::switchTo(Context& from, Context& to, const ThreadPlaces& here,
+                                                                   Kind kind) {
   Suspended me;
   leave(from, me, to, here);
   announceLeaving(SYLAR_FAKE_STACK_(from), SYLAR_TARGET_STACK_(to));
@@ -96,7 +98,7 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
   arrive({arrival.fctx, arrival.data}, &from);
 }
 
-[[gnu::noinline]] void Context::exitTo(Context& from, Context& to, const ThreadPlaces& here) {
+[[gnu::noinline, gnu::no_sanitize_address]] void Context::exitTo(Context& from, Context& to, const ThreadPlaces& here) {
   Suspended me;
   leave(from, me, to, here);
   announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));

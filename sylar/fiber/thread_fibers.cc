@@ -1,5 +1,6 @@
 #include "sylar/fiber/thread_fibers.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -42,12 +43,48 @@ struct ThreadFibers::AtThreadExit {
   return *t_this;
 }
 
+/// Who counts fibers.
+struct ThreadFibers::Threads {
+  OsMutex mutex;
+  ThreadFibers* first SYLAR_GUARDED_BY(mutex) = nullptr;
+  std::atomic<uint64_t> others{0};  // of threads that run no fibers, or have ended
+};
+constinit ThreadFibers::Threads ThreadFibers::s_threads;
+
 ThreadFibers::ThreadFibers() {
   m_own_stack.adoptThread();
   tsan::exemptErrno();
+  Lock lock(s_threads.mutex);
+  m_next_thread = std::exchange(s_threads.first, this);
 }
 
-ThreadFibers::~ThreadFibers() { SYLAR_CHECK(t_running == nullptr); }
+ThreadFibers::~ThreadFibers() {
+  SYLAR_CHECK(t_running == nullptr);
+  m_own_handle = nullptr;  // counts
+  Lock lock(s_threads.mutex);
+  ThreadFibers** at = &s_threads.first;
+  while (*at != this) at = &(*at)->m_next_thread;
+  *at = m_next_thread;
+  s_threads.others.fetch_add(m_counted.get(), std::memory_order_relaxed);
+}
+
+[[gnu::noinline]] void ThreadFibers::countFiber(int change) {
+  const auto count = static_cast<uint64_t>(int64_t{change});  // less than 0 on a thread where others' fibers end
+  if (t_this != nullptr) {
+    t_this->m_counted.add(count);
+  } else {
+    s_threads.others.fetch_add(count, std::memory_order_relaxed);
+  }
+}
+
+uint64_t ThreadFibers::countedFibers() {
+  Lock lock(s_threads.mutex);
+  uint64_t total = s_threads.others.load(std::memory_order_relaxed);
+  for (const ThreadFibers* thread = s_threads.first; thread != nullptr; thread = thread->m_next_thread) {
+    total += thread->m_counted.get();
+  }
+  return static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(total), 0));
+}
 
 const FiberCore* ThreadFibers::ownerOfGuard(const void* address) {
   // Within a switch the one that runs is noted already, while the one that leaves is still on its stack: a resumer, or a fiber
@@ -170,7 +207,7 @@ void ThreadFibers::stayInChild(FiberCore& me) {
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
   me.request = request;
-  if (me.timer_linked) thread.m_host->unlinkTimer(me);
+  if (me.timer_linked && !me.live) thread.m_host->unlinkTimer(me);  // it may stay longer than the worker
   thread.switchOut(me, me.resumer);
 }
 
@@ -240,7 +277,7 @@ void ThreadFibers::keepForEver(Fiber& fiber) {
   fiber.next = g_kept.load(std::memory_order_relaxed);
   while (!g_kept.compare_exchange_weak(fiber.next, &fiber, std::memory_order_release, std::memory_order_relaxed)) {
   }
-  Fiber::countLive(-1);
+  countFiber(-1);
 }
 
 void ThreadFibers::leaveBehind(Fiber& fiber) {

@@ -4,6 +4,7 @@
 // Thread safety: an object belongs to its thread.
 #pragma once
 
+#include "sylar/base/counter.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/fiber.h"
@@ -79,8 +80,11 @@ class ThreadFibers {
   void finish(FiberCore& core);
 
   /// Scheduler's ownership: the fiber lives until it ends.
-  static void keepAlive(Fiber& fiber) { fiber.m_self = fiber.shared_from_this(); }
-  static void release(Fiber& fiber) { fiber.m_self = nullptr; }
+  static void keepAlive(Fiber::ptr fiber) {
+    Fiber& kept = *fiber;
+    kept.m_self = std::move(fiber);
+  }
+  static Fiber::ptr release(Fiber& fiber) { return std::move(fiber.m_self); }
   static FiberCore* coreOf(Fiber& fiber) { return fiber.m_core; }
   /// A suspended fiber that comes from another thread, or was started by hand, is this thread's and its worker's from here on.
   void adopt(Fiber& fiber);
@@ -112,6 +116,11 @@ class ThreadFibers {
   /// handler on this thread.
   static const FiberCore* ownerOfGuard(const void* address);
 
+  /// `change` more Fiber objects exist. Any thread.
+  static void countFiber(int change);
+  /// How many there are.
+  static uint64_t countedFibers();
+
   FiberHost* host() const { return m_host; }
   void setHost(FiberHost* host, FiberHome* home);
 
@@ -120,6 +129,8 @@ class ThreadFibers {
   ThreadFibers();
   ~ThreadFibers();
   struct AtThreadExit;
+  struct Threads;
+  static Threads s_threads;
 
   static void fiberMain();
   [[noreturn]] static void leaveForEver();
@@ -139,6 +150,9 @@ class ThreadFibers {
   StackPool m_stacks;
   CorePool m_cores;
   Fiber::ptr m_own_handle;
+  // Each thread counts alone, or spawning threads would share a cache line.
+  Counter m_counted;
+  ThreadFibers* m_next_thread = nullptr;
 };
 
 /// A fiber and its resumer call one another; a worker's loop gives turns.

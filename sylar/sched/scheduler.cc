@@ -148,9 +148,10 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
       (life == Fiber::Life::kHeldByHand || life == Fiber::Life::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
   const bool begins = (life == Fiber::Life::kInit || at_rest_by_hand) && fiber->tryMove(life, Fiber::Life::kQueued);
   if (!begins) return offerStarted(fiber, target, thread);
-  ThreadFibers::keepAlive(*fiber);
-  if (target != nullptr ? submitTo(*target, fiber.get()) : submit(*fiber)) return true;
-  ThreadFibers::release(*fiber);
+  Fiber& begun = *fiber;
+  ThreadFibers::keepAlive(std::move(fiber));
+  if (target != nullptr ? submitTo(*target, &begun) : submit(begun)) return true;
+  fiber = ThreadFibers::release(begun);
   fiber->move(Fiber::Life::kQueued, life);
   return refuse(*fiber, "the scheduler has stopped");
 }
