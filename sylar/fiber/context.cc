@@ -2,12 +2,12 @@
 
 #include <cxxabi.h>
 
+#include <cerrno>
+#include <new>
+
+#ifndef SYLAR_INLINE_SWITCH
 #include <boost/context/detail/fcontext.hpp>
-
-#include "sylar/base/check.h"
-#include "sylar/base/sys.h"
-#include "sylar/base/tsan.h"
-
+#endif
 #ifdef SYLAR_ASAN
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
@@ -22,22 +22,25 @@ void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 #endif
 
 namespace sylar {
-namespace {
 
-/// Itanium C++ ABI 2.2.2: the exceptions that the thread is handling and those in flight.
-struct ExceptionGlobals {
-  void* caught = nullptr;
-  unsigned uncaught = 0;
-};
+ThreadPlaces ThreadPlaces::ofThisThread() { return {&errno, reinterpret_cast<Exceptions*>(abi::__cxa_get_globals())}; }
 
-/// Where this thread's stand; looked up once, then anew on each side of a switch, which may have changed the thread. (The ABI's
-/// own getter is slow, and declared `const`: a compiler would merge the two calls.)
-[[gnu::noinline]] ExceptionGlobals& exceptionGlobals() {
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local ExceptionGlobals* t_globals = nullptr;
-  __asm__ volatile("");
-  if (t_globals == nullptr) t_globals = reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals());
-  return *t_globals;
+void Context::adoptThread() {
+#ifdef SYLAR_TSAN
+  m_tsan_fiber = __tsan_get_current_fiber();
+#endif
 }
+
+#ifdef SYLAR_INLINE_SWITCH
+
+void Context::makeWith(const Stack& stack, Start start) {
+  m_suspended = ::new (stack.top() - sizeof(Suspended)) Suspended{};
+  makeJumpPlace(m_suspended->place, reinterpret_cast<char*>(m_suspended), start);
+}
+
+#else
+
+namespace {
 
 void announceLeaving([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom, [[maybe_unused]] size_t size) {
 #ifdef SYLAR_ASAN
@@ -60,17 +63,12 @@ void announceLeaving([[maybe_unused]] void** fake_stack, [[maybe_unused]] const 
 #define SYLAR_TSAN_SWITCH_(to, no_sync) (void)(no_sync)
 #endif
 
-void Context::adoptThread() {
-#ifdef SYLAR_TSAN
-  m_tsan_fiber = __tsan_get_current_fiber();
-#endif
-}
-
 void Context::makeWith(const Stack& stack, Start start) {
   static_assert(sizeof(Transfer) == sizeof(boost::context::detail::transfer_t));
   using BoostStart = void (*)(boost::context::detail::transfer_t);
-  m_suspended = boost::context::detail::make_fcontext(stack.top(), stack.size,
-                                                      reinterpret_cast<BoostStart>(reinterpret_cast<void*>(start)));
+  m_suspended = ::new (stack.top() - sizeof(Suspended)) Suspended{};
+  m_suspended->place = boost::context::detail::make_fcontext(m_suspended, stack.size - sizeof(Suspended),
+                                                             reinterpret_cast<BoostStart>(reinterpret_cast<void*>(start)));
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
   m_stack_bottom = stack.base;
   m_stack_size = stack.size;
@@ -80,37 +78,36 @@ void Context::makeWith(const Stack& stack, Start start) {
 #endif
 }
 
-void Context::arrive(Transfer arrival, Context* self) {
+void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
   const tsan::Exempt handed_over;
   auto& left = *static_cast<Context*>(arrival.data);
-  left.m_suspended = arrival.context;
+  left.m_suspended->place = arrival.context;
 #ifdef SYLAR_ASAN
   __sanitizer_finish_switch_fiber(self != nullptr ? self->m_fake_stack : nullptr, &left.m_stack_bottom, &left.m_stack_size);
 #endif
-  if (self == nullptr) {  // the first frame of a new computation
-    exceptionGlobals() = {};
-    sys::errnoRef() = 0;
-  }
 }
 
-[[gnu::noinline]] void Context::switchTo(Context& from, Context& to, Kind kind) {
-  const ExceptionGlobals exceptions = exceptionGlobals();
-  const int saved_errno = sys::errnoRef();
+// What they keep must lie on the true stack: not on one that ASan takes for it, and that ends before the jump.
+[[gnu::noinline, gnu::no_sanitize_address]] void Context::switchTo(Context& from, Context& to, const ThreadPlaces& here,
+                                                                   Kind kind) {
+  Suspended me;
+  leave(from, me, to, here);
   announceLeaving(SYLAR_FAKE_STACK_(from), SYLAR_TARGET_STACK_(to));
   SYLAR_TSAN_SWITCH_(to, kind == Kind::kTurn && tsan::strict());
-  const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended, &from);
+  const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended->place, &from);
   arrive({arrival.fctx, arrival.data}, &from);
-  const tsan::Exempt of_this_thread;
-  exceptionGlobals() = exceptions;
-  sys::errnoRef() = saved_errno;
 }
 
-[[gnu::noinline]] void Context::exitTo(Context& from, Context& to) {
+[[gnu::noinline, gnu::no_sanitize_address]] void Context::exitTo(Context& from, Context& to, const ThreadPlaces& here) {
+  Suspended me;
+  leave(from, me, to, here);
   announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));
   SYLAR_TSAN_SWITCH_(to, false);  // an end is what others wait for
-  boost::context::detail::jump_fcontext(to.m_suspended, &from);
+  boost::context::detail::jump_fcontext(to.m_suspended->place, &from);
   detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
 }
+
+#endif
 
 void Context::release() {
 #ifdef SYLAR_TSAN

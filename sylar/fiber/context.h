@@ -1,15 +1,42 @@
-// Internal. A suspended computation, and the switch between two of them. The only user of Boost.Context.
+// Internal. A suspended computation, and the switch between two of them.
 //
-// A switch also carries what belongs to the computation and not to the thread: errno and the C++ exception globals (Debian's
-// Boost 1.74 does not), and tells ASan and TSan. Source: Boost.Context fcontext; Itanium C++ ABI, __cxa_get_globals.
+// A switch also carries what belongs to the computation and not to the thread: floating-point control words, errno and the C++
+// exception globals (Debian's Boost 1.74 does not). What the thread keeps of it is exchanged before the jump: afterwards nothing
+// is looked up, on whatever thread that is.
+//
+// Two backends: jump_x86_64.h, which is inlined, and Boost.Context's fcontext for other processors, for sanitizers (which are
+// told of each switch), and where SYLAR_CONTEXT=boost is configured. Source: Boost.Context fcontext; Itanium C++ ABI,
+// __cxa_get_globals.
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
+#include "sylar/base/check.h"
 #include "sylar/base/sanitizers.h"
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/stack.h"
 
+#if defined(__x86_64__) && defined(__LP64__) && !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN) && !defined(SYLAR_CONTEXT_BOOST)
+#define SYLAR_INLINE_SWITCH 1
+#include "sylar/fiber/jump_x86_64.h"
+#endif
+
 namespace sylar {
+
+/// Where a thread keeps what belongs to the computation that runs on it. To be looked up once for each thread: it is slow.
+struct ThreadPlaces {
+  /// Itanium C++ ABI 2.2.2: the exceptions that are being handled and those in flight.
+  struct Exceptions {
+    void* caught;
+    unsigned uncaught;
+  };
+
+  static ThreadPlaces ofThisThread();
+
+  int* error;
+  Exceptions* exceptions;
+};
 
 /// Thread safety: none; a context is resumed by one thread at a time.
 class Context {
@@ -20,18 +47,24 @@ class Context {
   /// Lets the first switch to this context call `Entry` on `stack`. `Entry` must not return: it leaves by exitTo.
   template <void (*Entry)()>
   void make(const Stack& stack) {
+#ifdef SYLAR_INLINE_SWITCH
+    makeWith(stack, Entry);
+#else
     makeWith(stack, &outermost<Entry>);
+#endif
   }
 
   /// What a switch says about before and after, to TSan in its strict mode: a call from one to the other, as by hand, or turns
   /// that a loop gives to fibers, which have nothing to do with one another.
   enum class Kind { kCall, kTurn };
 
-  /// Suspends the caller in `from` and goes on in `to`. Returns when somebody switches to `from`.
-  static void switchTo(Context& from, Context& to, Kind kind = Kind::kCall);
+  /// Suspends the caller in `from` and goes on in `to`. Returns when somebody switches to `from`. `here`: of the calling thread.
+  /// Where this is inlined, what is thread_local is not to be touched afterwards by a computation that may have changed its
+  /// thread.
+  static void switchTo(Context& from, Context& to, const ThreadPlaces& here, Kind kind = Kind::kCall);
 
   /// Leaves `from` for ever.
-  [[noreturn]] static void exitTo(Context& from, Context& to);
+  [[noreturn]] static void exitTo(Context& from, Context& to, const ThreadPlaces& here);
 
   /// To be called, on another stack, for a context that was made and has been left for ever or will never be entered again.
   void release();
@@ -40,7 +73,12 @@ class Context {
   static void keepForEver(const Stack& stack);
 
  private:
-  struct Transfer {  // laid out as boost::context::detail::transfer_t
+#ifdef SYLAR_INLINE_SWITCH
+  using Place = JumpPlace;
+  using Start = void (*)();
+#else
+  using Place = void*;  // fcontext_t
+  struct Transfer {     // laid out as boost::context::detail::transfer_t
     void* context;
     void* data;
   };
@@ -53,11 +91,21 @@ class Context {
     arrive(arrival, nullptr);
     Entry();
   }
+  static void arrive(Transfer arrival, Context* self);
+#endif
+
+  /// Lies on the stack that it tells of.
+  struct alignas(16) Suspended {
+    Place place;
+    int error;
+    ThreadPlaces::Exceptions exceptions;
+  };
 
   void makeWith(const Stack& stack, Start start);
-  static void arrive(Transfer arrival, Context* self);
+  /// From here on `from` is suspended, as `me` will tell, which lies on the caller's stack, and what the thread keeps is `to`'s.
+  static void leave(Context& from, Suspended& me, const Context& to, const ThreadPlaces& here);
 
-  void* m_suspended = nullptr;  // fcontext_t: valid while suspended
+  Suspended* m_suspended = nullptr;  // valid while suspended
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
   const void* m_stack_bottom = nullptr;
   size_t m_stack_size = 0;
@@ -65,5 +113,31 @@ class Context {
   void* m_tsan_fiber = nullptr;
 #endif
 };
+
+inline void Context::leave(Context& from, Suspended& me, const Context& to, const ThreadPlaces& here) {
+  const tsan::Exempt of_this_thread;
+  Suspended* kept = &me;
+  __asm__("" : "+r"(kept));  // or compilers warn of its address: nobody enters what has returned
+  from.m_suspended = kept;
+  const Suspended& entered = *to.m_suspended;
+  kept->error = std::exchange(*here.error, entered.error);
+  kept->exceptions.caught = std::exchange(here.exceptions->caught, entered.exceptions.caught);
+  kept->exceptions.uncaught = std::exchange(here.exceptions->uncaught, entered.exceptions.uncaught);
+}
+
+#ifdef SYLAR_INLINE_SWITCH
+
+[[gnu::always_inline]] inline void Context::switchTo(Context& from, Context& to, const ThreadPlaces& here, Kind /*kind*/) {
+  Suspended me;
+  leave(from, me, to, here);
+  jump(from.m_suspended->place, to.m_suspended->place);
+}
+
+[[gnu::always_inline]] inline void Context::exitTo(Context& from, Context& to, const ThreadPlaces& here) {
+  switchTo(from, to, here);
+  detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
+}
+
+#endif
 
 }  // namespace sylar

@@ -20,7 +20,7 @@ namespace {
 
 constinit std::atomic<size_t> g_default_stack_size{kDefaultStackSize};
 
-/// Ids are handed out in blocks and live fibers are counted in shards, so that spawning threads do not share a cache line.
+/// Ids are handed out in blocks, so that spawning threads do not share a cache line.
 constexpr uint64_t kIdBlock = 1024;
 constinit std::atomic<uint64_t> g_next_id_block{1};
 [[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_next_id = 0;
@@ -34,11 +34,6 @@ uint64_t newId() {
   }
   return t_next_id++;
 }
-
-struct alignas(64) Shard {
-  std::atomic<int64_t> live{0};
-};
-constinit Shard g_shards[16];
 
 const char* nameOf(Fiber::Life life) {
   switch (life) {
@@ -92,34 +87,24 @@ void reportException(uint64_t id, const std::string& name, const std::exception_
 
 }  // namespace
 
-void Fiber::countLive(int64_t change) {
-  g_shards[static_cast<size_t>(sys::threadId()) % std::size(g_shards)].live.fetch_add(change, std::memory_order_relaxed);
-}
-
 Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/)
     : QueueNode(Kind::kFiber),
       m_id(newId()),
       m_cb(std::move(cb)),
       m_stack_size(stacksize != 0 ? stacksize : g_default_stack_size.load(std::memory_order_relaxed)) {
   if (m_cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
-  countLive(1);
+  ThreadFibers::countFiber(1);
 }
 
-Fiber::Fiber(OwnStack) : QueueNode(Kind::kFiber), m_life(Life::kRunning), m_id(0), m_stack_size(0) { countLive(1); }
+Fiber::Fiber(OwnStack) : QueueNode(Kind::kFiber), m_life(Life::kRunning), m_id(0), m_stack_size(0) {
+  ThreadFibers::countFiber(1);
+}
 
 Fiber::~Fiber() {
   if (m_core != nullptr) ThreadFibers::current().discard(*this);
   if (m_exception != nullptr) reportException(m_id, m_name, m_exception);
-  countLive(-1);
+  ThreadFibers::countFiber(-1);
 }
-
-void Fiber::move(Life from, Life to) {
-  const Life was = m_life.load(std::memory_order_relaxed);
-  SYLAR_CHECK_EQ(was, from);
-  m_life.store(to, std::memory_order_release);
-}
-
-bool Fiber::tryMove(Life from, Life to) { return m_life.compare_exchange_strong(from, to, std::memory_order_acq_rel); }
 
 Fiber::State Fiber::getState() const {
   switch (life()) {
@@ -208,18 +193,18 @@ void Fiber::yield() {
   YieldToHold();
 }
 
-void Fiber::YieldToReady() {
-  if (runningFiber() != nullptr) ThreadFibers::current().yield(Request::kReady);
+[[gnu::noinline]] void Fiber::YieldToReady() {
+  if (t_running != nullptr) ThreadFibers::yield(Request::kReady);
 }
 
-void Fiber::YieldToHold() {
-  FiberCore* const me = runningFiber();
+[[gnu::noinline]] void Fiber::YieldToHold() {
+  FiberCore* const me = t_running;
   if (me == nullptr) return;
   if (!me->permit) {
-    ThreadFibers::current().yield(Request::kHold);
+    ThreadFibers::yield(Request::kHold);
   } else {
     me->permit = false;
-    if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::current().yield(Request::kMove);
+    if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::yield(Request::kMove);
   }
   tsan::acquire(me->fiber);  // what was before the schedule()
 }
@@ -275,8 +260,9 @@ void Fiber::unobserveEnd(EndObserver& observer) {
 
 void Fiber::join() {
   SYLAR_CHECK(m_id != 0);  // a thread's own stack: it ends only when nobody could join it any more
-  SYLAR_CHECK(runningFiber() == nullptr || runningFiber()->fiber != this);
-  FiberHost* const host = runningFiber() == nullptr ? nullptr : ThreadFibers::current().host();
+  const FiberCore* const me = runningFiber();
+  SYLAR_CHECK(me == nullptr || me->fiber != this);
+  FiberHost* const host = me == nullptr ? nullptr : ThreadFibers::current().host();
   if (host != nullptr) {
     host->awaitEnd(*this);
   } else {
@@ -390,11 +376,7 @@ this_fiber::CancelShield::~CancelShield() {
   if (m_core != nullptr) m_core->shielded = m_outer;
 }
 
-uint64_t Fiber::TotalFibers() {
-  int64_t total = 0;
-  for (const Shard& shard : g_shards) total += shard.live.load(std::memory_order_relaxed);
-  return static_cast<uint64_t>(std::max<int64_t>(total, 0));
-}
+uint64_t Fiber::TotalFibers() { return ThreadFibers::countedFibers(); }
 
 void Fiber::SetExceptionHandler(ExceptionHandler handler) {
   std::shared_ptr<const ExceptionHandler> shared;

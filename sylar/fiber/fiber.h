@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 
+#include "sylar/base/check.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/fiber/queue_node.h"
 
@@ -125,9 +126,13 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   Life life() const { return m_life.load(std::memory_order_acquire); }
   static bool isOver(Life life) { return life >= Life::kEnded; }
   /// `from` -> `to`; anything else is a bug of the library.
-  void move(Life from, Life to);
+  void move(Life from, Life to) {
+    const Life was = m_life.load(std::memory_order_relaxed);
+    SYLAR_CHECK_EQ(was, from);
+    m_life.store(to, std::memory_order_release);
+  }
   /// The same, for a transition that several threads may compete for: false if somebody else was faster.
-  [[nodiscard]] bool tryMove(Life from, Life to);
+  [[nodiscard]] bool tryMove(Life from, Life to) { return m_life.compare_exchange_strong(from, to, std::memory_order_acq_rel); }
 
   /// Told once when a fiber ends; lies with the one who waits.
   struct EndObserver {
@@ -178,7 +183,6 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   void run();          // on its own stack
   void end(Life how);  // when nothing will run on its stack any more
   void tellObservers() SYLAR_REQUIRES(m_lock);
-  static void countLive(int64_t change);
   bool mayResume(Life life) const;
   bool wantsAway() const;
 

@@ -1,5 +1,6 @@
 #include "sylar/fiber/thread_fibers.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -42,12 +43,48 @@ struct ThreadFibers::AtThreadExit {
   return *t_this;
 }
 
+/// Who counts fibers.
+struct ThreadFibers::Threads {
+  OsMutex mutex;
+  ThreadFibers* first SYLAR_GUARDED_BY(mutex) = nullptr;
+  std::atomic<uint64_t> others{0};  // of threads that run no fibers, or have ended
+};
+constinit ThreadFibers::Threads ThreadFibers::s_threads;
+
 ThreadFibers::ThreadFibers() {
   m_own_stack.adoptThread();
   tsan::exemptErrno();
+  Lock lock(s_threads.mutex);
+  m_next_thread = std::exchange(s_threads.first, this);
 }
 
-ThreadFibers::~ThreadFibers() { SYLAR_CHECK(t_running == nullptr); }
+ThreadFibers::~ThreadFibers() {
+  SYLAR_CHECK(t_running == nullptr);
+  m_own_handle = nullptr;  // counts
+  Lock lock(s_threads.mutex);
+  ThreadFibers** at = &s_threads.first;
+  while (*at != this) at = &(*at)->m_next_thread;
+  *at = m_next_thread;
+  s_threads.others.fetch_add(m_counted.get(), std::memory_order_relaxed);
+}
+
+[[gnu::noinline]] void ThreadFibers::countFiber(int change) {
+  const auto count = static_cast<uint64_t>(int64_t{change});  // less than 0 on a thread where others' fibers end
+  if (t_this != nullptr) {
+    t_this->m_counted.add(count);
+  } else {
+    s_threads.others.fetch_add(count, std::memory_order_relaxed);
+  }
+}
+
+uint64_t ThreadFibers::countedFibers() {
+  Lock lock(s_threads.mutex);
+  uint64_t total = s_threads.others.load(std::memory_order_relaxed);
+  for (const ThreadFibers* thread = s_threads.first; thread != nullptr; thread = thread->m_next_thread) {
+    total += thread->m_counted.get();
+  }
+  return static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(total), 0));
+}
 
 const FiberCore* ThreadFibers::ownerOfGuard(const void* address) {
   // Within a switch the one that runs is noted already, while the one that leaves is still on its stack: a resumer, or a fiber
@@ -144,31 +181,12 @@ std::shared_ptr<FiberDestination> ThreadFibers::takeDestination(Fiber& fiber) {
   return std::move(fiber.m_destination);
 }
 
-/// A fiber and its resumer call one another; a worker's loop gives turns.
-inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const {
-  return resumer == nullptr && m_host != nullptr ? Context::Kind::kTurn : Context::Kind::kCall;
-}
-
 FiberCore& ThreadFibers::enter(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
   t_running = &core;
-  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, kindOfSwitch(me));
+  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, m_places, kindOfSwitch(me));
   return *m_came_back;
-}
-
-void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
-  if (to == nullptr && sys::inForkedChild()) {
-    stayInChild(me);
-    return;
-  }
-  checkSuspend(me);
-  const tsan::Exempt of_this_thread;
-  t_running = to;
-  m_came_back = &me;
-  tsan::release(&me);  // for who gives it up
-  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, kindOfSwitch(to));
-  if (tsan::strict()) tsan::acquire(&current());  // it may be another thread by now
 }
 
 /// In a forked child there is only the fiber that forked: its worker's loop, and all that could wake it, are the parent's.
@@ -185,25 +203,23 @@ void ThreadFibers::stayInChild(FiberCore& me) {
   sys::haltThread();  // held: only another fiber could schedule it
 }
 
-void ThreadFibers::yield(Request request) {
+[[gnu::noinline]] void ThreadFibers::yield(Request request) {
   FiberCore& me = *t_running;
+  ThreadFibers& thread = *t_this;
   me.request = request;
-  if (me.timer_linked) m_host->unlinkTimer(me);
-  switchOut(me, me.resumer);
-}
-
-void ThreadFibers::park() {
-  FiberCore& me = *t_running;
-  me.request = Request::kParked;
-  me.fiber->move(Fiber::Life::kRunning, Fiber::Life::kParked);
-  switchOut(me, nullptr);
+  if (me.timer_linked && !me.live) thread.m_host->unlinkTimer(me);  // it may stay longer than the worker
+  thread.switchOut(me, me.resumer);
 }
 
 void ThreadFibers::fiberMain() {
-  t_running->fiber->run();
-  // The fiber may have been moved meanwhile: look anew whose thread this is.
-  ThreadFibers& thread = current();
-  FiberCore& me = *runningFiber();
+  runningFiber()->fiber->run();
+  leaveForEver();
+}
+
+/// The fiber may have been moved meanwhile, so in a function of its own: whose thread this is, is looked up anew.
+[[gnu::noinline]] void ThreadFibers::leaveForEver() {
+  FiberCore& me = *t_running;
+  ThreadFibers& thread = *t_this;
   me.request = Request::kDone;
   if (me.resumer == nullptr && sys::inForkedChild()) stayInChild(me);
   {
@@ -211,7 +227,7 @@ void ThreadFibers::fiberMain() {
     t_running = me.resumer;
     thread.m_came_back = &me;
   }
-  Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack);
+  Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack, thread.m_places);
 }
 
 void ThreadFibers::recycle(FiberCore& core) {
@@ -261,7 +277,7 @@ void ThreadFibers::keepForEver(Fiber& fiber) {
   fiber.next = g_kept.load(std::memory_order_relaxed);
   while (!g_kept.compare_exchange_weak(fiber.next, &fiber, std::memory_order_release, std::memory_order_relaxed)) {
   }
-  Fiber::countLive(-1);
+  countFiber(-1);
 }
 
 void ThreadFibers::leaveBehind(Fiber& fiber) {

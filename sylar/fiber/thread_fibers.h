@@ -4,9 +4,13 @@
 // Thread safety: an object belongs to its thread.
 #pragma once
 
+#include "sylar/base/counter.h"
+#include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/fiber.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
+#include "sylar/fiber/suspend_check.h"
 
 namespace sylar {
 
@@ -62,19 +66,25 @@ class ThreadFibers {
 
   /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `request` says why.
   FiberCore& enter(FiberCore& core);
+  /// The same for a worker's loop. Inlined, so that the loop has one place from which it jumps, and no call to return from.
+  FiberCore& giveTurn(FiberCore& core);
 
   /// Suspends the running fiber and gives control to its resumer, who notes in its life what became of it: only then may others
   /// take it, for only then has it left its stack.
-  void yield(Request request);
-  /// Suspends the running fiber and gives control to the thread's own stack, past any hand resumers.
-  void park();
+  static void yield(Request request);
+  /// Suspends `me`, which runs, and gives control to the thread's own stack, past any hand resumers. It comes back on this
+  /// thread.
+  void park(FiberCore& me);
 
   /// Takes stack and core of a fiber that is done, and tells who waits for its end. May destroy the Fiber.
   void finish(FiberCore& core);
 
   /// Scheduler's ownership: the fiber lives until it ends.
-  static void keepAlive(Fiber& fiber) { fiber.m_self = fiber.shared_from_this(); }
-  static void release(Fiber& fiber) { fiber.m_self = nullptr; }
+  static void keepAlive(Fiber::ptr fiber) {
+    Fiber& kept = *fiber;
+    kept.m_self = std::move(fiber);
+  }
+  static Fiber::ptr release(Fiber& fiber) { return std::move(fiber.m_self); }
   static FiberCore* coreOf(Fiber& fiber) { return fiber.m_core; }
   /// A suspended fiber that comes from another thread, or was started by hand, is this thread's and its worker's from here on.
   void adopt(Fiber& fiber);
@@ -106,6 +116,11 @@ class ThreadFibers {
   /// handler on this thread.
   static const FiberCore* ownerOfGuard(const void* address);
 
+  /// `change` more Fiber objects exist. Any thread.
+  static void countFiber(int change);
+  /// How many there are.
+  static uint64_t countedFibers();
+
   FiberHost* host() const { return m_host; }
   void setHost(FiberHost* host, FiberHome* home);
 
@@ -114,16 +129,20 @@ class ThreadFibers {
   ThreadFibers();
   ~ThreadFibers();
   struct AtThreadExit;
+  struct Threads;
+  static Threads s_threads;
 
   static void fiberMain();
+  [[noreturn]] static void leaveForEver();
   static void keepForEver(Fiber& fiber);
   void settleIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;
   void switchOut(FiberCore& me, FiberCore* to);
-  static void stayInChild(FiberCore& me);
+  [[gnu::cold]] static void stayInChild(FiberCore& me);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
   OverflowReport m_overflow_report;
+  const ThreadPlaces m_places = ThreadPlaces::ofThisThread();
   Context m_own_stack;
   FiberCore* m_came_back = nullptr;
   FiberHost* m_host = nullptr;
@@ -131,6 +150,42 @@ class ThreadFibers {
   StackPool m_stacks;
   CorePool m_cores;
   Fiber::ptr m_own_handle;
+  // Each thread counts alone, or spawning threads would share a cache line.
+  Counter m_counted;
+  ThreadFibers* m_next_thread = nullptr;
 };
+
+/// A fiber and its resumer call one another; a worker's loop gives turns.
+inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const {
+  return resumer == nullptr && m_host != nullptr ? Context::Kind::kTurn : Context::Kind::kCall;
+}
+
+[[gnu::always_inline]] inline FiberCore& ThreadFibers::giveTurn(FiberCore& core) {
+  const tsan::Exempt of_this_thread;
+  t_running = &core;
+  Context::switchTo(m_own_stack, core.context, m_places, Context::Kind::kTurn);
+  return *m_came_back;
+}
+
+/// Nothing that is this thread's is to be used afterwards: it may be another one.
+[[gnu::always_inline]] inline void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
+  if (to == nullptr && sys::inForkedChild()) {
+    stayInChild(me);
+    return;
+  }
+  checkSuspend(me);
+  const tsan::Exempt of_this_thread;
+  t_running = to;
+  m_came_back = &me;
+  tsan::release(&me);  // for who gives it up
+  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_places, kindOfSwitch(to));
+  if (tsan::strict()) tsan::acquire(&current());
+}
+
+[[gnu::always_inline]] inline void ThreadFibers::park(FiberCore& me) {
+  me.request = Request::kParked;
+  me.fiber->move(Fiber::Life::kRunning, Fiber::Life::kParked);
+  switchOut(me, nullptr);
+}
 
 }  // namespace sylar

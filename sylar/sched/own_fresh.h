@@ -32,7 +32,7 @@ class OwnFresh {
   /// Before something runs: a sleeper is woken for what is left behind. Who came to fetch some looks at the others' queues, too:
   /// the wake-up that was spent on this worker may have been meant for what it leaves there.
   template <class Rest>
-  void share(Rest& rest) {
+  [[gnu::always_inline]] void share(Rest& rest) {
     const bool elsewhere = std::exchange(m_came_to_fetch, false) && rest.anyFresh();
     if (m_shared || (m_queue.count() == 0 && !elsewhere) || !rest.anySleeping()) return;
     m_shared = true;

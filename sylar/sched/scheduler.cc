@@ -148,9 +148,10 @@ bool Scheduler::offer(Fiber::ptr fiber, int thread) {
       (life == Fiber::Life::kHeldByHand || life == Fiber::Life::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
   const bool begins = (life == Fiber::Life::kInit || at_rest_by_hand) && fiber->tryMove(life, Fiber::Life::kQueued);
   if (!begins) return offerStarted(fiber, target, thread);
-  ThreadFibers::keepAlive(*fiber);
-  if (target != nullptr ? submitTo(*target, fiber.get()) : submit(*fiber)) return true;
-  ThreadFibers::release(*fiber);
+  Fiber& begun = *fiber;
+  ThreadFibers::keepAlive(std::move(fiber));
+  if (target != nullptr ? submitTo(*target, &begun) : submit(begun)) return true;
+  fiber = ThreadFibers::release(begun);
   fiber->move(Fiber::Life::kQueued, life);
   return refuse(*fiber, "the scheduler has stopped");
 }
@@ -244,7 +245,7 @@ bool Scheduler::switchTo(int thread) {
   if (arrived()) return true;
   if (thread != -1 && workerOfThread(thread) == nullptr) return refuse(*me->fiber, "no worker has this thread id");
   ThreadFibers::setDestination(*me->fiber, std::make_shared<Route>(m_door, thread));
-  ThreadFibers::current().yield(Request::kMove);
+  ThreadFibers::yield(Request::kMove);
   return arrived() || refuse(*runningFiber()->fiber, "the scheduler has stopped");
 }
 
@@ -258,7 +259,7 @@ SchedulerSwitcher::SchedulerSwitcher(Scheduler* target) {
 SchedulerSwitcher::~SchedulerSwitcher() {
   if (m_way_back == nullptr) return;
   ThreadFibers::setDestination(*runningFiber()->fiber, std::move(m_way_back));
-  ThreadFibers::current().yield(Request::kMove);
+  ThreadFibers::yield(Request::kMove);
 }
 
 void Scheduler::tickle() { m_rest.wakeOne(); }

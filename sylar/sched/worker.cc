@@ -62,7 +62,8 @@ void Worker::run() {
   t_worker = this;
   m_slot.worker = this;
   if (m_driver->waitsForDescriptors()) m_slot.fd_driver.store(m_driver.get(), std::memory_order_release);
-  ThreadFibers::current().setHost(this, &m_slot);
+  m_thread_fibers = &ThreadFibers::current();
+  m_thread_fibers->setHost(this, &m_slot);
   setThread(sys::threadId());
   const int64_t slack_ns = sys::timerSlack();
   const bool own_slack = m_scheduler.timerSlackNs() > 0;
@@ -80,7 +81,7 @@ void Worker::run() {
   setThread(0);
   m_slot.fd_driver.store(nullptr, std::memory_order_relaxed);
   m_slot.worker = nullptr;
-  ThreadFibers::current().setHost(nullptr, nullptr);
+  m_thread_fibers->setHost(nullptr, nullptr);
   t_worker = nullptr;
 }
 
@@ -109,18 +110,6 @@ void Worker::turn() {
   }
 }
 
-/// Whether there is something to do without sleeping; runs what it has stolen for that.
-bool Worker::goesOn() {
-  if (!m_runnable.empty() || fresh().count() > 0) return true;
-  m_fresh.cameToFetch();
-  if (m_scheduler.rest().injector().count() > 0) return true;  // the next turn begins with it; taken here, the next overtakes it
-  QueueNode* const stolen = m_fresh.steal(m_scheduler.workers());
-  if (stolen == nullptr) return false;
-  m_fresh.share(m_scheduler.rest());
-  runNode(stolen);
-  return true;
-}
-
 void Worker::takeMail() {
   NodeList mail = m_slot.mailbox.drain();
   while (QueueNode* node = mail.pop()) {
@@ -131,35 +120,6 @@ void Worker::takeMail() {
       m_runnable.push(node);
     }
   }
-}
-
-void Worker::runBatch(int64_t now_ns) {
-  m_fresh.beginTurn();
-  m_turn_over = false;
-  for (int round = 0; round < kBatch && !m_turn_over; ++round) {
-    QueueNode* const node = pick(round);
-    if (node == nullptr) return;
-    m_fresh.share(m_scheduler.rest());
-    runNode(node);
-    if (round % kFibersPerLook == kFibersPerLook - 1 && m_clock.nowNs() - now_ns >= kBatchNs) return;
-    if (m_scheduler.isStopping()) {
-      m_scheduler.watchDeadline();
-      if (behindStop()) return;
-    }
-  }
-}
-
-QueueNode* Worker::pick(int round) {
-  if (round % kInjectorInterval == 0) {
-    if (QueueNode* node = m_scheduler.rest().injector().take()) return node;
-  }
-  m_fresh_next = !m_fresh_next;
-  if (m_fresh_next) {
-    if (QueueNode* node = m_fresh.take()) return node;
-  }
-  if (QueueNode* node = m_runnable.pop()) return node;
-  if (QueueNode* node = m_fresh.take()) return node;
-  return m_scheduler.rest().injector().take();
 }
 
 void Worker::sleep() {

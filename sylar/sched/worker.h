@@ -127,7 +127,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool goesOn();
   void takeMail();
   void runBatch(int64_t now_ns);
-  QueueNode* pick(int round);
+  QueueNode* pick();
   void sleep();
   void rest(AutoAdvance& time);
   bool quiet() const override;
@@ -138,7 +138,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void runNode(QueueNode* node);
   bool prepareFresh(Fiber& fiber);
   void settle(FiberCore& core);
-  WakeReason suspend(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
+  WakeReason parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
   void permit(Fiber& fiber);
   void moveAway(FiberCore& core);
   void linkLive(FiberCore& core);
@@ -148,7 +148,11 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void followStop();
   void cancel(FiberCore& core);
   void markCancelled(FiberCore& core);
-  bool mayInterrupt(const FiberCore& core) const;
+  /// A joiner may have lent the joined fiber its stack: it is told of that one's end, also if it is given up, and called last.
+  bool mayInterrupt(const FiberCore& core) const {
+    if (!core.cancelled || !core.shielded) return core.cancelled;
+    return m_last_call >= (core.fiber->joins() == nullptr ? LastCall::kShields : LastCall::kJoins);
+  }
   void interrupt(FiberCore& core);
   void abandon(FiberCore& core);
   void refuse(Fiber& fiber);
@@ -167,6 +171,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   HeapQueue<4> m_timeouts;  // one node per fiber at most
   WorkerSlot& m_slot;       // the last that may not be had: given back by the destructor
   std::unique_ptr<Driver> m_driver;
+  ThreadFibers* m_thread_fibers = nullptr;  // its thread's, from run() on
 
   NodeList m_runnable;          // woken fibers and pinned fresh ones
   OsMutex m_live_lock;          // for others' looks at the list; only the owner changes it
@@ -179,6 +184,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   LastCall m_last_call = LastCall::kNone;  // of the scheduler's, likewise
   Leftovers m_leftovers;
   bool m_fresh_next = false;
+  int m_injector_in = 0;      // picks of this turn, until the injector is first
   int64_t m_due_ns = kNever;  // at rest on virtual time: its fibers' earliest deadline
   bool m_turn_over = false;
 

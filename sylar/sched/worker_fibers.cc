@@ -1,4 +1,4 @@
-// What a worker does with its fibers: start, run, suspend, wake, cancel, move, give up.
+// What a worker does with its fibers: suspend, wake, cancel, move, give up. How it runs them is in worker_batch.cc.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -12,85 +12,8 @@
 
 namespace sylar {
 
-/// A joiner may have lent the joined fiber its stack: it is told of that one's end, also if it is given up, and called last.
-inline bool Worker::mayInterrupt(const FiberCore& core) const {
-  if (!core.cancelled || !core.shielded) return core.cancelled;
-  return m_last_call >= (core.fiber->joins() == nullptr ? LastCall::kShields : LastCall::kJoins);
-}
-
-/// Does what the fiber asked for when it gave the thread back.
-inline void Worker::settle(FiberCore& core) {
-  if (core.cancelled && core.patience > 0 &&
-      (m_last_call != LastCall::kNone || (core.request != Request::kReady && !core.shielded))) {
-    --core.patience;
-  }
-  switch (core.request) {
-    case Request::kReady:
-      core.fiber->move(Fiber::Life::kRunning, Fiber::Life::kQueued);
-      m_runnable.push(&core);
-      return;
-    case Request::kHold: {
-      const bool goes_on = mayInterrupt(core);
-      core.fiber->move(Fiber::Life::kRunning, goes_on ? Fiber::Life::kQueued : Fiber::Life::kHeld);
-      if (goes_on) m_runnable.push(&core);
-      return;
-    }
-    case Request::kParked: return;
-    case Request::kMove: moveAway(core); return;
-    case Request::kDone:
-      unlinkLive(core);
-      ThreadFibers::current().finish(core);
-      return;
-  }
-}
-
-/// Runs what is not the library's. The worker may be detached meanwhile: then its thread does not come back.
-template <class Foreign>
-inline void Worker::outside(Foreign foreign) {
-  m_place.store(Place::kFiber, std::memory_order_release);
-  foreign();
-  Place in_fiber = Place::kFiber;
-  if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) sys::haltThread();
-}
-
-void Worker::runNode(QueueNode* node) {
-  FiberCore* core;
-  if (node->kind == QueueNode::Kind::kFiber) {
-    auto& fiber = *static_cast<Fiber*>(node);
-    if (!prepareFresh(fiber)) return;
-    core = ThreadFibers::coreOf(fiber);
-  } else {
-    core = static_cast<FiberCore*>(node);
-  }
-  if (core->cancelled && core->patience == 0) {
-    abandon(*core);
-    return;
-  }
-  core->fiber->move(core->fiber->life(), Fiber::Life::kRunning);
-  m_counts.switches.add();
-  FiberCore* back;
-  outside([&] { back = &ThreadFibers::current().enter(*core); });
-  settle(*back);
-}
-
-/// Gives fresh work a core and a stack. One that comes from another thread has them already.
-bool Worker::prepareFresh(Fiber& fiber) {
-  ThreadFibers& thread = ThreadFibers::current();
-  if (ThreadFibers::coreOf(fiber) != nullptr) {
-    thread.adopt(fiber);
-  } else if (m_last_call != LastCall::kNone && m_scheduler.cancelsAll()) {
-    refuse(fiber);
-    return false;
-  } else if (!thread.start(fiber)) {
-    outside([&] { ThreadFibers::failToStart(fiber); });
-    return false;
-  }
-  FiberCore& core = *ThreadFibers::coreOf(fiber);
-  linkLive(core);
-  return true;
-}
-
-inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
+  if (!core.live) return parkByHand(core, waker, deadline, what);
   const tsan::Exempt of_this_thread;
   // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
   if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
@@ -101,18 +24,18 @@ inline WakeReason Worker::suspend(FiberCore& core, const Waker& waker, Deadline 
   const bool counted = what == WaitFor::kOutside || !deadline.isNever();
   core.counted = counted;
   m_waiting += counted;
-  ThreadFibers::current().park();
+  m_thread_fibers->park(core);
   m_waiting -= counted;
   core.deadline_ns = kNever;
   tsan::acquire(&core.wait);  // what the winner of the claim released
   return core.wait.reason();
 }
 
-WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
-  if (core.live) return suspend(core, waker, deadline, what);
-  const Fiber::ptr keep = core.fiber->weak_from_this().lock();  // one that was resumed by hand
+/// One that was resumed by hand is the worker's while it waits.
+WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+  const Fiber::ptr keep = core.fiber->weak_from_this().lock();
   linkLive(core);
-  const WakeReason reason = suspend(core, waker, deadline, what);
+  const WakeReason reason = park(core, waker, deadline, what);
   unlinkLive(core);
   return reason;
 }
@@ -186,7 +109,7 @@ void Worker::permit(Fiber& fiber) {
     return;
   }
   if (!core->live) {  // it was resumed by hand; from here on it is the scheduler's
-    ThreadFibers::keepAlive(fiber);
+    ThreadFibers::keepAlive(fiber.shared_from_this());
     linkLive(*core);
     core->resumer = nullptr;
   }
@@ -203,7 +126,7 @@ void Worker::moveAway(FiberCore& core) {
     unlinkLive(core);
     ThreadFibers::leaveHome(fiber);
     if (destination->accept(fiber)) return;  // somebody else's from here on
-    ThreadFibers::current().adopt(fiber);
+    m_thread_fibers->adopt(fiber);
     linkLive(core);
   }
   m_runnable.push(&core);
@@ -275,12 +198,6 @@ void Worker::abandon(FiberCore& core) {
     leave(*member->fiber);
     ThreadFibers::abandon(*member->fiber);
   }
-}
-
-/// Fresh work that came too late.
-void Worker::refuse(Fiber& fiber) {
-  leave(fiber);
-  outside([&] { ThreadFibers::abandon(fiber); });
 }
 
 /// Reports a fiber that will not end.
@@ -451,7 +368,9 @@ bool mayPark() {
   return me != nullptr && me->home != nullptr;
 }
 
-bool reserveTimeout(Deadline deadline) { return Worker::current()->reserveTimeout(*runningFiber(), deadline); }
+bool reserveTimeout(Deadline deadline) {
+  return deadline.isNever() || Worker::current()->reserveTimeout(*runningFiber(), deadline);
+}
 
 const Clock& waitClock() { return Worker::current()->clock(); }
 

@@ -23,12 +23,12 @@ Context g_main;
 Context g_made;
 void (*g_body)() = nullptr;
 
-void suspend() { Context::switchTo(g_made, g_main); }
-void enter() { Context::switchTo(g_main, g_made); }
+void suspend() { Context::switchTo(g_made, g_main, ThreadPlaces::ofThisThread()); }
+void enter() { Context::switchTo(g_main, g_made, ThreadPlaces::ofThisThread()); }
 
 void entry() {
   g_body();
-  Context::exitTo(g_made, g_main);
+  Context::exitTo(g_made, g_main, ThreadPlaces::ofThisThread());
 }
 
 /// One made context beside the thread's own.
@@ -193,6 +193,33 @@ TEST_F(ContextTest, CalleeSavedValuesSurvive) {
     a += b += c += d += e += f;
   }
   EXPECT_EQ(sum, a + b + c + d + e + f);
+}
+
+TEST_F(ContextTest, FloatingPointValuesSurvive) {
+  static double sum;
+  static long double long_sum;
+  start([] {
+    double a = 1, b = 2, c = 3;
+    long double d = 4, e = 5;
+    asm volatile("" : "+m"(a), "+m"(b), "+m"(c), "+m"(d), "+m"(e));
+    for (int i = 0; i < 10; ++i) {
+      suspend();
+      a += b += c;
+      d += e;
+    }
+    sum = a + b + c;
+    long_sum = d + e;
+  });
+  double a = 1, b = 2, c = 3;
+  long double d = 4, e = 5;
+  asm volatile("" : "+m"(a), "+m"(b), "+m"(c), "+m"(d), "+m"(e));
+  for (int i = 0; i < 10; ++i) {
+    enter();
+    a += b += c;
+    d += e;
+  }
+  EXPECT_EQ(sum, a + b + c);
+  EXPECT_EQ(long_sum, d + e);
 }
 
 TEST_F(ContextTest, StackMayBeUsedAgainByAnotherComputation) {

@@ -131,6 +131,7 @@ class Checker {
   const std::function<void()>& m_scenario;
   const Plan m_plan;
   StackPool m_pool;
+  const ThreadPlaces m_here = ThreadPlaces::ofThisThread();
   std::array<Stack, kMaxThreads> m_stacks;
   uint64_t m_executions = 0;
   uint64_t m_all_steps = 0;
@@ -289,7 +290,7 @@ void Checker::runThreads() {
   const size_t first = whoGoesOn(kNobody);
   if (first != kScenario) {
     m_me = first;
-    Context::switchTo(m_threads[kScenario].context, m_threads[first].context);
+    Context::switchTo(m_threads[kScenario].context, m_threads[first].context, m_here);
   }
   m_running = false;
   m_me = kScenario;
@@ -317,13 +318,13 @@ void Checker::enter() {
   m_threads[me].done = true;
   const size_t next = whoGoesOn(kNobody);
   m_me = next;
-  Context::exitTo(m_threads[me].context, m_threads[next].context);
+  Context::exitTo(m_threads[me].context, m_threads[next].context, m_here);
 }
 
 void Checker::leaveTo(size_t next) {
   const size_t from = m_me;
   m_me = next;
-  Context::switchTo(m_threads[from].context, m_threads[next].context);
+  Context::switchTo(m_threads[from].context, m_threads[next].context, m_here);
 }
 
 void Checker::fail(std::string why) {
@@ -335,7 +336,7 @@ void Checker::fail(std::string why) {
 void Checker::giveUp() {
   const size_t from = m_me;
   m_me = kScenario;
-  Context::exitTo(m_threads[from].context, m_threads[kScenario].context);
+  Context::exitTo(m_threads[from].context, m_threads[kScenario].context, m_here);
 }
 
 void Checker::point(Step step) {

@@ -127,6 +127,55 @@ TEST_F(TimeoutTest, TheClockOfWaitsIsTheSchedulers) {
   EXPECT_FALSE(mayPark());
 }
 
+// What yields in between does not pay for its next timeout anew.
+TEST_F(TimeoutTest, AYieldLeavesTheTimeoutInTheQueue) {
+  Handed handed;
+  const auto fiber = parked([&] {
+    EXPECT_EQ(handed.park(Deadline::at(10 * kMs)), WakeReason::kReady);
+    Fiber::YieldToReady();
+    EXPECT_EQ(handed.park(Deadline::at(20 * kMs)), WakeReason::kTimeout);
+  });
+  EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
+  EXPECT_TRUE(eventually([&] { return handed.count() == 2 && fiber->life() == Fiber::Life::kParked; }));
+  EXPECT_EQ(scheduler().getWorkerStats().timeouts_pushed, 1u);
+  setMs(20);
+  fiber->join();
+}
+
+TEST_F(TimeoutTest, AHeldFiberDoesNotHearOfItsLastTimeout) {
+  Handed handed;
+  const auto fiber = parked([&] {
+    EXPECT_EQ(handed.park(Deadline::at(10 * kMs)), WakeReason::kReady);
+    Fiber::YieldToHold();
+  });
+  EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
+  EXPECT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kHeld; }));
+  setMs(10);
+  EXPECT_EQ(fiber->life(), Fiber::Life::kHeld);
+  scheduler().schedule(fiber);
+  fiber->join();
+}
+
+TEST_F(TimeoutTest, AFiberThatMovesLeavesNoTimeoutBehind) {
+  Scheduler other(SchedulerOptions{.threads = 1, .use_caller = false, .name = "other", .clock = &clock()});
+  other.start();
+  Handed handed;
+  std::atomic<bool> moved{false};
+  const auto fiber = parked([&] {
+    EXPECT_EQ(handed.park(Deadline::at(10 * kMs)), WakeReason::kReady);
+    moved = other.switchTo();
+    EXPECT_EQ(parkUntil(Deadline::at(20 * kMs)), WakeReason::kTimeout);
+  });
+  EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
+  EXPECT_TRUE(eventually([&] { return moved && fiber->life() == Fiber::Life::kParked; }));
+  setMs(10);
+  EXPECT_EQ(fiber->life(), Fiber::Life::kParked);
+  clock().set(std::chrono::milliseconds(20));
+  other.schedule([] {});
+  fiber->join();
+  other.stop();
+}
+
 // timers.md 3.5: arming later than registered only notes it; the old place in the queue must not end the wait.
 TEST_F(TimeoutTest, ALaterDeadlineThanTheLastIsKept) {
   Handed handed;
