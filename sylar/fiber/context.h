@@ -110,6 +110,8 @@ class Context {
   const void* m_stack_bottom = nullptr;
   size_t m_stack_size = 0;
   void* m_fake_stack = nullptr;
+#endif
+#ifdef SYLAR_TSAN
   void* m_tsan_fiber = nullptr;
 #endif
 };
