@@ -107,7 +107,7 @@ class HttpSession final : public SocketStream {
   SocketBytes m_bytes;
   RequestReader m_reader;
   ResponseWriter m_writer;
-  HttpRequest::ptr m_request;  // the last one; null only in recvHead()
+  HttpRequest::ptr m_request;  // the last one; null only in recvHead(), or if that threw
   RouteCache m_routes;
   bool m_open_body = false;  // of a response that was begun
   bool m_failed = false;     // the handler
