@@ -2,12 +2,13 @@
 //
 //   IoCall call(fd, Direction::kRead);
 //   if (!call.parks()) return real::read(fd, buffer, size);
-//   return call.result(call.run([&] { return attempt::read(call.kind(), fd, buffer, size); }));
+//   return call.result(call.run([&] { return attempt::read(call.entry(), call.kind(), fd, buffer, size); }));
+//
+// The calls that programs make most often make the first attempt on a HookedFd, and an IoCall only if that was not enough.
 #pragma once
 
 #include <cerrno>
 #include <chrono>
-#include <optional>
 
 #include "sylar/hook/attempt.h"
 #include "sylar/io/fd_table.h"

@@ -1,10 +1,13 @@
 // Where the hooks do nothing: plain threads, hooks off, a plain Scheduler, forked children. And what sleeps promise.
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <memory>
 
+#include "sylar/hook/wait_loop.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {
@@ -48,6 +51,33 @@ TEST(HooksOff, AreOnAtFirstAndAConcernOfOneFiber) {
   EXPECT_FALSE(is_hook_enable());
   inFiber([] { EXPECT_TRUE(is_hook_enable()); });  // the thread's setting is not its fibers'
   set_hook_enable(true);
+}
+
+// Its worker is no more, and the thread must touch nothing of it. No leak check: the thread stays.
+TEST(HooksOff, InAFiberThatAStopHasLeftBehind) {
+  struct State {
+    std::atomic<bool> inside{false}, left{false}, through{false};
+    bool engine_before = false, engine_after = true, sleeps_after = true;
+  };
+  const auto state = std::make_shared<State>();
+  {
+    IOManager iom(1, false, "left");
+    iom.schedule([state] {
+      state->engine_before = hookEngine() != nullptr;
+      state->inside = true;
+      while (!state->left) sched_yield();
+      state->engine_after = hookEngine() != nullptr;
+      state->sleeps_after = hookSleeps();
+      state->through = true;
+    });
+    spinUntil(state->inside, true);
+    EXPECT_FALSE(iom.stop(Deadline::after(std::chrono::milliseconds(0))).clean);
+  }
+  state->left = true;
+  spinUntil(state->through, true);
+  EXPECT_TRUE(state->engine_before);
+  EXPECT_FALSE(state->engine_after);
+  EXPECT_FALSE(state->sleeps_after);
 }
 
 TEST(HooksOff, SleepsBlockTheThreadAndCanBeSwitchedOnAgain) {
