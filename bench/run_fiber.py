@@ -93,7 +93,7 @@ def goals_of(figures, memory, fast, options):
 
 
 def main():
-    options = harness.parse(harness.parser("fiber", __doc__, rounds=7))
+    options = harness.parse(harness.parser("fiber", __doc__, rounds=5))
     with harness.cores_kept_awake() as awake:
         figures, memory, missing = measure(options)
     fast = speedups(figures)
