@@ -22,6 +22,14 @@
 #include "sylar/fiber/jump_x86_64.h"
 #endif
 
+// Of functions into which a switch is inlined: a call of them is one as the ABI has it. GCC looks into what it compiles together,
+// and a caller with more registers than they know of (AVX-512, link-time optimisation) might keep some of those over the switch.
+#if defined(__GNUC__) && !defined(__clang__)
+#define SYLAR_SWITCHES [[gnu::noipa]]
+#else
+#define SYLAR_SWITCHES [[gnu::noinline]]
+#endif
+
 namespace sylar {
 
 /// Where a thread keeps what belongs to the computation that runs on it. To be looked up once for each thread: it is slow.

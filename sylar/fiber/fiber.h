@@ -97,7 +97,8 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   static ptr GetThis();
   /// Id of the running fiber, 0 on a thread's own stack.
   static uint64_t GetFiberId();
-  /// Number of Fiber objects that exist, those of scheduled functions included, those that were given up not.
+  /// Number of Fiber objects that exist, those of scheduled functions included, those that were given up not. In a signal
+  /// handler, too.
   static uint64_t TotalFibers();
   /// Stack size of fibers that name none; clamped to [16 KiB, 1 GiB]. For fibers made from now on.
   static void SetDefaultStackSize(size_t bytes);

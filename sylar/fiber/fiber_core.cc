@@ -1,5 +1,7 @@
 #include "sylar/fiber/fiber_core.h"
 
+#include <pthread.h>
+
 #include <new>
 
 #include "sylar/base/os_mutex.h"
@@ -17,6 +19,13 @@ struct Reserve {
   QueueNode* free SYLAR_GUARDED_BY(mutex) = nullptr;
 };
 constinit Reserve g_reserve;
+
+/// Before main. A fork waits until the reserve is whole, and its child finds it free. No memory for it: then children may hang.
+[[gnu::constructor]] void followForks() {
+  (void)::pthread_atfork([]() SYLAR_NO_THREAD_SAFETY_ANALYSIS { g_reserve.mutex.lock(); },
+                         []() SYLAR_NO_THREAD_SAFETY_ANALYSIS { g_reserve.mutex.unlock(); },
+                         [] { new (&g_reserve.mutex) OsMutex; });
+}
 
 }  // namespace
 

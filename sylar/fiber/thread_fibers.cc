@@ -1,11 +1,13 @@
 #include "sylar/fiber/thread_fibers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <utility>
 
 #include "sylar/base/check.h"
 #include "sylar/base/clock.h"
+#include "sylar/base/counter.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
@@ -28,6 +30,7 @@ namespace {
 
 struct ThreadFibers::AtThreadExit {
   ~AtThreadExit() {
+    if (t_running != nullptr) return;  // exit() in a fiber, which goes on using all this
     delete t_this;
     t_this = nullptr;  // thread_local destructors that run later make another one
   }
@@ -43,45 +46,58 @@ struct ThreadFibers::AtThreadExit {
   return *t_this;
 }
 
-/// Who counts fibers.
-struct ThreadFibers::Threads {
-  OsMutex mutex;
-  ThreadFibers* first SYLAR_GUARDED_BY(mutex) = nullptr;
-  std::atomic<uint64_t> others{0};  // of threads that run no fibers, or have ended
+/// What one thread has counted, and those that had its place before. In a list that only grows, so anybody may read it at any
+/// time: no fork and no signal finds it locked. Threads that have ended leave their place to later ones.
+struct alignas(64) ThreadFibers::Count {
+  Counter fibers;
+  std::atomic<bool> taken{true};
+  Count* next = nullptr;
+
+  static Count& acquire() {
+    Count* const first = s_first.load(std::memory_order_acquire);
+    for (Count* count = first; count != nullptr; count = count->next) {
+      if (!count->taken.load(std::memory_order_relaxed) && !count->taken.exchange(true, std::memory_order_acquire)) return *count;
+    }
+    auto* const made = new Count;
+    made->next = first;
+    while (!s_first.compare_exchange_weak(made->next, made, std::memory_order_acq_rel, std::memory_order_acquire)) {
+    }
+    return *made;
+  }
+
+  static constinit std::atomic<Count*> s_first;
+  static constinit std::atomic<uint64_t> s_others;  // by threads that run no fibers
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Count* t_own;
 };
-constinit ThreadFibers::Threads ThreadFibers::s_threads;
+constinit std::atomic<ThreadFibers::Count*> ThreadFibers::Count::s_first{nullptr};
+constinit std::atomic<uint64_t> ThreadFibers::Count::s_others{0};
+constinit thread_local ThreadFibers::Count* ThreadFibers::Count::t_own = nullptr;
 
 ThreadFibers::ThreadFibers() {
   m_own_stack.adoptThread();
   tsan::exemptErrno();
-  Lock lock(s_threads.mutex);
-  m_next_thread = std::exchange(s_threads.first, this);
+  Count::t_own = &Count::acquire();
 }
 
 ThreadFibers::~ThreadFibers() {
   SYLAR_CHECK(t_running == nullptr);
   m_own_handle = nullptr;  // counts
-  Lock lock(s_threads.mutex);
-  ThreadFibers** at = &s_threads.first;
-  while (*at != this) at = &(*at)->m_next_thread;
-  *at = m_next_thread;
-  s_threads.others.fetch_add(m_counted.get(), std::memory_order_relaxed);
+  std::exchange(Count::t_own, nullptr)->taken.store(false, std::memory_order_release);
 }
 
 [[gnu::noinline]] void ThreadFibers::countFiber(int change) {
   const auto count = static_cast<uint64_t>(int64_t{change});  // less than 0 on a thread where others' fibers end
-  if (t_this != nullptr) {
-    t_this->m_counted.add(count);
+  if (Count::t_own != nullptr) {
+    Count::t_own->fibers.add(count);
   } else {
-    s_threads.others.fetch_add(count, std::memory_order_relaxed);
+    Count::s_others.fetch_add(count, std::memory_order_relaxed);
   }
 }
 
 uint64_t ThreadFibers::countedFibers() {
-  Lock lock(s_threads.mutex);
-  uint64_t total = s_threads.others.load(std::memory_order_relaxed);
-  for (const ThreadFibers* thread = s_threads.first; thread != nullptr; thread = thread->m_next_thread) {
-    total += thread->m_counted.get();
+  uint64_t total = Count::s_others.load(std::memory_order_relaxed);
+  for (const Count* count = Count::s_first.load(std::memory_order_acquire); count != nullptr; count = count->next) {
+    total += count->fibers.get();
   }
   return static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(total), 0));
 }
@@ -181,7 +197,7 @@ std::shared_ptr<FiberDestination> ThreadFibers::takeDestination(Fiber& fiber) {
   return std::move(fiber.m_destination);
 }
 
-FiberCore& ThreadFibers::enter(FiberCore& core) {
+SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
   t_running = &core;
@@ -203,7 +219,7 @@ void ThreadFibers::stayInChild(FiberCore& me) {
   sys::haltThread();  // held: only another fiber could schedule it
 }
 
-[[gnu::noinline]] void ThreadFibers::yield(Request request) {
+SYLAR_SWITCHES void ThreadFibers::yield(Request request) {
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
   me.request = request;
@@ -217,7 +233,7 @@ void ThreadFibers::fiberMain() {
 }
 
 /// The fiber may have been moved meanwhile, so in a function of its own: whose thread this is, is looked up anew.
-[[gnu::noinline]] void ThreadFibers::leaveForEver() {
+SYLAR_SWITCHES void ThreadFibers::leaveForEver() {
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
   me.request = Request::kDone;

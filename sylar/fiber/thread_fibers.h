@@ -4,7 +4,6 @@
 // Thread safety: an object belongs to its thread.
 #pragma once
 
-#include "sylar/base/counter.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/fiber.h"
@@ -118,7 +117,7 @@ class ThreadFibers {
 
   /// `change` more Fiber objects exist. Any thread.
   static void countFiber(int change);
-  /// How many there are.
+  /// How many there are. Any thread, in a signal handler, too.
   static uint64_t countedFibers();
 
   FiberHost* host() const { return m_host; }
@@ -129,8 +128,7 @@ class ThreadFibers {
   ThreadFibers();
   ~ThreadFibers();
   struct AtThreadExit;
-  struct Threads;
-  static Threads s_threads;
+  struct Count;  // each thread counts alone, or spawning threads would share a cache line
 
   static void fiberMain();
   [[noreturn]] static void leaveForEver();
@@ -150,9 +148,6 @@ class ThreadFibers {
   StackPool m_stacks;
   CorePool m_cores;
   Fiber::ptr m_own_handle;
-  // Each thread counts alone, or spawning threads would share a cache line.
-  Counter m_counted;
-  ThreadFibers* m_next_thread = nullptr;
 };
 
 /// A fiber and its resumer call one another; a worker's loop gives turns.

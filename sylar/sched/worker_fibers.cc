@@ -12,7 +12,7 @@
 
 namespace sylar {
 
-WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
+SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
   if (!core.live) return parkByHand(core, waker, deadline, what);
   const tsan::Exempt of_this_thread;
   // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.

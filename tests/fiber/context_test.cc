@@ -173,6 +173,34 @@ TEST_F(ContextTest, X87AndSseControlWordsBelongToTheComputation) {
   EXPECT_TRUE(kept_x87);
   EXPECT_TRUE(kept_sse);
 }
+
+// RT-3.7: what was rounded on either side changes nothing in that.
+TEST_F(ContextTest, ControlWordsAreKeptWhateverExceptionsWereRaised) {
+  static constexpr uint32_t kFlags = 0x3f;
+  static constexpr uint32_t kFlushToZero = 0x8000;
+  static const uint32_t control = _mm_getcsr() & ~kFlags;
+  static uint32_t at_start, after_switch, after_another;
+  _mm_setcsr(control | kFlags);
+  start([] {
+    at_start = _mm_getcsr() & ~kFlags;
+    _mm_setcsr(control | kFlushToZero);
+    suspend();
+    after_switch = _mm_getcsr() & ~kFlags;
+    _mm_setcsr(control | 1);  // differs in flags alone
+    suspend();
+    after_another = _mm_getcsr() & ~kFlags;
+  });
+  EXPECT_EQ(_mm_getcsr() & ~kFlags, control);
+  enter();
+  EXPECT_EQ(_mm_getcsr() & ~kFlags, control);
+  _mm_setcsr(control | kFlushToZero | 2);
+  enter();
+  EXPECT_EQ(_mm_getcsr() & ~kFlags, control | kFlushToZero);
+  _mm_setcsr(control);
+  EXPECT_EQ(at_start, control);
+  EXPECT_EQ(after_switch, control | kFlushToZero);
+  EXPECT_EQ(after_another, control);
+}
 #endif
 
 TEST_F(ContextTest, CalleeSavedValuesSurvive) {

@@ -19,6 +19,7 @@ sylar_test(fiber/fiber_join_test LINKS sylar::io TIMEOUT 120)
 sylar_test(fiber/fiber_owner_test LINKS sylar::io TIMEOUT 120)
 sylar_test(fiber/fiber_scheduled_test LINKS sylar::io TIMEOUT 120)
 sylar_test(fiber/fiber_exceptions_test LINKS sylar::io sylar::hook TIMEOUT 120)
+sylar_test(fiber/process_end_test LINKS sylar::io TIMEOUT 120)
 
 # What a compiler takes for granted about threads shows with optimisation only, so these are -O2 in every preset. The second
 # program takes them from a shared library, as third-party clients come: there each thread_local goes through __tls_get_addr.
