@@ -45,6 +45,7 @@ class PollCall {
           continue;  // behind our back: the kernel will say so
         }
         if (error == -ENOMEM || error == -ENOSPC) return static_cast<int>(IoCall::result(-ENOMEM));  // poll knows no ENOSPC
+        if (error == -ECANCELED) return static_cast<int>(IoCall::result(error));
         return real::poll(m_fds, m_count, timeoutMs(deadline));  // something that cannot be waited for
       }
       const WakeReason reason = wait.park(deadline);

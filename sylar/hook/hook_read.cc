@@ -26,7 +26,11 @@ long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
     return got == 0 && reading.wasHungUp() ? -EIO : got;
   });
   if (n != -ETIME) return n;
-  return reading.bytesAtLast() == 0 ? 0 : plain(std::min(size, reading.bytesAtLast()));
+  return call.tryAgain([&]() -> long {
+    const attempt::Turn turn(call.entry());
+    const size_t last = reading.bytesAtLast();
+    return last == 0 ? 0 : plain(std::min(size, last));
+  });
 }
 
 /// Calls that never wait, on a socket of this kind.

@@ -29,6 +29,11 @@ size_t Reading::bytesNow(IoCall& call, size_t size) {
   return now;
 }
 
+size_t Reading::bytesAtLast() const {
+  int waiting = 0;  // asked anew: somebody else may have read meanwhile
+  return sys::call(SYS_ioctl, m_fd, FIONREAD, &waiting) == 0 ? static_cast<size_t>(waiting) : 0;
+}
+
 bool Reading::wasHungUp() const { return m_waited && ask::isReady(m_fd, 0); }
 
 size_t Reading::rawBytesNow(IoCall& call, size_t size) {

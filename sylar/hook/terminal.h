@@ -20,7 +20,7 @@ class Reading {
   /// how long: until -ETIME.
   size_t bytesNow(IoCall& call, size_t size);
   /// How many it takes when that time is over.
-  size_t bytesAtLast() const { return m_waiting; }
+  size_t bytesAtLast() const;
   /// Whether the other side went away while this read waited: then it fails, and only later ones tell the end.
   bool wasHungUp() const;
 

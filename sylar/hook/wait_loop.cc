@@ -104,7 +104,6 @@ Deadline IoCall::nextLook() {
 }
 
 int IoCall::wait(uint64_t edges_seen) {
-  m_hooked.othersRan();
   if (!m_limits_known) {
     if (const int error = learnLimits()) return error;
   } else if (!m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) {

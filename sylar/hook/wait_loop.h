@@ -66,7 +66,7 @@ class HookedFd {
   uint32_t generation() const { return m_generation; }
   FdKind kind() const { return attempt::kindOf(*m_entry, m_fd); }
 
-  /// The first attempt of a call; before it others run if it is their turn. Arguments as for IoCall::run.
+  /// The first attempt of a call; before it others run if it is their turn. Arguments as for IoCall::goOn.
   template <class Attempt>
   [[gnu::always_inline]] Tried tryFirst(Direction direction, Attempt attempt, size_t short_of = 0) {
     if (m_engine->turnIsOver() && takeTurns(*m_engine)) othersRan();
@@ -114,20 +114,26 @@ class IoCall {
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
 
   /// Makes attempts until one gives something else than -EAGAIN. >= 0, or -errno: the kernel's; EBADF: closed meanwhile; EAGAIN:
-  /// timed out, or non-blocking after all; ECANCELED; ENOMEM, ENOSPC: it cannot be waited for now. `short_of` > 0: a plain read
-  /// of that many bytes: on a TCP socket, fewer prove it empty, and where it is known to be empty it need not be asked.
+  /// timed out, or non-blocking after all; ECANCELED; ENOMEM, ENOSPC: it cannot be waited for now.
   template <class Attempt>
-  long run(Attempt attempt, size_t short_of = 0) {
-    return goOn(m_hooked.tryFirst(m_direction, attempt, short_of), attempt, short_of);
+  long run(Attempt attempt) {
+    return goOn(m_hooked.tryFirst(m_direction, attempt), attempt);
   }
-  /// The same after the first of the attempts.
+  /// The same after the first of the attempts. `short_of` > 0: a plain read of that many bytes: on a TCP socket, fewer prove it
+  /// empty, and where it is known to be empty it need not be asked.
   template <class Attempt>
   long goOn(Tried last, Attempt attempt, size_t short_of = 0) {
+    m_hooked.othersRan();  // the user's own attempt is over
     while (last.done == -EAGAIN) {
       if (const int error = wait(last.edges_seen)) return error;
       last = m_hooked.tryOnce(m_direction, attempt, m_asks_again ? 0 : short_of);
     }
     return last.done;
+  }
+  /// After run(): one attempt more, whatever it gives.
+  template <class Attempt>
+  long tryAgain(Attempt attempt) {
+    return m_hooked.tryOnce(m_direction, attempt, 0).done;
   }
 
   /// libc's form of it.

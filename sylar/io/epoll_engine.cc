@@ -30,7 +30,10 @@ EpollEngine::EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep, int64_t spin_ns
 
 EpollEngine::~EpollEngine() { retire(); }
 
-void EpollEngine::retire() { FdTable::leaveEngine(*this); }
+void EpollEngine::retire() {
+  m_retired.store(true, std::memory_order_relaxed);
+  FdTable::leaveEngine(*this);
+}
 
 EpollEngine* EpollEngine::current() {
   Worker* const worker = Worker::current();

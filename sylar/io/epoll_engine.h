@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -50,6 +51,8 @@ class EpollEngine final : public Driver {
   int modify(int fd, uint32_t generation, uint32_t events) { return control(EPOLL_CTL_MOD, fd, generation, events); }
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
   static void closeNumber(int fd) { sys::closeFd(fd); }
+  /// Any thread. Under the lock of an entry: either it is, or retire() has yet to come to that entry.
+  bool retired() const { return m_retired.load(std::memory_order_relaxed); }
 
   /// Counts a call that did not have to wait.
   void countCall() {
@@ -85,6 +88,7 @@ class EpollEngine final : public Driver {
   const int m_wake_fd;
   const int64_t m_spin_ns;
   const int m_timer_fd;
+  std::atomic<bool> m_retired{false};
   bool m_timer_event = false;
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_calls_in_a_row = 0;

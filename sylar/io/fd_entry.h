@@ -95,8 +95,8 @@ class Claimed {
 };
 
 /// `Engine` has: a type Waker, as sched's; int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void
-/// remove(int fd); results 0 or -errno; and a static void closeNumber(int fd), which closes it for a signal handler that could
-/// not.
+/// remove(int fd); results 0 or -errno; bool retired(): it ends, and leaveEngine() comes or came to every entry afterwards; and
+/// a static void closeNumber(int fd), which closes it for a signal handler that could not.
 template <class Engine, class Memory = StdMemory>
 class alignas(64) FdEntry {
  public:
@@ -150,13 +150,15 @@ class alignas(64) FdEntry {
   // ---- Waiting. ------------------------------------------------------------------------------------------------------------
 
   /// Queues `waiter`, after `edges_seen` was read and a call said that it would block. 0: queued. -EAGAIN: an event came
-  /// meanwhile, ask the kernel again. -EBADF: closed meanwhile. Else -errno of epoll_ctl: it cannot be waited for.
+  /// meanwhile, ask the kernel again. -EBADF: closed meanwhile. -ECANCELED: a stop has left the fiber behind. Else -errno of
+  /// epoll_ctl: it cannot be waited for.
   /// `ask_kernel`: the number may belong to another open file than we think.
   [[nodiscard]] int enqueue(int fd, uint32_t generation, Direction direction, uint64_t edges_seen, bool ask_kernel,
                             Waiter& waiter) {
     Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return -EBADF;
+    if (waiter.engine->retired()) return -ECANCELED;  // nobody would serve it, nor take it out
     const int error = registerFor(fd, direction, ask_kernel, *waiter.engine);
     if (error < 0) return error;
     if (edges(direction) != edges_seen) return -EAGAIN;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "sylar/base/sys.h"
@@ -37,7 +38,8 @@ Entry* FdTable::make(int fd) {
   if (chunk == nullptr) chunk = mapChunk(slot, kChunkEntries);
   if (chunk == nullptr) return nullptr;
   unsigned end = s_end.load(std::memory_order_relaxed);
-  while (end <= number && !s_end.compare_exchange_weak(end, number + 1, std::memory_order_release)) continue;
+  // Even where it does not grow: whose chunk leaveEngine() does not see comes after it, and knows that the engine is retired.
+  while (!s_end.compare_exchange_weak(end, std::max(end, number + 1), std::memory_order_acq_rel)) continue;
   return chunk + number % kChunkEntries;
 }
 
@@ -61,6 +63,7 @@ void FdTable::shareAll() {
 }
 
 void FdTable::leaveEngine(const EpollEngine& engine) {
+  s_end.fetch_add(0, std::memory_order_acq_rel);  // see make()
   forEach([&engine](int fd, Entry& entry) { entry.leaveEngine(fd, engine); });
 }
 

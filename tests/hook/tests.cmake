@@ -34,3 +34,5 @@ set_tests_properties(EarlyAndLate.HooksWorkBeforeConstructorsAndAfterMain PROPER
 sylar_test(hook/short_read_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/rights_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/poll_close_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/pieces_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/left_behind_test LINKS sylar::sylar sylar::hook)

@@ -33,11 +33,13 @@ struct FakeEngine {
   int add(int fd, uint32_t generation, uint32_t events) { return note("add", fd, generation, events); }
   int modify(int fd, uint32_t generation, uint32_t events) { return note("modify", fd, generation, events); }
   void remove(int fd) { note("remove", fd, 0, 0); }
+  bool retired() const { return ended; }
   static void closeNumber(int fd) { closed_later.push_back(fd); }
 
   std::vector<Call> calls;
   std::map<std::string, int> answers;  ///< what else than 0
   std::function<void()> on_call;       ///< runs once, in the next call: under the entry's lock
+  bool ended = false;
   static inline std::vector<int> closed_later;
 
  private:

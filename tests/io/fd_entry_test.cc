@@ -351,6 +351,17 @@ TEST_F(FdEntryTest, WhoCannotTakeItOverAsksTheKernelHimself) {
   EXPECT_EQ(takeWoken(), Names{"elsewhere"});
 }
 
+// A fiber that a stop has left behind comes late: whoever waits elsewhere hears as if it had not come.
+TEST_F(FdEntryTest, NobodyWaitsAtAnEngineThatHasEnded) {
+  engine.ended = true;
+  EXPECT_EQ(enqueue(a), -ECANCELED);
+  EXPECT_FALSE(entry.registered());
+  ASSERT_EQ(enqueue(elsewhere), 0);
+  EXPECT_EQ(enqueue(a), -ECANCELED);
+  EXPECT_EQ(other.calls, (Calls{{"add", 0, kReadEvents}}));
+  EXPECT_TRUE(engine.calls.empty());
+}
+
 // ---- Life. -------------------------------------------------------------------------------------------------------------------
 
 TEST_F(FdEntryTest, APinHoldsForItsGenerationOnly) {

@@ -31,6 +31,7 @@ struct Engine final : Driver {
   int modify(int fd, uint32_t generation, uint32_t events);
   void remove(int fd);
   static void closeNumber(int fd);
+  bool retired() const { return false; }
 
   bool ready() const override;
   void serve() override;

@@ -1,0 +1,54 @@
+// A call that takes several attempts: the first is the user's own; every later one is for the number it began with, or for none.
+#include "sylar/hook/wait_loop.h"
+#include "tests/hook/support.h"
+
+namespace sylar::test {
+namespace {
+
+/// Another socket of the user's behind the number, at the worst moment: in the midst of an attempt.
+struct Swap {
+  long operator()() const {
+    EXPECT_EQ(::dup2(other, fd), fd);
+    return 5;
+  }
+  int other, fd;
+};
+
+long never() {
+  ADD_FAILURE() << "an attempt on a number that has changed hands";
+  return 0;
+}
+
+// FM-14. Cause: an attempt that gave something without a wait left the next one without a pin.
+TEST(LaterPieces, DoNotTouchANewOwner) {
+  inFiber([] {
+    const Pair pair = unixPair();
+    const Pair other = unixPair();
+    IoCall call(pair.a, Direction::kWrite);
+    EXPECT_EQ(call.run(Swap{other.a, pair.a}), 5);
+    EXPECT_EQ(call.run(never), -EBADF);
+  });
+}
+
+TEST(LaterPieces, DoNotTouchANewOwnerAfterAnAttemptInRegisters) {
+  inFiber([] {
+    const Pair pair = unixPair();
+    const Pair other = unixPair();
+    HookedFd here(pair.a);
+    const Tried first = here.tryFirst(Direction::kWrite, Swap{other.a, pair.a});
+    IoCall call(here, Direction::kWrite);
+    EXPECT_EQ(call.goOn(first, never), 5);
+    EXPECT_EQ(call.run(never), -EBADF);
+  });
+}
+
+TEST(LaterPieces, OfTheSameNumberGoOn) {
+  inFiber([] {
+    const Pair pair = unixPair();
+    IoCall call(pair.a, Direction::kWrite);
+    for (long i = 0; i < 3; ++i) EXPECT_EQ(call.run([i] { return i; }), i);
+  });
+}
+
+}  // namespace
+}  // namespace sylar::test
