@@ -72,11 +72,10 @@ void HttpServer::handleClient(Socket::ptr client) {
   const Listed listed(*this, client, *session);
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {
-    HttpResponse::ptr response = Recycled<HttpResponse>::take();
+    const HttpResponse::ptr response = Recycled<HttpResponse>::take();
     response->setVersion(request->getVersion());
     response->setClose(request->isClose());
     answer(*dispatch, std::move(request), response, session);
-    Recycled<HttpResponse>::give(std::move(response));
   }
 }
 

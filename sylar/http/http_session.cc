@@ -40,7 +40,7 @@ HttpRequest::ptr HttpSession::recvHead() {
   constexpr uint64_t kTurn = 16;
   if (m_reader.requests() % kTurn == kTurn - 1 && !m_reader.buffered().empty()) Fiber::YieldToReady();
   if (mayGoOn()) {
-    Recycled<HttpRequest>::give(std::move(m_request));
+    m_request = nullptr;
     m_writer.startRequest();
     if (m_reader.buffered().empty()) m_bytes.beginIdle();
     const bool came = m_reader.awaitHead();

@@ -47,8 +47,8 @@ class HttpSession final : public SocketStream {
   // ---- Requests. -----------------------------------------------------------------------------------------------------------
 
   /// The next request with its body. Null: there will be none; what was wrong has been answered (RFC 9112: 400, 408, 413, ...),
-  /// and the peer has been told the end. The object is used again for another request, after the next call and unless somebody
-  /// has kept it. May suspend: yes. Source: sylar.
+  /// and the peer has been told the end. The session lets the last request go; who keeps it has it for himself. May suspend: yes.
+  /// Source: sylar.
   HttpRequest::ptr recvRequest();
   /// The same as soon as the head has come. What is not read of its body is passed over by the next call.
   HttpRequest::ptr recvHead();
