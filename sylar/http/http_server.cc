@@ -105,8 +105,9 @@ void HttpServer::answer(ServletDispatch& dispatch, HttpRequest::ptr request, con
   session->fail(failure);
 }
 
-void HttpServer::failed(const HttpRequest& request, const char* what) const {
-  log::error("sylar: {}: the handler of {:.200} failed: {}", getName(), request.getPath(), what);
+void HttpServer::failed(const HttpRequest* request, const char* what) const {
+  log::error("sylar: {}: the handler of {:.200} failed: {}", getName(),
+             request == nullptr ? std::string_view("no request") : request->getPath(), what);
 }
 
 }  // namespace sylar::http

@@ -287,6 +287,55 @@ TEST_F(Server, IdleConnectionKeepsNoLargeAnswer) {
   EXPECT_LT(onWorker([&] { return address->getBody().capacity(); }), kLargeAnswer);
 }
 
+// A fiber that outlives its handler finds that there is nothing to answer.
+TEST_F(Server, LateAnswerAnswersNothing) {
+  Serving server(true, {}, 1);  // what it runs comes one after the other
+  std::weak_ptr<HttpRequest> last;
+  HttpSession::ptr session;
+  server.on("/hello", [&](HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr of) {
+    last = request;
+    session = of;
+    return hello(request, response, of);
+  });
+  Client client(server.port());
+  const auto onWorker = [&](auto get) {
+    std::promise<int> result;
+    server.iom().schedule([&] { result.set_value(get()); });
+    return result.get_future().get();
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client.get("/hello").body, "hello");
+    while (!onWorker([&] { return last.expired(); })) sched_yield();  // it waits for the next request
+    EXPECT_EQ(onWorker([&] { return session->request() == nullptr; }), 1);
+    EXPECT_EQ(onWorker([&] { return session->sendResponse(std::make_shared<HttpResponse>()) > 0 ? 0 : errno; }), EALREADY);
+    EXPECT_EQ(onWorker([&] { return session->beginResponse(std::make_shared<HttpResponse>()) ? 0 : errno; }), EALREADY);
+    EXPECT_EQ(onWorker([&] { return session->collectBody(); }), 0);
+  }
+  EXPECT_EQ(client.get("/hello").body, "hello");
+  onWorker([&] {
+    session = nullptr;
+    return 0;
+  });
+}
+
+// The handler that receives the next request itself may find none, and fail.
+TEST_F(Server, FailureWithoutARequestEndsTheConnectionOnly) {
+  Serving server;
+  server.on("/last", [](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr session) -> int32_t {
+    EXPECT_GT(session->sendResponse(response), 0);
+    EXPECT_EQ(session->recvRequest(), nullptr);
+    EXPECT_EQ(session->request(), nullptr);
+    throw std::runtime_error("no request");
+  });
+  server.on("/hello", hello);
+  Client client(server.port());
+  client.say(request("GET", "/last"));
+  EXPECT_EQ(client.read().status, 200);
+  client.sayNoMore();
+  EXPECT_EQ(client.rest(), "");
+  EXPECT_EQ(Client(server.port()).get("/hello").status, 200);
+}
+
 TEST_F(Server, ResponseIsNewForEachRequest) {
   Serving server;
   server.on("/first", [](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr) {
