@@ -72,11 +72,10 @@ void HttpServer::handleClient(Socket::ptr client) {
   const Listed listed(*this, client, *session);
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {
-    HttpResponse::ptr response = Recycled<HttpResponse>::take();
+    const HttpResponse::ptr response = Recycled<HttpResponse>::take();
     response->setVersion(request->getVersion());
     response->setClose(request->isClose());
     answer(*dispatch, std::move(request), response, session);
-    Recycled<HttpResponse>::give(std::move(response));
   }
 }
 
@@ -106,8 +105,9 @@ void HttpServer::answer(ServletDispatch& dispatch, HttpRequest::ptr request, con
   session->fail(failure);
 }
 
-void HttpServer::failed(const HttpRequest& request, const char* what) const {
-  log::error("sylar: {}: the handler of {:.200} failed: {}", getName(), request.getPath(), what);
+void HttpServer::failed(const HttpRequest* request, const char* what) const {
+  log::error("sylar: {}: the handler of {:.200} failed: {}", getName(),
+             request == nullptr ? std::string_view("no request") : request->getPath(), what);
 }
 
 }  // namespace sylar::http

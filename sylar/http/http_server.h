@@ -51,7 +51,7 @@ class HttpServer : public TcpServer {
 
   void answer(ServletDispatch& dispatch, HttpRequest::ptr request, const HttpResponse::ptr& response,
               const HttpSession::ptr& session) const;
-  void failed(const HttpRequest& request, const char* what) const;
+  void failed(const HttpRequest* request, const char* what) const;
 
   const bool m_keepalive;
   HttpLimits m_http_limits;

@@ -40,13 +40,15 @@ HttpRequest::ptr HttpSession::recvHead() {
   constexpr uint64_t kTurn = 16;
   if (m_reader.requests() % kTurn == kTurn - 1 && !m_reader.buffered().empty()) Fiber::YieldToReady();
   if (mayGoOn()) {
-    Recycled<HttpRequest>::give(std::move(m_request));
+    m_request = nullptr;
     m_writer.startRequest();
     if (m_reader.buffered().empty()) m_bytes.beginIdle();
     const bool came = m_reader.awaitHead();
     m_bytes.endIdle();
-    m_request = Recycled<HttpRequest>::take();
-    if (came && m_reader.acceptHead(*m_request).ok()) return m_request;
+    if (came) {
+      HttpRequest::ptr request = Recycled<HttpRequest>::take();
+      if (m_reader.acceptHead(*request).ok()) return m_request = std::move(request);
+    }
   }
   finish();
   return nullptr;
@@ -54,7 +56,7 @@ HttpRequest::ptr HttpSession::recvHead() {
 
 bool HttpSession::mayGoOn() { return !m_failed && m_writer.isKeepAlive() && m_reader.finishBody(); }
 
-bool HttpSession::collectBody() { return m_reader.readBody(*m_request).ok(); }
+bool HttpSession::collectBody() { return m_request != nullptr && m_reader.readBody(*m_request).ok(); }
 
 // The peer may still be sending, whatever it has promised. A close would answer that with a reset, which may overtake the
 // response: so the peer is told the end first, and what it sends is read away for a while. Source: RFC 9112 section 9.6.
@@ -70,7 +72,7 @@ void HttpSession::finish() {
 // ---- Responses. -------------------------------------------------------------------------------------------------------------
 
 bool HttpSession::answering(HttpResponse& response) {
-  if (isAnswered()) {
+  if (isAnswered() || m_request == nullptr) {
     errno = EALREADY;
     return false;
   }
@@ -109,7 +111,7 @@ void HttpSession::complete(const HttpResponse::ptr& response) {
 void HttpSession::fail(HttpStatus status) {
   m_failed = true;
   if (m_open_body) m_bytes.cut();
-  if (!isAnswered()) m_writer.writeError(status);
+  if (!isAnswered() && m_request != nullptr) m_writer.writeError(status);
 }
 
 }  // namespace sylar::http

@@ -47,8 +47,8 @@ class HttpSession final : public SocketStream {
   // ---- Requests. -----------------------------------------------------------------------------------------------------------
 
   /// The next request with its body. Null: there will be none; what was wrong has been answered (RFC 9112: 400, 408, 413, ...),
-  /// and the peer has been told the end. The object is used again for another request, after the next call and unless somebody
-  /// has kept it. May suspend: yes. Source: sylar.
+  /// and the peer has been told the end. The session lets the last request go; who keeps it has it for himself. May suspend: yes.
+  /// Source: sylar.
   HttpRequest::ptr recvRequest();
   /// The same as soon as the head has come. What is not read of its body is passed over by the next call.
   HttpRequest::ptr recvHead();
@@ -62,8 +62,8 @@ class HttpSession final : public SocketStream {
   ssize_t readBody(void* buffer, size_t size) { return m_reader.readBodySome(static_cast<char*>(buffer), size); }
 
   // ---- Responses to the last request. Each false, with errno, once the connection is lost: EPIPE, ECONNRESET, ETIMEDOUT (the
-  // peer takes nothing); or for nothing: EALREADY (it was answered), EPROTO (no response was begun, or its status is not final).
-  // -----------------------------------------------------------------------------
+  // peer takes nothing); or for nothing: EALREADY (it was answered, or it is over: recvHead() waits for the next one, or there is
+  // none), EPROTO (no response was begun, or its status is not final). ---------------------------------------------------------
 
   /// Sends the whole response; > 0, or -1. The connection ends with it if it says so, or the request did, or it is time. May
   /// suspend: yes. Source: sylar.
@@ -86,11 +86,12 @@ class HttpSession final : public SocketStream {
   /// which says `connection: close`. Any thread; suspends: no.
   void end() { m_bytes.end(); }
 
-  /// For servers: the request of the last recvHead().
-  const HttpRequest& request() const { return *m_request; }
+  /// For servers: the request of the last recvHead(). Null while it waits for the next one, and if none came or it threw.
+  const HttpRequest* request() const { return m_request.get(); }
   /// For servers: what the handler has left to do. Sends `response` unless something was sent, and ends what was begun.
   void complete(const HttpResponse::ptr& response);
-  /// For servers: the handler failed. Answers `status` and ends the connection; cuts it if an answer had begun.
+  /// For servers: the handler failed. Answers `status`, if there is a request to answer, and ends the connection; cuts it if an
+  /// answer had begun.
   void fail(HttpStatus status);
 
   /// For ServletDispatch.
@@ -107,7 +108,7 @@ class HttpSession final : public SocketStream {
   SocketBytes m_bytes;
   RequestReader m_reader;
   ResponseWriter m_writer;
-  HttpRequest::ptr m_request;  // the last one; null only in recvHead(), or if that threw
+  HttpRequest::ptr m_request;  // as request(); before the first an empty one, which may be answered
   RouteCache m_routes;
   bool m_open_body = false;  // of a response that was begun
   bool m_failed = false;     // the handler

@@ -2,46 +2,85 @@
 // what served the last one is still in the processor's cache, and a connection that waits has none.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
-#include <utility>
 
 namespace sylar::http {
 
-/// Thread safety: from any thread; each has its own. Suspends: no. Not inlined, for the thread may be another after a wait.
+/// An object and room for the control block of its shared_ptr are one piece. When the last reference ends, the object is reset;
+/// when the last weak one has ended, too, the piece is a spare of the thread in which that was. So nobody sees in it what is
+/// another's, and a piece that is used again costs no memory.
+///
+/// Thread safety: from any thread, and the last reference may end in any; each has its own spares. Suspends: no. What touches
+/// them is not inlined, for the thread may be another after a wait.
 template <class T>
 class Recycled {
  public:
-  /// One that is as new; may throw std::bad_alloc.
-  [[gnu::noinline]] static std::shared_ptr<T> take() {
-    Spares& spares = spare();
-    return spares.count == 0 ? std::make_shared<T>() : std::move(spares.objects[--spares.count]);
-  }
-
-  /// `object`, which is not null, is for the next one, unless somebody has kept it.
-  [[gnu::noinline]] static void give(std::shared_ptr<T>&& object) {
-    Spares& spares = spare();
-    if (object.use_count() == 1 && spares.count < kMost) {
-      std::atomic_thread_fence(std::memory_order_acquire);  // another thread may have let it go just now
-      object->reset();
-      spares.objects[spares.count++] = std::move(object);
-    } else {
-      object.reset();
-    }
+  /// One that is as new: let it go as any other. May throw std::bad_alloc.
+  static std::shared_ptr<T> take() {
+    Piece* const piece = takePiece();
+    return {&piece->object, Reset(), Room<T>(piece)};
   }
 
  private:
   /// Requests that are at work at once, and wait in between, may be more; what is too many is deleted.
   static constexpr size_t kMost = 16;
 
-  struct Spares {
-    size_t count = 0;
-    std::shared_ptr<T> objects[kMost];
+  struct Piece {
+    T object;
+    alignas(std::max_align_t) std::byte room[64];
   };
-  static Spares& spare() {
-    static thread_local Spares spares;
-    return spares;
+
+  struct Reset {
+    void operator()(T* object) const noexcept { object->reset(); }
+  };
+
+  /// The allocator of the control block.
+  template <class Block>
+  struct Room {
+    using value_type = Block;
+    explicit Room(Piece* of) : piece(of) {}
+    template <class Other>
+    Room(const Room<Other>& other) : piece(other.piece) {}  // NOLINT(google-explicit-constructor): an allocator's
+    template <class Other>
+    bool operator==(const Room<Other>& other) const {
+      return piece == other.piece;
+    }
+
+    Block* allocate(size_t) {
+      static_assert(sizeof(Block) <= sizeof piece->room && alignof(Block) <= alignof(std::max_align_t));
+      return reinterpret_cast<Block*>(piece->room);
+    }
+    void deallocate(Block*, size_t) { givePiece(piece); }
+
+    Piece* piece;
+  };
+
+  /// Without a destructor: what ends later in a thread may still let objects go.
+  struct Spares {
+    Piece* pieces[kMost];
+    size_t count;
+    bool closed;
+  };
+  static constinit inline thread_local Spares t_spares{};
+
+  struct AtThreadExit {
+    ~AtThreadExit() {
+      t_spares.closed = true;
+      while (t_spares.count > 0) delete t_spares.pieces[--t_spares.count];
+    }
+  };
+
+  [[gnu::noinline]] static Piece* takePiece() { return t_spares.count == 0 ? new Piece() : t_spares.pieces[--t_spares.count]; }
+
+  [[gnu::noinline]] static void givePiece(Piece* piece) {
+    if (t_spares.closed || t_spares.count == kMost) {
+      delete piece;
+      return;
+    }
+    static thread_local AtThreadExit at_exit;
+    (void)&at_exit;
+    t_spares.pieces[t_spares.count++] = piece;
   }
 };
 

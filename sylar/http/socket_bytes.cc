@@ -23,7 +23,8 @@ int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chro
 }  // namespace
 
 // The socket keeps a timeout that is short enough, so that a connection on which requests come and go sets none: a wait that it
-// ends too early goes on with the time that is left.
+// ends too early goes on with the time that is left. That is what is left by the timeouts: if the first wait came late to its
+// end, as on a busy worker, the whole ends as much later. To know, every read would have to look at the clock before it begins.
 ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds timeout) {
   int64_t left_ms = std::min(toMs(timeout), kLongestMs);
   for (bool again = false;; again = true) {

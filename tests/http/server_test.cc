@@ -241,26 +241,99 @@ TEST_F(Server, NothingOfARequestOrResponseIsLeftForAnotherConnection) {
             "HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n");
 }
 
+// A request or response that the handler has not kept is gone, and a weak reference never leads to another client's.
+TEST_F(Server, WeakReferenceToARequestExpires) {
+  Serving server(true, {}, 1);
+  std::weak_ptr<HttpRequest> request;
+  std::weak_ptr<HttpResponse> response;
+  server.on("/first", [&](HttpRequest::ptr rq, HttpResponse::ptr rs, HttpSession::ptr) {
+    request = rq;
+    response = rs;
+    return 0;
+  });
+  server.on("/next", [&](HttpRequest::ptr, HttpResponse::ptr, HttpSession::ptr) {
+    EXPECT_EQ(request.lock(), nullptr);
+    EXPECT_EQ(response.lock(), nullptr);
+    return 0;
+  });
+  Client one(server.port()), two(server.port());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(one.get("/first").status, 200);
+    EXPECT_EQ(one.get("/next").status, 200);
+    EXPECT_EQ(two.get("/next").status, 200);
+  }
+}
+
 // A large body is given back when it has been sent, not when the next request comes.
 TEST_F(Server, IdleConnectionKeepsNoLargeAnswer) {
   Serving server(true, {}, 1);  // what it runs comes one after the other
   std::weak_ptr<HttpResponse> last;
+  const HttpResponse* address = nullptr;
   server.on("/large", [&](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr) {
     last = response;
+    address = response.get();
     response->setBody(std::string(kLargeAnswer, 'x'));
     return 0;
   });
   Client client(server.port());
   EXPECT_EQ(client.get("/large").body.size(), kLargeAnswer);
-  const auto kept = [&] {
-    std::promise<size_t> size;
-    server.iom().schedule([&] {
-      const HttpResponse::ptr response = last.lock();
-      size.set_value(response == nullptr ? 0 : response->getBody().capacity());
-    });
-    return size.get_future().get();
+  const auto onWorker = [&](auto get) {
+    std::promise<size_t> result;
+    server.iom().schedule([&] { result.set_value(get()); });
+    return result.get_future().get();
   };
-  while (kept() >= kLargeAnswer) sched_yield();  // the answer is here before its connection has gone on
+  while (!onWorker([&] { return last.expired(); })) sched_yield();  // the answer is here before its connection has gone on
+  // It is the thread's now, for the next request, and stays where it was while there is a weak reference.
+  EXPECT_LT(onWorker([&] { return address->getBody().capacity(); }), kLargeAnswer);
+}
+
+// A fiber that outlives its handler finds that there is nothing to answer.
+TEST_F(Server, LateAnswerAnswersNothing) {
+  Serving server(true, {}, 1);  // what it runs comes one after the other
+  std::weak_ptr<HttpRequest> last;
+  HttpSession::ptr session;
+  server.on("/hello", [&](HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr of) {
+    last = request;
+    session = of;
+    return hello(request, response, of);
+  });
+  Client client(server.port());
+  const auto onWorker = [&](auto get) {
+    std::promise<int> result;
+    server.iom().schedule([&] { result.set_value(get()); });
+    return result.get_future().get();
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client.get("/hello").body, "hello");
+    while (!onWorker([&] { return last.expired(); })) sched_yield();  // it waits for the next request
+    EXPECT_EQ(onWorker([&] { return session->request() == nullptr; }), 1);
+    EXPECT_EQ(onWorker([&] { return session->sendResponse(std::make_shared<HttpResponse>()) > 0 ? 0 : errno; }), EALREADY);
+    EXPECT_EQ(onWorker([&] { return session->beginResponse(std::make_shared<HttpResponse>()) ? 0 : errno; }), EALREADY);
+    EXPECT_EQ(onWorker([&] { return session->collectBody(); }), 0);
+  }
+  EXPECT_EQ(client.get("/hello").body, "hello");
+  onWorker([&] {
+    session = nullptr;
+    return 0;
+  });
+}
+
+// The handler that receives the next request itself may find none, and fail.
+TEST_F(Server, FailureWithoutARequestEndsTheConnectionOnly) {
+  Serving server;
+  server.on("/last", [](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr session) -> int32_t {
+    EXPECT_GT(session->sendResponse(response), 0);
+    EXPECT_EQ(session->recvRequest(), nullptr);
+    EXPECT_EQ(session->request(), nullptr);
+    throw std::runtime_error("no request");
+  });
+  server.on("/hello", hello);
+  Client client(server.port());
+  client.say(request("GET", "/last"));
+  EXPECT_EQ(client.read().status, 200);
+  client.sayNoMore();
+  EXPECT_EQ(client.rest(), "");
+  EXPECT_EQ(Client(server.port()).get("/hello").status, 200);
 }
 
 TEST_F(Server, ResponseIsNewForEachRequest) {
