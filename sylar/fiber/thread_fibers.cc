@@ -30,7 +30,9 @@ namespace {
 
 struct ThreadFibers::AtThreadExit {
   ~AtThreadExit() {
-    if (t_running != nullptr) return;  // exit() in a fiber, which goes on using all this
+    // exit() in a fiber, which goes on using all this. (pthread_exit has left the fiber's stack, and that is an error.)
+    const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
+    if (t_running != nullptr && here >= t_running->stack.base && here < t_running->stack.top()) return;
     delete t_this;
     t_this = nullptr;  // thread_local destructors that run later make another one
   }
