@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "sylar/base/sanitizers.h"
 #include "sylar/fiber/fiber.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/io/iomanager.h"
@@ -50,6 +51,9 @@ int endOfAFork(const std::function<void()>& child) {
 
 // FM-33: exit() works from any fiber.
 TEST_F(ProcessEndDeathTest, ExitInAFiberEndsTheProcessWithItsCode) {
+#ifdef SYLAR_ASAN
+  GTEST_SKIP() << "LeakSanitizer looks at the stack that calls exit() only, and takes what the others hold for leaked";
+#endif
   for (const auto& run : {&byHand, &inAWorker<Scheduler>, &inAWorker<IOManager>}) {
     EXPECT_EXIT(run([] { std::exit(7); }), testing::ExitedWithCode(7), "^$");
     EXPECT_EXIT(run([] { byHand([] { std::exit(7); }); }), testing::ExitedWithCode(7), "^$");
