@@ -8,10 +8,11 @@ packages=(
   g++ clang libclang-rt-14-dev llvm
   # Build. The presets compile through ccache.
   cmake ninja-build ccache
-  # Libraries that sylar itself is built on: context switch, log sink, settings, HTTP parser (headers only).
-  libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libboost-dev
-  # Tests and benchmarks. Redis and its client are the proof that unmodified blocking libraries run in fibers.
-  libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
+  # Libraries that sylar itself is built on: context switch, log sink, settings.
+  libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
+  # Tests and benchmarks. Redis and its client are the proof that unmodified blocking libraries run in fibers; Boost.Beast is a second
+  # opinion on HTTP heads.
+  libboost-dev libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev redis-server
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
   # The timers are measured beside those of libev, libuv and Boost.Asio.
