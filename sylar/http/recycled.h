@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "sylar/base/tsan.h"
+
 namespace sylar::http {
 
 /// An object and room for the control block of its shared_ptr are one piece. When the last reference ends, the object is reset;
@@ -71,15 +73,23 @@ class Recycled {
     }
   };
 
-  [[gnu::noinline]] static Piece* takePiece() { return t_spares.count == 0 ? new Piece() : t_spares.pieces[--t_spares.count]; }
+  [[gnu::noinline]] static Piece* takePiece() {
+    const tsan::Exempt of_this_thread;
+    if (t_spares.count == 0) return new Piece();
+    Piece* const piece = t_spares.pieces[--t_spares.count];
+    tsan::acquire(piece);
+    return piece;
+  }
 
   [[gnu::noinline]] static void givePiece(Piece* piece) {
+    const tsan::Exempt of_this_thread;
     if (t_spares.closed || t_spares.count == kMost) {
       delete piece;
       return;
     }
     static thread_local AtThreadExit at_exit;
     (void)&at_exit;
+    tsan::release(piece);  // the fiber that has used it, for the one that will
     t_spares.pieces[t_spares.count++] = piece;
   }
 };
