@@ -179,7 +179,7 @@ def draw(options, results):
 
 
 def parse_arguments():
-    parser = harness.parser("echo", __doc__, rounds=7, seconds=1)
+    parser = harness.parser("echo", __doc__, rounds=5, seconds=1)
     numbers = lambda text: [int(part) for part in text.split(",")]
     parser.add_argument("--servers", type=lambda text: text.split(","), metavar="A,B", help=f"which of {','.join(SERVERS)}; all")
     parser.add_argument("--connections", type=numbers, metavar="A,B", help="open at once; 1,10,100,1000,10000")

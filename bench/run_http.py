@@ -98,7 +98,7 @@ def print_tables(options, results, awake):
 
 
 def main():
-    parser = harness.parser("http", __doc__, rounds=7, seconds=2)
+    parser = harness.parser("http", __doc__, rounds=5, seconds=2)
     parser.add_argument("--servers", type=lambda text: text.split(","), metavar="A,B", help=f"which of {','.join(SERVERS)}; all")
     parser.add_argument("--connections", type=lambda text: [int(part) for part in text.split(",")], default="100,1000", metavar="A,B")
     options = harness.parse(parser)

@@ -51,7 +51,7 @@ def curve(runs):
 
 
 def main():
-    options = harness.parse(harness.parser("latency", __doc__, rounds=7, seconds=1))
+    options = harness.parse(harness.parser("latency", __doc__, rounds=5, seconds=1))
     with harness.cores_kept_awake() as awake:
         slices, missing = measure(options)
     print(f"echo, {CONNECTIONS} connections; {options.rounds} rounds, {options.seconds} s a slice; medians; us of requests that are not slow")
