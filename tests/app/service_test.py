@@ -121,7 +121,7 @@ class Serves(unittest.TestCase):
         with Service("tcp_server: {backlog: 1024}\n") as service:
             answers, seconds = asyncio.run(all_at_once(service.ports["web"]))
             self.assertEqual(sum(answer.endswith(b"slept 1000 ms\n") for answer in answers), 1000)
-            self.assertLess(seconds, 1.5)
+            self.assertLess(seconds, 10 if "SYLAR_SANITIZED" in os.environ else 1.5)
 
     def test_a_redis_that_is_not_there(self):
         with Service("demo: {redis: '127.0.0.1:1'}\n") as service:
