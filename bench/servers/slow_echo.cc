@@ -55,15 +55,9 @@ void serve() {
 int main() {
   std::signal(SIGPIPE, SIG_IGN);
   bench::raiseFileLimit();
-  sigset_t ending;  // blocked before the worker starts, so that only sigwait takes them
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGINT);
-  sigaddset(&ending, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  const sigset_t ending = bench::blockEnding();
 
   sylar::IOManager iom(1, false, "echo");
   iom.schedule(serve);
-  int number = 0;
-  sigwait(&ending, &number);
-  std::_Exit(0);  // nothing to save: the connections are those of a load generator
+  bench::endAt(ending);
 }

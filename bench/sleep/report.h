@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/loopback.h"
+
 namespace bench {
 
 inline int64_t readClock(clockid_t clock) {
@@ -22,11 +24,6 @@ inline int64_t readClock(clockid_t clock) {
 inline int64_t now() { return readClock(CLOCK_MONOTONIC); }
 
 constexpr int64_t kMs = 1'000'000;
-
-[[noreturn]] inline void die(const char* what) {
-  std::perror(what);
-  std::_Exit(1);
-}
 
 /// By how much each of many waits was late, in ns; less than 0 is early.
 class Lateness {

@@ -4,20 +4,17 @@
 //   timeout_echo --count-allocations      echoes to itself instead, and prints what 100 000 reads with a timeout allocate
 //
 // Prints `listening on 127.0.0.1:PORT` and exits with 0 on SIGINT or SIGTERM.
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <new>
 #include <string_view>
 
 #include "bench/sleep/report.h"
+#include "bench/support/loopback.h"
 #include "sylar/io/iomanager.h"
 
 namespace {
@@ -57,26 +54,11 @@ void echo(int fd) {
   close(fd);
 }
 
-int serve(time_t timeout) {
-  sigset_t ending;  // blocked before the worker starts, so that only sigwait takes them
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGINT);
-  sigaddset(&ending, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+[[noreturn]] void serve(time_t timeout) {
+  const sigset_t ending = bench::blockEnding();
   sylar::IOManager iom(1, false, "echo");
   iom.schedule([timeout] {
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int one = 1;
-    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);  // accepted sockets inherit it
-    sockaddr_in address = {};
-    socklen_t length = sizeof address;
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    if (bind(listener, generic, length) != 0 || listen(listener, SOMAXCONN) != 0) die("listen");
-    getsockname(listener, generic, &length);
-    std::printf("listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
-    std::fflush(stdout);
+    const int listener = bench::listenOn(0, 0);
     for (;;) {
       const int fd = accept(listener, nullptr, nullptr);
       if (fd < 0) die("accept");
@@ -84,9 +66,7 @@ int serve(time_t timeout) {
       sylar::IOManager::GetThis()->place([fd] { echo(fd); });
     }
   });
-  int number = 0;
-  sigwait(&ending, &number);
-  std::_Exit(0);
+  bench::endAt(ending);
 }
 
 /// Two fibers; each read of both parks.
@@ -128,13 +108,10 @@ int countAllocations() {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  rlimit files = {};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
+  bench::raiseFileLimit();
   if (argc == 2 && std::string_view(argv[1]) == "--count-allocations") return countAllocations();
-  if (argc == 1) return serve(0);
-  if (argc == 3 && std::string_view(argv[1]) == "--timeout") return serve(std::atoi(argv[2]));
+  if (argc == 1) serve(0);
+  if (argc == 3 && std::string_view(argv[1]) == "--timeout") serve(std::atoi(argv[2]));
   std::fprintf(stderr, "usage: timeout_echo [--timeout SECONDS | --count-allocations]\n");
   return 2;
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,23 @@ inline void raiseFileLimit() {
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/// The signals that end a server, blocked from here on: before it has threads, so that only endAt() takes them.
+inline sigset_t blockEnding() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGINT);
+  sigaddset(&ending, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  return ending;
+}
+
+/// Waits for one of them and ends the process: there is nothing to save, the connections are those of a load generator.
+[[noreturn]] inline void endAt(const sigset_t& ending) {
+  int number = 0;
+  sigwait(&ending, &number);
+  std::_Exit(0);
 }
 
 /// Prints what the driver waits for.
