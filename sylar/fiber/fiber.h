@@ -39,9 +39,9 @@ class Fiber final : public std::enable_shared_from_this<Fiber>, public QueueNode
   /// has returned. EXCEPT: an exception left it. RUNNING is another name for EXEC.
   enum State { INIT = 0, HOLD = 1, EXEC = 2, TERM = 3, READY = 4, EXCEPT = 5, RUNNING = EXEC };
 
-  /// A fiber that will run `cb` on a stack of `stacksize` bytes (0: the default, 128 KiB; else clamped to [16 KiB, 1 GiB]).
-  /// Neither stack nor thread is taken before it first runs. `use_caller` is accepted for sylar's sake: every fiber returns
-  /// to whoever resumed it. Throws std::invalid_argument if `cb` is null.
+  /// A fiber that will run `cb` on a stack of `stacksize` bytes (0: the default, 128 KiB; else clamped to [16 KiB, 1 GiB] and
+  /// rounded up: to a power of two, above 2 MiB to pages). Neither stack nor thread is taken before it first runs. `use_caller`
+  /// is accepted for sylar's sake: every fiber returns to whoever resumed it. Throws std::invalid_argument if `cb` is null.
   explicit Fiber(std::function<void()> cb, size_t stacksize = 0, bool use_caller = false);
 
   /// Dropping the last handle of a fiber that was started by hand and is suspended reclaims its stack without running the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <utility>
 
 #include "sylar/base/sys.h"
 
@@ -18,12 +19,15 @@ constexpr int kAdviceGuardInstall = 102;  // MADV_GUARD_INSTALL; glibc 2.36 does
 constexpr size_t kColourStep = 128;       // tops that differ by this much fall into different cache sets
 constexpr uint32_t kColours = 16;
 
-size_t roundUp(size_t size) { return (std::clamp(size, kMinStackSize, kMaxStackSize) + kPage - 1) & ~(kPage - 1); }
+size_t roundUp(size_t size) {
+  size = std::clamp(size, kMinStackSize, kMaxStackSize);
+  return size <= StackPool::kMaxPooledSize ? std::bit_ceil(size) : (size + kPage - 1) & ~(kPage - 1);
+}
 
-/// The mapped size of a stack: a colour is less than a page.
+/// What roundUp() said: a colour is less than a page.
 size_t mappedSize(const Stack& stack) { return (stack.size + kPage - 1) & ~(kPage - 1); }
 
-void unmap(const Stack& stack) { sys::unmapMemory(stack.base - kGuardSize, mappedSize(stack) + kGuardSize); }
+size_t classOf(size_t mapped_size) { return std::countr_zero(mapped_size / kMinStackSize); }
 
 bool installGuard(void* address) {
   static constinit std::atomic<bool> light_guards{true};
@@ -45,48 +49,81 @@ void forgetPoison([[maybe_unused]] const Stack& stack) {
 
 }  // namespace
 
-StackPool::~StackPool() {
-  while (m_free != nullptr) {
-    const Stack stack = m_free->stack;
-    m_free = m_free->next;
-    unmap(stack);
+StackClass::~StackClass() {
+  unmapFree(m_free_count);
+  if (m_untouched != m_untouched_end) sys::unmapMemory(m_untouched, m_untouched_end - m_untouched);
+}
+
+Stack StackClass::take(size_t mapped_size, size_t colour) {
+  if (m_free != nullptr) {
+    --m_free_count;
+    return std::exchange(m_free, m_free->next)->stack;
+  }
+  const size_t size = kGuardSize + mapped_size;
+  if (m_untouched == m_untouched_end && !mapMore(size)) return {};
+  if (!installGuard(m_untouched)) return {};
+  return {std::exchange(m_untouched, m_untouched + size) + kGuardSize, mapped_size - colour};
+}
+
+void StackClass::give(Stack stack) {
+  if (m_free_count == kCapacity) unmapFree(kReturned);
+  // The note lies where the next fiber's first frame will be: a page that is resident anyway.
+  m_free = ::new (stack.top() - sizeof(Free)) Free{m_free, stack};
+  ++m_free_count;
+}
+
+/// Of `size` bytes each, with the guard.
+bool StackClass::mapMore(size_t size) {
+  int error = 0;
+  for (size_t count = m_at_once; count > 0; count /= 2) {
+    m_untouched = static_cast<char*>(sys::mapMemory(count * size, &error));
+    if (m_untouched == nullptr) continue;
+    m_untouched_end = m_untouched + count * size;
+    m_at_once = std::clamp(kMappedAtOnce / size, size_t{1}, 2 * count);
+    // Where huge pages are "always" on, each stack would cost 2 MiB. A kernel without them refuses: also good. Before the guards:
+    // once one has given the mapping an anon_vma, it no longer merges with its neighbours, and each would count for
+    // max_map_count.
+    sys::adviseMemory(m_untouched, count * size, MADV_NOHUGEPAGE);
+    return true;
+  }
+  m_untouched_end = nullptr;
+  return false;
+}
+
+/// The last `count` that came, neighbours by one call.
+void StackClass::unmapFree(size_t count) {
+  m_free_count -= count;
+  while (count > 0) {
+    std::array<Stack, kReturned> stacks;
+    const auto end = stacks.begin() + std::min(count, kReturned);
+    for (auto stack = stacks.begin(); stack != end; ++stack) {
+      *stack = m_free->stack;
+      m_free = m_free->next;
+    }
+    count -= end - stacks.begin();
+    std::sort(stacks.begin(), end, [](const Stack& a, const Stack& b) { return a.base < b.base; });
+    const size_t size = kGuardSize + mappedSize(stacks.front());
+    for (auto stack = stacks.begin(); stack != end;) {
+      auto next = stack + 1;
+      while (next != end && next->base == stack->base + (next - stack) * size) ++next;
+      sys::unmapMemory(stack->base - kGuardSize, (next - stack) * size);
+      stack = next;
+    }
   }
 }
 
 Stack StackPool::take(size_t size) {
   const size_t mapped_size = roundUp(size);
-  if (m_free == nullptr || mapped_size != m_mapped_size) return map(mapped_size);
-  const Stack stack = m_free->stack;
-  m_free = m_free->next;
-  --m_count;
-  return stack;
+  const size_t colour = kColourStep * (m_taken++ % kColours);
+  StackClass alone;
+  return (mapped_size <= kMaxPooledSize ? m_classes[classOf(mapped_size)] : alone).take(mapped_size, colour);
 }
 
 void StackPool::give(Stack stack) {
   forgetPoison(stack);
-  if (m_count == 0) m_mapped_size = mappedSize(stack);
-  if (m_count == kCapacity || mappedSize(stack) != m_mapped_size) {
-    unmap(stack);
-    return;
-  }
-  // The note lies where the next fiber's first frame will be: a page that is resident anyway.
-  m_free = ::new (stack.top() - sizeof(Free)) Free{m_free, stack};
-  ++m_count;
-}
-
-Stack StackPool::map(size_t mapped_size) {
-  int error = 0;
-  auto* memory = static_cast<char*>(sys::mapMemory(mapped_size + kGuardSize, &error));
-  if (memory == nullptr) return {};
-  // Where huge pages are "always" on, each stack would cost 2 MiB. A kernel without them refuses: also good. Before the guard:
-  // once that has given the mapping an anon_vma, it no longer merges with its neighbours, and each stack would count for
-  // max_map_count.
-  sys::adviseMemory(memory, mapped_size + kGuardSize, MADV_NOHUGEPAGE);
-  if (!installGuard(memory)) {
-    sys::unmapMemory(memory, mapped_size + kGuardSize);
-    return {};
-  }
-  return {memory + kGuardSize, mapped_size - kColourStep * (m_colour++ % kColours)};
+  StackClass alone;  // unmaps it at its end
+  const size_t mapped_size = mappedSize(stack);
+  (mapped_size <= kMaxPooledSize ? m_classes[classOf(mapped_size)] : alone).give(stack);
 }
 
 }  // namespace sylar

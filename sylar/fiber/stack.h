@@ -5,6 +5,8 @@
 // (Linux 6.13): no mapping of its own, so a million stacks fit under the default vm.max_map_count; else mprotect.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,23 +33,24 @@ struct Stack {
   explicit operator bool() const { return base != nullptr; }
 };
 
-/// The free stacks of one thread, last in, first out: the warmest is used next. Not thread safe.
+/// Stacks of one mapped size, the free ones last in, first out: the warmest is used next. Not thread safe.
 ///
-/// Keeps at most kCapacity stacks, all of one mapped size; stacks of other sizes, and those above the cap, are unmapped at once.
-class StackPool {
+/// A change of the process's mappings is dear, and holds up the page faults of all its threads. So the more stacks were mapped,
+/// the more are mapped at once, up to kMappedAtOnce bytes (what nobody touches costs addresses only); and when kCapacity are
+/// free, kReturned of them are unmapped together.
+class StackClass {
  public:
   static constexpr size_t kCapacity = 1024;
+  static constexpr size_t kReturned = 64;
+  static constexpr size_t kMappedAtOnce = size_t{4} << 20;
 
-  StackPool() = default;
-  ~StackPool();
-  StackPool(const StackPool&) = delete;
-  StackPool& operator=(const StackPool&) = delete;
+  StackClass() = default;
+  ~StackClass();
+  StackClass(const StackClass&) = delete;
+  StackClass& operator=(const StackClass&) = delete;
 
-  /// A stack of at least `size` bytes less a colour of under 2 KiB; `size` is clamped to [kMinStackSize, kMaxStackSize] and
-  /// rounded up to pages. No memory or no mapping left: a false Stack.
-  [[nodiscard]] Stack take(size_t size);
-
-  /// Takes a stack back that nothing runs on any more.
+  /// A stack of `mapped_size` bytes less `colour`; a false Stack if there is no memory or no mapping left.
+  [[nodiscard]] Stack take(size_t mapped_size, size_t colour);
   void give(Stack stack);
 
  private:
@@ -56,12 +59,34 @@ class StackPool {
     Stack stack;
   };
 
-  Stack map(size_t mapped_size);
+  bool mapMore(size_t size);
+  void unmapFree(size_t count);
 
   Free* m_free = nullptr;
-  size_t m_count = 0;
-  size_t m_mapped_size = 0;  // of the pooled stacks
-  uint32_t m_colour = 0;
+  size_t m_free_count = 0;
+  char* m_untouched = nullptr;  // mapped, without guards yet
+  char* m_untouched_end = nullptr;
+  size_t m_at_once = 1;
+};
+
+/// The stacks of one thread, by size. Not thread safe.
+class StackPool {
+ public:
+  static constexpr size_t kMaxPooledSize = size_t{2} << 20;
+
+  /// A stack of at least `size` bytes less a colour of under 2 KiB. `size` is clamped to [kMinStackSize, kMaxStackSize] and
+  /// rounded up: to a power of two as far as kMaxPooledSize, above to pages; those are unmapped when they come back. No memory or
+  /// no mapping left: a false Stack.
+  [[nodiscard]] Stack take(size_t size);
+
+  /// Takes a stack back that nothing runs on any more.
+  void give(Stack stack);
+
+ private:
+  static constexpr size_t kClasses = std::countr_zero(kMaxPooledSize / kMinStackSize) + 1;
+
+  std::array<StackClass, kClasses> m_classes;
+  size_t m_taken = 0;
 };
 
 }  // namespace sylar

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,7 +66,8 @@ TEST(StackSizes, AreThoseThatThePageSays) {
 }
 
 // RT-4.1
-TEST_F(StackPoolTest, SizeIsClampedAndRoundedUpToPages) {
+TEST_F(StackPoolTest, SizeIsClampedAndRoundedUp) {
+  constexpr size_t kPooled = StackPool::kMaxPooledSize;
   const struct {
     size_t wanted, mapped;
   } table[] = {
@@ -71,9 +75,12 @@ TEST_F(StackPoolTest, SizeIsClampedAndRoundedUpToPages) {
       {1, kMinStackSize},
       {kMinStackSize - 1, kMinStackSize},
       {kMinStackSize, kMinStackSize},
-      {kMinStackSize + 1, kMinStackSize + kPage},
+      {kMinStackSize + 1, 2 * kMinStackSize},
       {kDefaultStackSize, kDefaultStackSize},
-      {1'000'000, 1'003'520},
+      {1'000'000, 1 << 20},
+      {kPooled - 1, kPooled},
+      {kPooled, kPooled},
+      {kPooled + 1, kPooled + kPage},
       {kMaxStackSize, kMaxStackSize},
       {kMaxStackSize + 1, kMaxStackSize},
       {SIZE_MAX, kMaxStackSize},
@@ -131,47 +138,60 @@ TEST_F(StackPoolTest, ReusedStackKeepsItsSizeToTheByte) {
   m_pool.give(again);
 }
 
-TEST_F(StackPoolTest, StackOfAnotherSizeIsUnmapped) {
-  const Stack kept = take(kDefaultStackSize);
-  const Stack other = take(2 * kDefaultStackSize);
-  m_pool.give(kept);
-  m_pool.give(other);
-  EXPECT_TRUE(isMapped(kept.base));
-  EXPECT_TRUE(isMapped(kept.base - 1));
-  EXPECT_FALSE(isMapped(other.base));
-  EXPECT_FALSE(isMapped(other.top() - 1));
-  EXPECT_FALSE(isMapped(other.base - kGuardSize));
-}
-
-TEST_F(StackPoolTest, EmptyPoolTakesToANewSize) {
+TEST_F(StackPoolTest, EachSizeIsKeptForItself) {
   const Stack small = take(kMinStackSize);
-  m_pool.give(small);
-  EXPECT_EQ(take(kMinStackSize).base, small.base);
   const Stack large = take(kDefaultStackSize);
-  m_pool.give(large);  // the pool is empty: this is its size now
-  EXPECT_TRUE(isMapped(large.base));
   m_pool.give(small);
-  EXPECT_FALSE(isMapped(small.base));
+  m_pool.give(large);
+  EXPECT_EQ(take(kMinStackSize).base, small.base);
+  EXPECT_EQ(take(kDefaultStackSize).base, large.base);
+  m_pool.give(small);
+  m_pool.give(large);
 }
 
-// RT-4.5
+TEST_F(StackPoolTest, StackAboveTheLargestPooledSizeIsUnmapped) {
+  const Stack large = take(StackPool::kMaxPooledSize + 1);
+  m_pool.give(large);
+  EXPECT_FALSE(isMapped(large.base));
+  EXPECT_FALSE(isMapped(large.top() - 1));
+  EXPECT_FALSE(isMapped(large.base - kGuardSize));
+}
+
+// RT-4.5: whole groups leave, in whatever order they came; every stack that stays can be used.
 TEST_F(StackPoolTest, StacksAboveTheCapAreUnmapped) {
+  constexpr size_t kAbove = 3;
   std::vector<Stack> stacks;
-  for (size_t i = 0; i < StackPool::kCapacity + 3; ++i) stacks.push_back(take(kMinStackSize));
+  for (size_t i = 0; i < StackClass::kCapacity + kAbove; ++i) stacks.push_back(take(kMinStackSize));
+  std::mt19937 random(1);
+  std::shuffle(stacks.begin(), stacks.end(), random);
   for (const Stack& stack : stacks) m_pool.give(stack);
-  for (size_t i = 0; i < stacks.size(); ++i) EXPECT_EQ(isMapped(stacks[i].base), i < StackPool::kCapacity) << i;
+  size_t mapped = 0;
+  for (const Stack& stack : stacks) {
+    const bool here = isMapped(stack.base);
+    EXPECT_EQ(isMapped(stack.top() - 1), here);
+    EXPECT_EQ(isMapped(stack.base - 1), here);
+    EXPECT_EQ(isMapped(stack.base - kGuardSize), here);
+    mapped += here;
+    if (here) std::memset(stack.base, 0x5a, kPage);
+  }
+  EXPECT_EQ(mapped, StackClass::kCapacity + kAbove - StackClass::kReturned);
 }
 
+// The second one is mapped together with a third that nobody takes.
 TEST(StackPool, UnmapsWhatItHoldsAtItsEnd) {
-  Stack stack;
+  std::array<Stack, 2> stacks;
+  const char* third;
   {
     StackPool pool;
-    stack = pool.take(kDefaultStackSize);
-    pool.give(stack);
-    EXPECT_TRUE(isMapped(stack.base));
+    for (Stack& stack : stacks) stack = pool.take(kDefaultStackSize);
+    third = stacks[1].base + kDefaultStackSize;
+    for (const Stack& stack : stacks) pool.give(stack);
+    EXPECT_TRUE(isMapped(stacks[0].base));
+    EXPECT_TRUE(isMapped(third + kGuardSize));
   }
-  EXPECT_FALSE(isMapped(stack.base));
-  EXPECT_FALSE(isMapped(stack.base - kGuardSize));
+  for (const Stack& stack : stacks) EXPECT_FALSE(isMapped(stack.base - kGuardSize));
+  EXPECT_FALSE(isMapped(third));
+  EXPECT_FALSE(isMapped(third + kGuardSize));
 }
 
 #ifndef SYLAR_TSAN  // its runtime maps shadow memory beside each mapping
