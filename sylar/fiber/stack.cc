@@ -115,15 +115,15 @@ void StackClass::unmapFree(size_t count) {
 Stack StackPool::take(size_t size) {
   const size_t mapped_size = roundUp(size);
   const size_t colour = kColourStep * (m_taken++ % kColours);
-  StackClass alone;
-  return (mapped_size <= kMaxPooledSize ? m_classes[classOf(mapped_size)] : alone).take(mapped_size, colour);
+  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].take(mapped_size, colour);
+  return StackClass().take(mapped_size, colour);
 }
 
 void StackPool::give(Stack stack) {
   forgetPoison(stack);
-  StackClass alone;  // unmaps it at its end
   const size_t mapped_size = mappedSize(stack);
-  (mapped_size <= kMaxPooledSize ? m_classes[classOf(mapped_size)] : alone).give(stack);
+  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].give(stack);
+  StackClass().give(stack);  // unmaps it at its end
 }
 
 }  // namespace sylar

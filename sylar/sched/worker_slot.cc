@@ -1,6 +1,9 @@
 #include "sylar/sched/worker_slot.h"
 
+#include <pthread.h>
+
 #include <memory>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +19,11 @@ struct Unused {
   size_t made SYLAR_GUARDED_BY(mutex) = 0;
 };
 constinit Unused g_unused;
+
+/// The child of a fork may find the lock held, and has the descriptors together with its parent: it begins without slots.
+[[gnu::constructor]] void followForks() {
+  static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { ::new (&g_unused) Unused; }));
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // fork and its kin, seen from both sides: descriptors that two processes have, and a child that is left with one fiber.
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -7,6 +8,7 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/worker_slot.h"
 #include "tests/hook/support.h"
 
 extern char** environ;
@@ -137,6 +139,21 @@ TEST(Fork, FindsNoLockHeldInTheChild) {
   }
   done.store(true);
   for (std::thread& thread : busy) thread.join();
+}
+
+// A worker that the child starts would end the sleep of the parent's, or eat the wake-up that was meant for it.
+TEST(Fork, WorkersOfTheChildHaveWakeUpDescriptorsOfTheirOwn) {
+  WorkerSlot& unused = WorkerSlot::acquire();
+  WorkerSlot::release(unused);
+  uint64_t earlier;
+  static_cast<void>(sys::readFd(unused.wake_fd, &earlier, sizeof earlier));  // of a worker that has ended
+  EXPECT_EQ(exitOfOrKilled([] {
+              WorkerSlot::acquire().notify();
+              return 0;
+            }),
+            0);
+  pollfd wake_up{unused.wake_fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&wake_up, 1, 0), 0);
 }
 
 // FM-21: many forks of fibers while others wait, read, open and close.
