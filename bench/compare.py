@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """Holds the ratios of two whole runs against each other, and shows those that differ by 10 % or more: what repeats can be trusted.
 
-A topic writes {what / yardstick: ratio} into its JSON file.
+A topic writes {what / yardstick: a median and its quartiles} into its JSON file. Where the quartiles of the two runs overlap, the
+ratio moves as much within one run as it did between the two.
 """
 
 import argparse
+import collections
 import json
 from pathlib import Path
 
@@ -22,6 +24,17 @@ def ratios_in(folder):
     return result
 
 
+def shown(ratio):
+    spread = f" ({ratio['low']:.2f} - {ratio['high']:.2f})" if ratio["low"] < ratio["high"] else ""
+    return f"{ratio['median']:.3f}{spread}"
+
+
+def reason(first, second):
+    if first["low"] == first["high"]:
+        return "one figure a run"
+    return "quartiles overlap" if first["low"] <= second["high"] and second["low"] <= first["high"] else "apart"
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench.sh compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first", type=Path)
@@ -31,12 +44,14 @@ def main():
     both = sorted(first.keys() & second.keys())
     if not both:
         parser.error("no ratio stands in both")
-    change = {key: second[key] / first[key] - 1 for key in both}
-    far = [key for key in both if abs(change[key]) >= LIMIT]
-    harness.table(("topic", "ratio", "first", "second", "change"),
-                  [(*key, first[key], second[key], f"{100 * change[key]:+.1f} %") for key in sorted(far, key=lambda key: -abs(change[key]))])
+    change = {key: second[key]["median"] / first[key]["median"] - 1 for key in both}
+    far = {key: reason(first[key], second[key]) for key in sorted(both, key=lambda key: -abs(change[key])) if abs(change[key]) >= LIMIT}
+    harness.table(("topic", "ratio", "first", "second", "change", ""),
+                  [(*key, shown(first[key]), shown(second[key]), f"{100 * change[key]:+.1f} %", why) for key, why in far.items()])
     middle = harness.statistics.median(map(abs, change.values()))
     print(f"\n{len(both) - len(far)} of {len(both)} ratios differ by less than {LIMIT:.0%}; the middle difference is {middle:.1%}")
+    for why, count in collections.Counter(far.values()).items():
+        print(f"of the others: {count}: {why}")
     if alone := first.keys() ^ second.keys():
         print(f"only in one of the two: {len(alone)}: {', '.join(': '.join(key) for key in sorted(alone)[:5])} ...")
 

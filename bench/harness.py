@@ -246,6 +246,11 @@ def machine(awake):
     return {"kernel": platform.release(), "processor": model[1] if model else platform.machine(), "cores": os.cpu_count(), "kept_awake": awake}
 
 
+def rounded(ratio):
+    """A ratio(), or the one figure that there is."""
+    return {key: round(ratio[key] if isinstance(ratio, dict) else ratio, 4) for key in ("median", "low", "high")}
+
+
 def write(options, topic, awake, goals, ratios, **figures):
     """`ratios`: {what / yardstick: number or ratio()}, which compare.py holds against those of another run."""
     result = {
@@ -254,7 +259,7 @@ def write(options, topic, awake, goals, ratios, **figures):
         "machine": machine(awake),
         "setup": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
         "goals": goals,
-        "ratios": {what: round(value["median"] if isinstance(value, dict) else value, 4) for what, value in ratios.items() if value is not None},
+        "ratios": {what: rounded(value) for what, value in ratios.items() if value is not None},
         **figures,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
