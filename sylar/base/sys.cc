@@ -9,6 +9,7 @@
 #include <bit>
 #include <climits>
 #include <new>
+#include <stdexcept>
 
 #include "sylar/base/check.h"
 #include "sylar/base/clock.h"
@@ -54,6 +55,10 @@ pid_t learnThreadId() {
 [[gnu::noinline]] pid_t threadId() { return threadIdHere(); }
 
 void claimProcess() {
+  if (inForkedChild()) {
+    throw std::logic_error(
+        "sylar: no scheduler starts here, for the parent had started one before it forked; fork first, or exec");
+  }
   // Once: in a child of a claimed process the pointer is set and the word wiped, and so it stays.
   static const bool claimed = [] {
     int error = 0;

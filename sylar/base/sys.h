@@ -61,7 +61,7 @@ inline pid_t threadIdHere() { return detail::t_thread_id != 0 ? detail::t_thread
 
 /// Says that workers run in this process. In its forks inForkedChild() is true from then on, however they are made: threads and
 /// descriptors of the library are the parent's there. A child of a process without workers is a process like any other.
-/// Throws std::bad_alloc.
+/// Throws std::bad_alloc; std::logic_error in such a fork.
 void claimProcess();
 inline bool inForkedChild() {
   const std::atomic<uint32_t>* const claim = detail::g_claim.load(std::memory_order_acquire);

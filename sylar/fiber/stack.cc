@@ -50,11 +50,14 @@ void forgetPoison([[maybe_unused]] const Stack& stack) {
 }  // namespace
 
 StackClass::~StackClass() {
-  unmapFree(m_free_count);
+  for (size_t left = SIZE_MAX; m_free_count > 0 && m_free_count < left;) {
+    left = m_free_count;
+    unmapFree();
+  }
   if (m_untouched != m_untouched_end) sys::unmapMemory(m_untouched, m_untouched_end - m_untouched);
 }
 
-Stack StackClass::take(size_t mapped_size, size_t colour) {
+Stack StackClass::take(size_t mapped_size, uint32_t* colours) {
   if (m_free != nullptr) {
     --m_free_count;
     return std::exchange(m_free, m_free->next)->stack;
@@ -62,11 +65,15 @@ Stack StackClass::take(size_t mapped_size, size_t colour) {
   const size_t size = kGuardSize + mapped_size;
   if (m_untouched == m_untouched_end && !mapMore(size)) return {};
   if (!installGuard(m_untouched)) return {};
-  return {std::exchange(m_untouched, m_untouched + size) + kGuardSize, mapped_size - colour};
+  return {std::exchange(m_untouched, m_untouched + size) + kGuardSize, mapped_size - kColourStep * ((*colours)++ % kColours)};
 }
 
 void StackClass::give(Stack stack) {
-  if (m_free_count == kCapacity) unmapFree(kReturned);
+  if (m_free_count >= kCapacity) unmapFree();
+  keep(stack);
+}
+
+void StackClass::keep(Stack stack) {
   // The note lies where the next fiber's first frame will be: a page that is resident anyway.
   m_free = ::new (stack.top() - sizeof(Free)) Free{m_free, stack};
   ++m_free_count;
@@ -90,33 +97,31 @@ bool StackClass::mapMore(size_t size) {
   return false;
 }
 
-/// The last `count` that came, neighbours by one call.
-void StackClass::unmapFree(size_t count) {
-  m_free_count -= count;
-  while (count > 0) {
-    std::array<Stack, kReturned> stacks;
-    const auto end = stacks.begin() + std::min(count, kReturned);
-    for (auto stack = stacks.begin(); stack != end; ++stack) {
-      *stack = m_free->stack;
-      m_free = m_free->next;
-    }
-    count -= end - stacks.begin();
-    std::sort(stacks.begin(), end, [](const Stack& a, const Stack& b) { return a.base < b.base; });
-    const size_t size = kGuardSize + mappedSize(stacks.front());
-    for (auto stack = stacks.begin(); stack != end;) {
-      auto next = stack + 1;
-      while (next != end && next->base == stack->base + (next - stack) * size) ++next;
-      sys::unmapMemory(stack->base - kGuardSize, (next - stack) * size);
-      stack = next;
-    }
+/// The last kReturned that came, neighbours by one call. To unmap what lies between others takes a mapping more: what the kernel
+/// refuses for that stays.
+void StackClass::unmapFree() {
+  std::array<Stack, kReturned> stacks;
+  const auto end = stacks.begin() + std::min(m_free_count, kReturned);
+  for (auto stack = stacks.begin(); stack != end; ++stack) {
+    *stack = m_free->stack;
+    m_free = m_free->next;
+    --m_free_count;
+  }
+  std::sort(stacks.begin(), end, [](const Stack& a, const Stack& b) { return a.base < b.base; });
+  const size_t size = kGuardSize + mappedSize(stacks.front());
+  for (auto stack = stacks.begin(); stack != end;) {
+    auto next = stack + 1;
+    while (next != end && next->base == stack->base + (next - stack) * size) ++next;
+    if (sys::unmapMemory(stack->base - kGuardSize, (next - stack) * size) != 0)
+      std::for_each(stack, next, [this](Stack s) { keep(s); });
+    stack = next;
   }
 }
 
 Stack StackPool::take(size_t size) {
   const size_t mapped_size = roundUp(size);
-  const size_t colour = kColourStep * (m_taken++ % kColours);
-  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].take(mapped_size, colour);
-  return StackClass().take(mapped_size, colour);
+  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].take(mapped_size, &m_colours);
+  return StackClass().take(mapped_size, &m_colours);
 }
 
 void StackPool::give(Stack stack) {

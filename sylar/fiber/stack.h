@@ -36,8 +36,8 @@ struct Stack {
 /// Stacks of one mapped size, the free ones last in, first out: the warmest is used next. Not thread safe.
 ///
 /// A change of the process's mappings is dear, and holds up the page faults of all its threads. So the more stacks were mapped,
-/// the more are mapped at once, up to kMappedAtOnce bytes (what nobody touches costs addresses only); and when kCapacity are
-/// free, kReturned of them are unmapped together.
+/// the more are mapped at once, up to kMappedAtOnce bytes (what nobody touches costs addresses only, if neither mlockall nor a
+/// strict limit says otherwise); and when one comes back to kCapacity free ones, the last kReturned are unmapped together.
 class StackClass {
  public:
   static constexpr size_t kCapacity = 1024;
@@ -49,8 +49,9 @@ class StackClass {
   StackClass(const StackClass&) = delete;
   StackClass& operator=(const StackClass&) = delete;
 
-  /// A stack of `mapped_size` bytes less `colour`; a false Stack if there is no memory or no mapping left.
-  [[nodiscard]] Stack take(size_t mapped_size, size_t colour);
+  /// A stack of `mapped_size` bytes less its colour, the next of `*colours` if it is new; a false Stack if there is no memory or
+  /// no mapping left.
+  [[nodiscard]] Stack take(size_t mapped_size, uint32_t* colours);
   void give(Stack stack);
 
  private:
@@ -60,7 +61,8 @@ class StackClass {
   };
 
   bool mapMore(size_t size);
-  void unmapFree(size_t count);
+  void keep(Stack stack);
+  void unmapFree();
 
   Free* m_free = nullptr;
   size_t m_free_count = 0;
@@ -86,7 +88,7 @@ class StackPool {
   static constexpr size_t kClasses = std::countr_zero(kMaxPooledSize / kMinStackSize) + 1;
 
   std::array<StackClass, kClasses> m_classes;
-  size_t m_taken = 0;
+  uint32_t m_colours = 0;
 };
 
 }  // namespace sylar

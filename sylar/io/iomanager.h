@@ -41,7 +41,8 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
   enum Event { NONE = 0x0, READ = 0x1, WRITE = 0x4 };
 
   /// Starts the workers. With use_caller the calling thread is one of them, but works only inside stop().
-  /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors or threads run out.
+  /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors or threads run out,
+  /// std::logic_error in a fork of a process that had started a scheduler.
   explicit IOManager(size_t threads = 1, bool use_caller = true, const std::string& name = "");
   /// `timer_queue`: what keeps its public timers in order.
   explicit IOManager(SchedulerOptions options, TimerQueueKind timer_queue = kDefaultTimerQueue);

@@ -96,7 +96,10 @@ void Scheduler::start() {
   try {
     sys::claimProcess();
     m_threads.reserve(m_workers.size());  // a thread that was made must not be lost
-    for (const auto& worker : m_workers) worker->setDriver(makeDriver(worker->slot()));
+    for (const auto& worker : m_workers) {
+      worker->slot().open();
+      worker->setDriver(makeDriver(worker->slot()));
+    }
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       Worker& worker = *m_workers[i];
       const auto run = [this, &worker] {

@@ -79,7 +79,7 @@ class Scheduler {
  public:
   using ptr = std::shared_ptr<Scheduler>;
 
-  /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors run out.
+  /// Throws std::invalid_argument for a thread count out of range.
   explicit Scheduler(size_t threads = 1, bool use_caller = true, const std::string& name = "");
   explicit Scheduler(SchedulerOptions options);  ///< std::invalid_argument also for use_caller with a VirtualTime
 
@@ -94,7 +94,8 @@ class Scheduler {
   static Scheduler* GetThis();
 
   /// Starts the threads; a second call does nothing. Work may be offered before. Throws std::system_error or std::bad_alloc if
-  /// one cannot be made: then none runs, and what was offered is destroyed.
+  /// one cannot be made, std::logic_error in a fork of a process that had started a scheduler: then none runs, and what was
+  /// offered is destroyed.
   void start();
 
   /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait

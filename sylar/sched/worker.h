@@ -31,7 +31,6 @@ class Worker;
 
 class Worker final : public FiberHost, private AutoAdvance::Member {
  public:
-  /// Throws std::system_error if there is no descriptor to wake it by.
   Worker(Scheduler& scheduler, std::string name);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -43,7 +42,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// had before its first worker. Safe in a forked child.
   static void dropTimerSlack();
 
-  /// What it waits on; before run().
+  /// What it waits on; before run(), after slot().open().
   void setDriver(std::unique_ptr<Driver> driver) { m_driver = std::move(driver); }
   /// The thread's whole work; returns when the scheduler is done.
   void run();

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include <memory>
+#include <atomic>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -16,13 +16,13 @@ namespace {
 struct Unused {
   OsMutex mutex;
   WorkerSlot* first SYLAR_GUARDED_BY(mutex) = nullptr;
-  size_t made SYLAR_GUARDED_BY(mutex) = 0;
 };
 constinit Unused g_unused;
+constinit std::atomic<size_t> g_opened{0};
 
-/// The child of a fork may find the lock held, and has the descriptors together with its parent: it begins without slots.
+/// The child of a fork may find the lock held. At any moment the list is one, if not always with all slots.
 [[gnu::constructor]] void followForks() {
-  static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { ::new (&g_unused) Unused; }));
+  static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { ::new (&g_unused.mutex) OsMutex; }));
 }
 
 }  // namespace
@@ -35,19 +35,18 @@ WorkerSlot& WorkerSlot::acquire() {
       return *slot;
     }
   }
-  auto made = std::make_unique<WorkerSlot>();
-  made->wake_fd = sys::eventFd();
-  if (made->wake_fd < 0) throw std::system_error(-made->wake_fd, std::generic_category(), "sylar: eventfd of a worker");
-  WorkerSlot* const slot = made.release();
-  Lock lock(g_unused.mutex);
-  ++g_unused.made;
-  return *slot;
+  return *new WorkerSlot;
 }
 
-size_t WorkerSlot::made() {
-  Lock lock(g_unused.mutex);
-  return g_unused.made;
+void WorkerSlot::open() {
+  if (wake_fd >= 0) return;
+  const int fd = sys::eventFd();
+  if (fd < 0) throw std::system_error(-fd, std::generic_category(), "sylar: eventfd of a worker");
+  wake_fd = fd;
+  g_opened.fetch_add(1, std::memory_order_relaxed);
 }
+
+size_t WorkerSlot::opened() { return g_opened.load(std::memory_order_relaxed); }
 
 void WorkerSlot::release(WorkerSlot& slot) {
   Lock lock(g_unused.mutex);

@@ -18,17 +18,20 @@ class Worker;
 
 struct alignas(64) WorkerSlot final : FiberHome {
   Mailbox<> mailbox;
-  int wake_fd = -1;                         ///< eventfd; written by notify(), watched by the owner's driver
+  int wake_fd = -1;                         ///< eventfd, from open() on; written by notify(), watched by the owner's driver
   WorkerSlot* next = nullptr;               ///< in the list of unused slots
   Worker* worker = nullptr;                 ///< the owner while it runs; for its own thread
   std::atomic<Driver*> fd_driver{nullptr};  ///< the owner's, while its fibers may wait for descriptors; for its own thread
   std::atomic<const Scheduler*> scheduler{nullptr};  ///< whose worker owns it; only to be compared
 
-  /// An unused slot, or a new one. Throws std::system_error if there is no descriptor for it.
+  /// An unused slot, or a new one.
   static WorkerSlot& acquire();
   static void release(WorkerSlot& slot);
-  /// How many there are, used or not: as many descriptors the process keeps.
-  static size_t made();
+  /// Makes its descriptor if it has none. Only in a claimed process (sys::claimProcess), none of whose forks runs workers: no two
+  /// processes can wait for one descriptor. Throws std::system_error if there is none.
+  void open();
+  /// How many descriptors the process keeps, in slots used or not.
+  static size_t opened();
 
   void attend(Fiber::ptr fiber) override;
 

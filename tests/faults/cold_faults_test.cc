@@ -43,7 +43,7 @@ void startFirstManager(Trial& trial) {
     });
   }
   const Exempt exempt;
-  EXPECT_LE(WorkerSlot::made(), 3u);
+  EXPECT_LE(WorkerSlot::opened(), 3u);
 }
 
 TEST(ColdFaults, TheFirstIOManager) {

@@ -27,6 +27,8 @@ std::atomic<long> g_mapped{0};
 std::atomic<long> g_calls{0};
 std::atomic<long> g_failing_call{0};  // counted from 1; 0: none
 std::atomic<bool> g_old_kernel{false};
+std::atomic<bool> g_unmapping_fails{false};
+std::atomic<long> g_unmappings{0};
 
 bool fails() { return ++g_calls == g_failing_call; }
 
@@ -182,6 +184,63 @@ TEST_F(StackFailure, ScheduledFunctionThatGetsNoStackIsLetGo) {
             1);
 }
 
+/// `count` stacks of one size; counts the calls that this takes.
+std::vector<Stack> takeMany(StackPool& pool, size_t count, long* calls) {
+  g_calls = 0;
+  std::vector<Stack> stacks;
+  for (size_t i = 0; i < count; ++i) stacks.push_back(pool.take(kMinStackSize));
+  *calls = g_calls;
+  return stacks;
+}
+
+// P-12: new stacks come with a mapping for many; of those that are too many, neighbours go by one call.
+TEST_F(StackFailure, ManyStacksTakeFewChangesOfTheMappings) {
+  constexpr size_t kCount = StackClass::kCapacity + StackClass::kReturned + 1;
+  StackPool pool;
+  long calls;
+  const std::vector<Stack> stacks = takeMany(pool, kCount, &calls);
+  EXPECT_LT(calls, static_cast<long>(kCount + kCount / 10)) << "a guard each, and few others";
+  g_unmappings = 0;
+  for (const Stack& stack : stacks) pool.give(stack);
+  EXPECT_GT(g_unmappings, 0);
+  EXPECT_LT(g_unmappings, 16);
+}
+
+// RT-4.4: no memory for many at once, but for fewer.
+TEST_F(StackFailure, FewerAreMappedIfManyAreRefused) {
+  StackPool pool;
+  long calls;
+  std::vector<Stack> stacks = takeMany(pool, 3, &calls);  // mapped as 1 and 2: the next are 4
+  for (const long expected : {4, 1, 3}) {                 // 4 refused, 2, advice, guard; guard; the next mapping
+    g_calls = 0;
+    g_failing_call = expected == 4 ? 1 : 0;
+    stacks.push_back(pool.take(kMinStackSize));
+    EXPECT_TRUE(stacks.back());
+    EXPECT_EQ(g_calls, expected);
+  }
+  for (const Stack& stack : stacks) pool.give(stack);
+}
+
+// RT-4.4: to unmap what lies between others takes a mapping more, which the kernel may refuse. The stack is used again then.
+TEST_F(StackFailure, StacksThatCannotBeUnmappedStay) {
+  const long before = g_mapped;
+  {
+    StackPool pool;
+    long calls;
+    const std::vector<Stack> stacks = takeMany(pool, 2 * StackClass::kCapacity, &calls);
+    const long mapped = g_mapped;
+    g_unmapping_fails = true;
+    for (const Stack& stack : stacks) pool.give(stack);
+    EXPECT_EQ(g_mapped, mapped);
+    EXPECT_EQ(takeMany(pool, stacks.size(), &calls).size(), stacks.size());
+    EXPECT_EQ(calls, 0) << "all of them are there";
+    g_unmapping_fails = false;
+    for (const Stack& stack : stacks) pool.give(stack);
+    EXPECT_LT(g_mapped, mapped);
+  }
+  EXPECT_EQ(g_mapped, before);
+}
+
 // RT-4.1, RT-4.4: a kernel before 6.13 says EINVAL; from then on guards are made by mprotect, which may fail, too. The last test:
 // the answer is remembered.
 TEST_F(StackFailure, GuardsByMprotectFailInTheSameWay) {
@@ -189,11 +248,13 @@ TEST_F(StackFailure, GuardsByMprotectFailInTheSameWay) {
   EXPECT_TRUE(onItsThread(resumed));
   EXPECT_EQ(withEachCallFailing([] { return onItsThread(resumed); }), 2);
   StackPool pool;
-  const Stack stack = pool.take(kMinStackSize);
-  ASSERT_TRUE(stack);
-  EXPECT_DEATH(*static_cast<volatile char*>(stack.base - kGuardSize) = 1, "");
-  EXPECT_DEATH(*static_cast<volatile char*>(stack.base - 1) = 1, "");
-  pool.give(stack);
+  long calls;
+  for (const Stack& stack : takeMany(pool, 3, &calls)) {  // the last two share a mapping
+    ASSERT_TRUE(stack);
+    EXPECT_DEATH(*static_cast<volatile char*>(stack.base - kGuardSize) = 1, "");
+    EXPECT_DEATH(*static_cast<volatile char*>(stack.base - 1) = 1, "");
+    pool.give(stack);
+  }
 }
 
 }  // namespace
@@ -210,6 +271,8 @@ void* sys::mapMemory(size_t size, int* error) {
 }
 
 int sys::unmapMemory(void* address, size_t size) {
+  ++g_unmappings;
+  if (g_unmapping_fails) return -ENOMEM;
   g_mapped -= static_cast<long>(size);
   return ::munmap(address, size) == 0 ? 0 : -EINVAL;
 }

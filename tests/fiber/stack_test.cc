@@ -116,6 +116,21 @@ TEST_F(StackPoolTest, TopsOfNewStacksDiffer) {
   for (const Stack& stack : stacks) m_pool.give(stack);
 }
 
+// Short-lived helpers between them, of the same size or another, do not use colours up.
+TEST_F(StackPoolTest, TopsOfKeptStacksDifferWhateverIsTakenBetweenThem) {
+  for (const size_t helper_size : {kMinStackSize, kDefaultStackSize}) {
+    std::set<uintptr_t> offsets;
+    std::vector<Stack> kept;
+    for (int i = 0; i < 32; ++i) {
+      kept.push_back(take(kMinStackSize));
+      offsets.insert(reinterpret_cast<uintptr_t>(kept.back().top()) % kPage);
+      for (int helper = 0; helper < 15; ++helper) m_pool.give(take(helper_size));
+    }
+    EXPECT_EQ(offsets.size(), 16u) << helper_size;
+    for (const Stack& stack : kept) m_pool.give(stack);
+  }
+}
+
 TEST_F(StackPoolTest, LastInIsFirstOut) {
   const Stack first = take(kDefaultStackSize);
   const Stack second = take(kDefaultStackSize);
@@ -209,9 +224,7 @@ TEST_F(StackPoolTest, GuardsTakeNoMappings) {
 }
 #endif
 
-// RT-4.9
-TEST_F(StackPoolTest, HugePagesAreOff) {
-  const Stack stack = take(kMaxStackSize);
+bool hugePagesAreOff(const Stack& stack) {
   const auto address = reinterpret_cast<uintptr_t>(stack.base);
   std::ifstream smaps("/proc/self/smaps");
   bool inside = false;
@@ -221,20 +234,32 @@ TEST_F(StackPoolTest, HugePagesAreOff) {
     if (std::sscanf(line.c_str(), "%lx-%lx ", &low, &high) == 2) inside = low <= address && address < high;
     if (inside && line.starts_with("VmFlags:")) off = line.find(" nh") != std::string::npos;
   }
-  m_pool.give(stack);
-  EXPECT_TRUE(off);
+  return off;
 }
 
-// CD-F2, RT-4.1: every part of the guard faults, for a new stack and for one from the pool.
+// RT-4.9: for every stack of those that are mapped together, too.
+TEST_F(StackPoolTest, HugePagesAreOff) {
+  std::vector<Stack> stacks = {take(kMaxStackSize)};
+  for (int i = 0; i < 8; ++i) stacks.push_back(take(kDefaultStackSize));
+  for (const Stack& stack : stacks) {
+    EXPECT_TRUE(hugePagesAreOff(stack));
+    m_pool.give(stack);
+  }
+}
+
+// CD-F2, RT-4.1: every part of the guard faults, for new stacks, alone in their mapping or not, and for those from the pool.
 TEST(StackPoolDeathTest, GuardFaults) {
   StackPool pool;
   for (int use = 0; use < 2; ++use) {
-    const Stack stack = pool.take(kMinStackSize);
-    for (const size_t below : {size_t{1}, kPage, kGuardSize / 2, kGuardSize}) {
-      volatile char* const at = stack.base - below;
-      EXPECT_FAULT(*at = 1) << below;
+    std::array<Stack, 4> stacks;
+    for (Stack& stack : stacks) stack = pool.take(kMinStackSize);
+    for (const Stack& stack : stacks) {
+      for (const size_t below : {size_t{1}, kPage, kGuardSize / 2, kGuardSize}) {
+        volatile char* const at = stack.base - below;
+        EXPECT_FAULT(*at = 1) << below;
+      }
     }
-    pool.give(stack);
+    for (const Stack& stack : stacks) pool.give(stack);
   }
 }
 

@@ -55,7 +55,7 @@ class LeakCheck {
     return threads();
   }
   static size_t threads() { return entriesOf("/proc/self/task"); }
-  static size_t descriptors() { return entriesOf("/proc/self/fd") - WorkerSlot::made(); }
+  static size_t descriptors() { return entriesOf("/proc/self/fd") - WorkerSlot::opened(); }
 
   const uint64_t m_fibers;
   const size_t m_threads;
