@@ -56,22 +56,19 @@ pid_t learnThreadId() {
 
 void claimProcess() {
   if (inForkedChild()) {
-    throw std::logic_error(
-        "sylar: no scheduler starts here, for the parent had started one before it forked; fork first, or exec");
+    throw std::logic_error("sylar: no scheduler starts here, for the parent had begun to before it forked; fork first, or exec");
   }
-  // Once: in a child of a claimed process the pointer is set and the word wiped, and so it stays.
-  static const bool claimed = [] {
-    int error = 0;
-    void* const memory = mapMemory(4096, &error);
-    if (memory == nullptr) throw std::bad_alloc();
-    if (adviseMemory(memory, 4096, MADV_WIPEONFORK) != 0) {
-      unmapMemory(memory, 4096);
-      throw std::bad_alloc();
-    }
-    detail::g_claim.store(::new (memory) std::atomic<uint32_t>(1), std::memory_order_release);
-    return true;
-  }();
-  (void)claimed;
+  if (detail::g_claim.load(std::memory_order_acquire) != nullptr) return;
+  int error = 0;
+  void* const memory = mapMemory(4096, &error);
+  if (memory == nullptr) throw std::bad_alloc();
+  if (adviseMemory(memory, 4096, MADV_WIPEONFORK) != 0) {
+    unmapMemory(memory, 4096);
+    throw std::bad_alloc();
+  }
+  // In a child of a claimed process the pointer is set and the word wiped, and so it stays.
+  const std::atomic<uint32_t>* none = nullptr;
+  if (!detail::g_claim.compare_exchange_strong(none, ::new (memory) std::atomic<uint32_t>(1))) unmapMemory(memory, 4096);
 }
 
 void haltThread() {

@@ -50,26 +50,34 @@ void forgetPoison([[maybe_unused]] const Stack& stack) {
 }  // namespace
 
 StackClass::~StackClass() {
-  for (size_t left = SIZE_MAX; m_free_count > 0 && m_free_count < left;) {
-    left = m_free_count;
-    unmapFree();
+  while (m_free_count > 0) {
+    unmapFree(
+        [](const Stack& stack) { sys::adviseMemory(stack.base, mappedSize(stack), MADV_DONTNEED); });  // its addresses are lost
   }
   if (m_untouched != m_untouched_end) sys::unmapMemory(m_untouched, m_untouched_end - m_untouched);
 }
 
-Stack StackClass::take(size_t mapped_size, uint32_t* colours) {
+Stack StackClass::take(size_t mapped_size) {
   if (m_free != nullptr) {
     --m_free_count;
     return std::exchange(m_free, m_free->next)->stack;
   }
+  m_limit = kCapacity;  // all that was kept is in use
   const size_t size = kGuardSize + mapped_size;
   if (m_untouched == m_untouched_end && !mapMore(size)) return {};
   if (!installGuard(m_untouched)) return {};
-  return {std::exchange(m_untouched, m_untouched + size) + kGuardSize, mapped_size - kColourStep * ((*colours)++ % kColours)};
+  return {std::exchange(m_untouched, m_untouched + size) + kGuardSize, mapped_size - kColourStep * (m_colour++ % kColours)};
 }
 
 void StackClass::give(Stack stack) {
-  if (m_free_count >= kCapacity) unmapFree();
+  if (m_free_count >= m_limit) {
+    bool refused = false;
+    unmapFree([&](const Stack& still_here) {
+      keep(still_here);
+      refused = true;
+    });
+    m_limit = refused ? m_free_count + m_free_count / 2 : kCapacity;  // not again at once
+  }
   keep(stack);
 }
 
@@ -97,9 +105,10 @@ bool StackClass::mapMore(size_t size) {
   return false;
 }
 
-/// The last kReturned that came, neighbours by one call. To unmap what lies between others takes a mapping more: what the kernel
-/// refuses for that stays.
-void StackClass::unmapFree() {
+/// The last kReturned that came, neighbours by one call. To unmap what lies between others takes a mapping more: those that the
+/// kernel refuses for that are `refused`.
+template <class Refused>
+void StackClass::unmapFree(Refused refused) {
   std::array<Stack, kReturned> stacks;
   const auto end = stacks.begin() + std::min(m_free_count, kReturned);
   for (auto stack = stacks.begin(); stack != end; ++stack) {
@@ -112,16 +121,15 @@ void StackClass::unmapFree() {
   for (auto stack = stacks.begin(); stack != end;) {
     auto next = stack + 1;
     while (next != end && next->base == stack->base + (next - stack) * size) ++next;
-    if (sys::unmapMemory(stack->base - kGuardSize, (next - stack) * size) != 0)
-      std::for_each(stack, next, [this](Stack s) { keep(s); });
+    if (sys::unmapMemory(stack->base - kGuardSize, (next - stack) * size) != 0) std::for_each(stack, next, refused);
     stack = next;
   }
 }
 
 Stack StackPool::take(size_t size) {
   const size_t mapped_size = roundUp(size);
-  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].take(mapped_size, &m_colours);
-  return StackClass().take(mapped_size, &m_colours);
+  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].take(mapped_size);
+  return StackClass().take(mapped_size);
 }
 
 void StackPool::give(Stack stack) {

@@ -37,7 +37,8 @@ struct Stack {
 ///
 /// A change of the process's mappings is dear, and holds up the page faults of all its threads. So the more stacks were mapped,
 /// the more are mapped at once, up to kMappedAtOnce bytes (what nobody touches costs addresses only, if neither mlockall nor a
-/// strict limit says otherwise); and when one comes back to kCapacity free ones, the last kReturned are unmapped together.
+/// strict limit says otherwise); and when one comes back to kCapacity free ones, the last kReturned are unmapped together. At the
+/// limit of mappings the kernel may refuse that; then more are kept.
 class StackClass {
  public:
   static constexpr size_t kCapacity = 1024;
@@ -49,9 +50,8 @@ class StackClass {
   StackClass(const StackClass&) = delete;
   StackClass& operator=(const StackClass&) = delete;
 
-  /// A stack of `mapped_size` bytes less its colour, the next of `*colours` if it is new; a false Stack if there is no memory or
-  /// no mapping left.
-  [[nodiscard]] Stack take(size_t mapped_size, uint32_t* colours);
+  /// A stack of `mapped_size` bytes less its colour; a false Stack if there is no memory or no mapping left.
+  [[nodiscard]] Stack take(size_t mapped_size);
   void give(Stack stack);
 
  private:
@@ -62,13 +62,16 @@ class StackClass {
 
   bool mapMore(size_t size);
   void keep(Stack stack);
-  void unmapFree();
+  template <class Refused>
+  void unmapFree(Refused refused);
 
   Free* m_free = nullptr;
   size_t m_free_count = 0;
   char* m_untouched = nullptr;  // mapped, without guards yet
   char* m_untouched_end = nullptr;
   size_t m_at_once = 1;
+  size_t m_limit = kCapacity;
+  uint32_t m_colour = 0;
 };
 
 /// The stacks of one thread, by size. Not thread safe.
@@ -76,9 +79,9 @@ class StackPool {
  public:
   static constexpr size_t kMaxPooledSize = size_t{2} << 20;
 
-  /// A stack of at least `size` bytes less a colour of under 2 KiB. `size` is clamped to [kMinStackSize, kMaxStackSize] and
-  /// rounded up: to a power of two as far as kMaxPooledSize, above to pages; those are unmapped when they come back. No memory or
-  /// no mapping left: a false Stack.
+  /// A stack of at least `size` bytes less a colour of under 2 KiB, which shifts its top. `size` is clamped to [kMinStackSize,
+  /// kMaxStackSize] and rounded up: to a power of two as far as kMaxPooledSize, above to pages; those are unmapped when they come
+  /// back. No memory or no mapping left: a false Stack.
   [[nodiscard]] Stack take(size_t size);
 
   /// Takes a stack back that nothing runs on any more.
@@ -88,7 +91,6 @@ class StackPool {
   static constexpr size_t kClasses = std::countr_zero(kMaxPooledSize / kMinStackSize) + 1;
 
   std::array<StackClass, kClasses> m_classes;
-  uint32_t m_colours = 0;
 };
 
 }  // namespace sylar

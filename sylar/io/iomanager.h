@@ -42,7 +42,7 @@ class IOManager final : public Scheduler, public TimerManager, private SharedUpk
 
   /// Starts the workers. With use_caller the calling thread is one of them, but works only inside stop().
   /// Throws std::invalid_argument for a thread count out of range, std::system_error if descriptors or threads run out,
-  /// std::logic_error in a fork of a process that had started a scheduler.
+  /// std::logic_error in a fork of a process that had started a scheduler, or tried to.
   explicit IOManager(size_t threads = 1, bool use_caller = true, const std::string& name = "");
   /// `timer_queue`: what keeps its public timers in order.
   explicit IOManager(SchedulerOptions options, TimerQueueKind timer_queue = kDefaultTimerQueue);

@@ -45,7 +45,10 @@ Scheduler::Scheduler(size_t threads, bool use_caller, const std::string& name)
     : Scheduler(SchedulerOptions{.threads = threads, .use_caller = use_caller, .name = name}) {}
 
 Scheduler::Scheduler(SchedulerOptions options)
-    : m_options(std::move(options)), m_caller(sys::threadId()), m_door(std::make_shared<Door>(this)) {
+    : m_options(std::move(options)),
+      m_caller(::pthread_self()),
+      m_caller_id(sys::threadId()),
+      m_door(std::make_shared<Door>(this)) {
   if (m_options.threads == 0 || m_options.threads > kMaxThreads) {
     throw std::invalid_argument(
         fmt::format("sylar::Scheduler {}: threads is {}, it must be in [1, {}]", m_options.name, m_options.threads, kMaxThreads));
@@ -93,6 +96,7 @@ std::unique_ptr<Driver> Scheduler::makeDriver(WorkerSlot& slot) { return makeSle
 void Scheduler::start() {
   if (m_started || done()) return;
   m_started = true;
+  if (isCaller()) m_caller_id.store(sys::threadId(), std::memory_order_relaxed);
   try {
     sys::claimProcess();
     m_threads.reserve(m_workers.size());  // a thread that was made must not be lost
@@ -201,7 +205,7 @@ Worker* Scheduler::workerOfThread(int thread) const {
   if (thread <= 0) return nullptr;
   for (size_t i = 0; i < m_workers.size(); ++i) {
     const bool is_caller = i == 0 && m_options.use_caller;
-    if ((is_caller ? m_caller : m_workers[i]->threadId()) == thread) return m_workers[i].get();
+    if ((is_caller ? m_caller_id.load(std::memory_order_relaxed) : m_workers[i]->threadId()) == thread) return m_workers[i].get();
   }
   return nullptr;
 }

@@ -15,6 +15,7 @@
 // Thread safety: everything from any thread but start and stop (one at a time) and switchTo (the calling fiber).
 #pragma once
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -94,8 +95,8 @@ class Scheduler {
   static Scheduler* GetThis();
 
   /// Starts the threads; a second call does nothing. Work may be offered before. Throws std::system_error or std::bad_alloc if
-  /// one cannot be made, std::logic_error in a fork of a process that had started a scheduler: then none runs, and what was
-  /// offered is destroyed.
+  /// one cannot be made, std::logic_error in a fork of a process that had started a scheduler, or tried to: then none runs, and
+  /// what was offered is destroyed.
   void start();
 
   /// Runs until nothing is left to do, then joins the threads. Left to do are: runnable fibers, armed timers, fibers that wait
@@ -247,11 +248,13 @@ class Scheduler {
   void awaitDone();
   void detachStuck();
   bool done() const { return m_rest.done(); }
+  bool isCaller() const { return ::pthread_equal(m_caller, ::pthread_self()) != 0; }
   bool nothingExpected() { return cancelsAll() || stopping(); }
   void ended();
 
   const SchedulerOptions m_options;
-  const pid_t m_caller;  // who made it
+  const pthread_t m_caller;          // who made it
+  std::atomic<pid_t> m_caller_id{};  // its kernel id, which is another one after a fork
   std::vector<std::unique_ptr<Worker>> m_workers;
   std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
   const std::shared_ptr<Door> m_door;              // by which fibers come that move here

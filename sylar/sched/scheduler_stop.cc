@@ -28,7 +28,7 @@ void Scheduler::end(Deadline deadline, bool cancels_all) {
   Worker* const inside = Worker::current();
   SYLAR_CHECK(inside == nullptr || inside->slot().scheduler != this);
   if (done()) return;
-  SYLAR_CHECK(!m_options.use_caller || m_caller == sys::threadId());
+  SYLAR_CHECK(!m_options.use_caller || isCaller());
   if (!m_started && m_rest.endUnused()) return;  // never used, or half made
   start();
   if (cancels_all) {

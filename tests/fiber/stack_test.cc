@@ -116,9 +116,9 @@ TEST_F(StackPoolTest, TopsOfNewStacksDiffer) {
   for (const Stack& stack : stacks) m_pool.give(stack);
 }
 
-// Short-lived helpers between them, of the same size or another, do not use colours up.
+// Short-lived helpers between them do not use colours up, and stacks of other sizes have colours of their own.
 TEST_F(StackPoolTest, TopsOfKeptStacksDifferWhateverIsTakenBetweenThem) {
-  for (const size_t helper_size : {kMinStackSize, kDefaultStackSize}) {
+  for (const size_t helper_size : {kMinStackSize, kDefaultStackSize, StackPool::kMaxPooledSize + 1}) {
     std::set<uintptr_t> offsets;
     std::vector<Stack> kept;
     for (int i = 0; i < 32; ++i) {

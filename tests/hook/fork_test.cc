@@ -2,6 +2,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <functional>
 #include <semaphore>
 #include <stdexcept>
@@ -142,40 +143,57 @@ TEST(Fork, FindsNoLockHeldInTheChild) {
 }
 
 // Cause: their workers had one wake-up descriptor, made with the scheduler, and one process read what was meant for the other.
+// And the child's thread, which has another id, was not taken for the one that made the scheduler.
 TEST(Fork, BothSidesStartASchedulerThatWasMadeBefore) {
   if (sys::hasWorkers()) GTEST_SKIP() << "run alone";
-  Scheduler scheduler(1, false, "before");
-  const auto works = [&scheduler] {
+  Scheduler scheduler(2, true, "before");  // the calling thread and another one
+  const Pair sides = unixPair();
+  const auto works = [&](int other_side) {
     scheduler.start();
+    char byte = 's';
+    if (::write(other_side, &byte, 1) != 1 || ::read(other_side, &byte, 1) != 1) return 1;  // both have started
     for (int i = 0; i < 1000; ++i) {
       std::binary_semaphore ran{0};
       scheduler.schedule([&ran] { ran.release(); });
-      ran.acquire();
+      if (!ran.try_acquire_for(std::chrono::seconds(20))) return 2;
     }
+    bool here = false;
+    scheduler.schedule([&here] { here = true; }, sys::threadId());
     scheduler.stop();
-    return 0;
+    return here ? 0 : 3;
   };
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(30);
-    ::_exit(works());
+    ::alarm(60);
+    ::_exit(works(sides.b));
   }
-  EXPECT_EQ(works(), 0);
+  EXPECT_EQ(works(sides.a), 0);
   EXPECT_EQ(exitOf(child), 0);
 }
 
 // It would not see what the parent's threads held, and its first fiber would end the process.
 TEST(Fork, NoSchedulerStartsInTheChildOfAProcessThatHasRunOne) {
   inFiber([] {});
-  EXPECT_EQ(exitOfOrKilled([] {
-              try {
-                const IOManager iom(1, false, "child");
-              } catch (const std::logic_error&) {
-                return 7;
-              }
-              return 0;
-            }),
-            7);
+  const std::function<void()> starts[] = {
+      [] { const IOManager iom(1, false, "child"); },
+      [] { Scheduler(1, false, "child").start(); },
+      [] {
+        Scheduler scheduler(1, false, "child");
+        scheduler.schedule([] {});
+        scheduler.stop();
+      },
+  };
+  for (const auto& start : starts) {
+    EXPECT_EQ(exitOfOrKilled([&start] {
+                try {
+                  start();
+                } catch (const std::logic_error&) {
+                  return 7;
+                }
+                return 0;
+              }),
+              7);
+  }
 }
 
 // FM-21: many forks of fibers while others wait, read, open and close.
