@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """Holds the ratios of two whole runs against each other, and shows those that differ by 10 % or more: what repeats can be trusted.
 
-A topic writes {what / yardstick: a median and its quartiles} into its JSON file. Where the quartiles of the two runs overlap, the
-ratio moves as much within one run as it did between the two.
+A topic writes {what / yardstick: a median, its quartiles, and each side's own figure} into its JSON file. Where the quartiles of the
+two runs overlap, the ratio moves as much within one run as it did between the two. Where they do not, the last columns say whose own
+figure moved: of runs of the same programs, a side that moved alone tells of the machine.
 """
 
 import argparse
-import collections
 import json
 from pathlib import Path
 
@@ -29,10 +29,12 @@ def shown(ratio):
     return f"{ratio['median']:.3f}{spread}"
 
 
-def reason(first, second):
-    if first["low"] == first["high"]:
-        return "one figure a run"
-    return "quartiles overlap" if first["low"] <= second["high"] and second["low"] <= first["high"] else "apart"
+def moved(first, second, side):
+    return f"{100 * (second[side] / first[side] - 1):+.0f} %"
+
+
+def overlap(first, second):
+    return first["low"] <= second["high"] and second["low"] <= first["high"]
 
 
 def main():
@@ -45,13 +47,14 @@ def main():
     if not both:
         parser.error("no ratio stands in both")
     change = {key: second[key]["median"] / first[key]["median"] - 1 for key in both}
-    far = {key: reason(first[key], second[key]) for key in sorted(both, key=lambda key: -abs(change[key])) if abs(change[key]) >= LIMIT}
-    harness.table(("topic", "ratio", "first", "second", "change", ""),
-                  [(*key, shown(first[key]), shown(second[key]), f"{100 * change[key]:+.1f} %", why) for key, why in far.items()])
-    middle = harness.statistics.median(map(abs, change.values()))
-    print(f"\n{len(both) - len(far)} of {len(both)} ratios differ by less than {LIMIT:.0%}; the middle difference is {middle:.1%}")
-    for why, count in collections.Counter(far.values()).items():
-        print(f"of the others: {count}: {why}")
+    far = [key for key in sorted(both, key=lambda key: -abs(change[key])) if abs(change[key]) >= LIMIT]
+    harness.table(("topic", "ratio", "first", "second", "change", "ours", "theirs", "quartiles"),
+                  [(*key, shown(first[key]), shown(second[key]), f"{100 * change[key]:+.1f} %", moved(first[key], second[key], "ours"),
+                    moved(first[key], second[key], "theirs"), "overlap" if overlap(first[key], second[key]) else "") for key in far])
+    middle = lambda values: harness.statistics.median(map(abs, values))
+    print(f"\n{len(both) - len(far)} of {len(both)} ratios differ by less than {LIMIT:.0%}, the middle one by {middle(change.values()):.1%}; "
+          f"of the others {sum(overlap(first[key], second[key]) for key in far)} have quartiles that overlap")
+    print(f"the yardsticks' own figures differ by {middle(second[key]['theirs'] / first[key]['theirs'] - 1 for key in both):.1%} in the middle")
     if alone := first.keys() ^ second.keys():
         print(f"only in one of the two: {len(alone)}: {', '.join(': '.join(key) for key in sorted(alone)[:5])} ...")
 

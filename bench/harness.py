@@ -163,11 +163,13 @@ def medians(runs):
 
 
 def ratio(ours, theirs):
-    """Of figures of the same rounds: the median of the ratios inside a round, and their quartiles. None: a side is missing."""
+    """Of figures of the same rounds: the median of the ratios inside a round, their quartiles, and each side's own median. None: a
+    side is missing."""
     if not ours or not theirs:
         return None
     values = sorted(a / b for a, b in zip(ours, theirs))
-    return {"median": statistics.median(values), "low": values[len(values) // 4], "high": values[-1 - len(values) // 4]}
+    return {"median": statistics.median(values), "low": values[len(values) // 4], "high": values[-1 - len(values) // 4],
+            "ours": statistics.median(ours), "theirs": statistics.median(theirs)}
 
 
 def ratio_of(slices, name, yardstick, key):
@@ -246,20 +248,15 @@ def machine(awake):
     return {"kernel": platform.release(), "processor": model[1] if model else platform.machine(), "cores": os.cpu_count(), "kept_awake": awake}
 
 
-def rounded(ratio):
-    """A ratio(), or the one figure that there is."""
-    return {key: round(ratio[key] if isinstance(ratio, dict) else ratio, 4) for key in ("median", "low", "high")}
-
-
 def write(options, topic, awake, goals, ratios, **figures):
-    """`ratios`: {what / yardstick: number or ratio()}, which compare.py holds against those of another run."""
+    """`ratios`: {what / yardstick: ratio()}, which compare.py holds against those of another run."""
     result = {
         "topic": topic,
         "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(awake),
         "setup": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
         "goals": goals,
-        "ratios": {what: rounded(value) for what, value in ratios.items() if value is not None},
+        "ratios": {what: {key: round(figure, 4) for key, figure in value.items()} for what, value in ratios.items() if value is not None},
         **figures,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)

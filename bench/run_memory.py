@@ -86,8 +86,8 @@ def main():
     goals = [goal("P-9", what, middle.get(name) and middle[name] / 1024, "KiB", "<=", bound, "smaps_rollup; Go and others in the table")
              for name, (what, bound) in FOR_GOALS.items()]
     harness.goals_table(goals)
-    ratios = {f"{SERVERS[name][0]} / {SERVERS['go-http' if SERVERS[name][2] == REQUEST else 'go'][0]}":
-              value / middle["go-http" if SERVERS[name][2] == REQUEST else "go"] for name, value in middle.items() if {"go", "go-http"} <= middle.keys()}
+    yardstick = {name: "go-http" if SERVERS[name][2] == REQUEST else "go" for name in runs}
+    ratios = {f"{SERVERS[name][0]} / {SERVERS[other][0]}": harness.ratio_of(runs, name, other, "bytes") for name, other in yardstick.items() if name != other}
     harness.write(options, "memory", None, goals, ratios, runs=runs, missing=missing)
     harness.plot(options.out.with_suffix(".svg"), [
         {"title": "idle connection", "x": "resident bytes", "bars": {SERVERS[name][0]: value for name, value in middle.items()}}])

@@ -94,7 +94,7 @@ def main():
     ratios = {}
     for kind, raw in (("public", "timerfd"), ("private", "pwait2")):
         for ours, theirs in zip(lateness(figures, kind, "idle"), lateness(figures, raw, "idle")):
-            ratios[f"lateness p50, {kind}, {ours['ms']} ms / raw {raw}"] = ours["p50_us"] / theirs["p50_us"]
+            ratios[f"lateness p50, {kind}, {ours['ms']} ms / raw {raw}"] = ratio([ours["p50_us"]], [theirs["p50_us"]])
     wakes = {kind: [row["cpu_ns_per_wake"] for row in figures["sleepers"] if row["kind"] == kind] for kind in ("fibers", "raw")}
     ratios["10 000 sleepers, CPU of a wake-up / raw"] = ratio(wakes["fibers"], wakes["raw"])
     ratios["echo with SO_RCVTIMEO / without"] = ratio(figures["echo"]["with"], figures["echo"]["without"])

@@ -96,8 +96,8 @@ def main():
         print(f"{peer}: {why}")
     goals = goals_of(value)
     harness.goals_table(goals)
-    ratios = {f"{scenario}, {n:,} timers / {peer}": value[OURS, n, scenario] / value[peer, n, scenario] for n in SIZES for scenario in SCENARIOS
-              for peer in PEERS if value.get((peer, n, scenario)) and (OURS, n, scenario) in value}
+    ratios = {f"{scenario}, {n:,} timers / {peer}": harness.ratio([value[OURS, n, scenario]], [value[peer, n, scenario]])
+              for n in SIZES for scenario in SCENARIOS for peer in PEERS if value.get((peer, n, scenario)) and (OURS, n, scenario) in value}
     harness.write(options, "timer", None, goals, ratios, rows=rows, missing=missing)
     lines = {scenario: collections.defaultdict(list) for scenario in PLOTTED}
     for (name, n, scenario), ns in sorted(value.items()):
