@@ -178,8 +178,8 @@ TEST(BlockingPool, StopWaitsForTheFunction) {
 
 // A function that does not come back keeps stop(deadline) no longer than its deadline. Its fiber and its stack are kept for it.
 TEST(BlockingPool, StopWithADeadlineGivesTheFiberUp) {
-  BlockingPool pool;
   Gate go_on;
+  BlockingPool pool;
   std::atomic<bool> ran{false};
   {
     Gate started;
@@ -236,9 +236,9 @@ TEST(BlockingPool, ThreadsWithoutWorkEnd) {
 
 TEST(BlockingPool, EndIdleLeavesThoseThatWork) {
   const LeakCheck leaks;
-  BlockingPool pool;
   Gate started;
   Gate go_on;
+  BlockingPool pool;
   IOManager iom(1, false, "pool");
   for (int i = 0; i < 2; ++i) {
     iom.schedule([&] {

@@ -296,9 +296,9 @@ TEST(VirtualTimeHelpers, TheClockGoesOnAfterThem) {
 
 // A function that outlasts its fiber, which a stop gave up, keeps the clock until it ends, and no longer.
 TEST(VirtualTimeHelpers, AFunctionThatOutlastsItsFiberKeepsTheClockUntilItEnds) {
+  Gate go_on;
   BlockingPool pool;
   VirtualTime time;
-  Gate go_on;
   {
     Gate started;
     IOManager iom(on(time, 1));
@@ -323,8 +323,8 @@ TEST(VirtualTimeHelpers, AFunctionThatOutlastsItsFiberKeepsTheClockUntilItEnds) 
 
 // It may outlast the clock, too.
 TEST(VirtualTimeHelpers, AFunctionMayOutlastTheClock) {
-  BlockingPool pool;
   Gate go_on;
+  BlockingPool pool;
   {
     VirtualTime time;
     Gate started;
@@ -344,10 +344,10 @@ TEST(VirtualTimeHelpers, AFunctionMayOutlastTheClock) {
 
 // run() says that something it has begun goes on; the clock is usable when that has ended.
 TEST(VirtualTimeHelpers, RunReportsAFunctionThatDoesNotEnd) {
-  BlockingPool pool;
-  VirtualTime time;
   Gate started;
   Gate go_on;
+  BlockingPool pool;
+  VirtualTime time;
   try {
     time.run([&] {
       IOManager::GetThis()->schedule([&] {
