@@ -18,6 +18,7 @@ PEERS = ("libev", "libuv", "asio", "go")
 PLOTTED = ("cancel+insert", "rpc", "expire-random")
 IN_PLOT = (OURS, "id/4-heap", "ptr/wheel", "ptr/4-heap", *PEERS, "multimap")
 TIMEOUT_S = 600
+# P-10 is all of TG-1 to TG-10.
 GOALS = (  # id, what it is, (structure, timers, scenario), unit, at most, who does the same beside it
     ("TG-1", "startTimer + stopTimer, random", (OURS, 100_000, "cancel+insert"), "ns", 45, "libev"),
     ("TG-2", "startTimer + stopTimer, oldest first", (OURS, 100_000, "rpc"), "ns", 30, "libev"),

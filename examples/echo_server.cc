@@ -13,7 +13,8 @@
 #include <mutex>
 #include <set>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
+#include "sylar/signal_wait.h"
 
 std::mutex g_mutex;  // never held over a call that suspends
 std::set<int> g_connections;
@@ -34,7 +35,7 @@ void serve(int listener) {
     const int fd = accept(listener, nullptr, nullptr);
     if (fd < 0 && errno == EBADF) return;  // closed by main
     if (fd < 0) {
-      usleep(100'000);  // too many open files, say: some connection will end
+      usleep(100'000);  // for instance too many open files; some connection will end
       continue;
     }
     const std::lock_guard lock(g_mutex);
@@ -63,18 +64,13 @@ int listenOn(uint16_t port) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
-  sigemptyset(&end);
-  sigaddset(&end, SIGINT);
-  sigaddset(&end, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
   const int listener = listenOn(static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8007));
   sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "echo");
   iom.schedule([listener] { serve(listener); });
-  int signal = 0;
-  sigwait(&end, &signal);
+  end.wait();
   close(listener);
   const std::lock_guard lock(g_mutex);
   g_ending = true;
-  for (const int fd : g_connections) shutdown(fd, SHUT_RD);  // what was read is still answered
+  for (const int fd : g_connections) shutdown(fd, SHUT_RD);  // data that has arrived is still answered
 }

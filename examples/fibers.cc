@@ -1,14 +1,14 @@
-// Fibers by hand, without any scheduler: a function that hands out values one at a time, a chain of them, and the end.
+// Fibers by hand, without a scheduler: a generator of values, a chain of two fibers, and a fiber that ends with an exception.
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
 
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 
 using sylar::Fiber;
 
 int main() {
-  // A generator: resume() runs it up to its next yield.
+  // This fiber is a generator; resume() runs it up to its next yield.
   int value = 0;
   const auto squares = std::make_shared<Fiber>([&value] {
     for (int i = 1; i <= 5; ++i) {
@@ -18,7 +18,7 @@ int main() {
   });
   squares->setName("squares");
 
-  // A chain: this fiber resumes the other one, which yields to it, and then yields to main.
+  // This fiber resumes the first one, which yields to it, and then yields to main.
   const auto odd_squares = std::make_shared<Fiber>([&] {
     for (;;) {
       squares->resume();
@@ -32,7 +32,7 @@ int main() {
     std::printf("%s: %d\n", odd_squares->getName().c_str(), value);
   }
 
-  // An exception ends its fiber, not the one who resumed it; join() throws it.
+  // An exception ends its fiber, not the code that resumed it; join() rethrows it.
   const auto failing = std::make_shared<Fiber>([] { throw std::runtime_error("no more numbers"); });
   failing->resume();
   try {

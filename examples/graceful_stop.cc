@@ -1,6 +1,6 @@
-// A server that ends in time. Ctrl-C: nobody new comes in, who waits for a request is sent home, and the answers at hand are
-// finished, for at most two seconds. A request is a number: the milliseconds of work that it takes. The answer is "taken" at
-// once, and the number when the work is done.
+// A server that ends in time. On Ctrl-C it stops accepting, closes idle connections and finishes pending answers, for at most two
+// seconds. A request is a number, the milliseconds of work that it takes. The answer is "taken" at once, and the number when the
+// work is done.
 //
 //   graceful_stop [PORT]      default: 8008; 0: any
 #include <arpa/inet.h>
@@ -13,10 +13,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
+#include "sylar/signal_wait.h"
 
 using namespace std::chrono_literals;
 
+// [serve]
 void serve(int fd) {
   char line[512] = {};
   ssize_t n;
@@ -28,6 +30,7 @@ void serve(int fd) {
   }
   close(fd);
 }
+// [serve]
 
 int listenOn(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -45,21 +48,18 @@ int listenOn(uint16_t port) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
-  sigemptyset(&end);
-  sigaddset(&end, SIGINT);
-  sigaddset(&end, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
   const int listener = listenOn(static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8008));
   sylar::IOManager iom(2, false, "graceful");
   iom.schedule([&iom, listener] {
     for (int fd; (fd = accept(listener, nullptr, nullptr)) >= 0;) iom.place([fd] { serve(fd); });
   });
-  int signal = 0;
-  sigwait(&end, &signal);
+  end.wait();
+  // [stop]
   close(listener);
   const sylar::StopResult result = iom.stop(sylar::Deadline::after(2s));
   for (const sylar::FiberInfo& left : result.leftovers) std::printf("left: fiber %lu, %s\n", left.id, left.waits_for.c_str());
+  // [stop]
   std::puts(result.clean ? "ended" : "ended by force");
   return result.clean ? 0 : 1;
 }

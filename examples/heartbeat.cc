@@ -1,16 +1,15 @@
-// Heartbeats upon IdleList: a server that asks who is quiet, "ping", and closes who is silent; a client that answers, "pong", or
-// not. Every line that is no "pong" is sent back.
+// Heartbeats with IdleList. The server sends "ping" to quiet clients and closes silent ones; the client answers "pong" or does
+// not answer. The server sends every other line back.
 //
-//   heartbeat                               shows it: a server, a client that answers, and one that does not
+//   heartbeat                               a demonstration: a server, a client that answers, and one that does not
 //   heartbeat serve [ADDRESS]               default: 127.0.0.1:8012
 //   heartbeat connect [ADDRESS [silent]]
 //
-// Two lists, as there are two times: each has one timeout for all its peers, so a line that comes moves the peer to the end of
-// both, and no timer is touched, however many peers there are. TcpServer::setIdleTimeout() would not do here: it counts both
-// ways, and each ping would be traffic.
+// There are two lists because there are two times. Each has one timeout for all its peers, so a line that arrives moves its peer
+// to the end of both lists, and no timer is touched, however many peers there are. TcpServer::setIdleTimeout() would not work
+// here, because it counts both directions, and each ping would count as traffic.
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -18,8 +17,9 @@
 #include <thread>
 #include <utility>
 
-#include "sylar/net/tcp_server.h"
-#include "sylar/timer/idle_list.h"
+#include "sylar/idle_list.h"
+#include "sylar/signal_wait.h"
+#include "sylar/tcp_server.h"
 
 using namespace std::chrono_literals;
 
@@ -29,7 +29,7 @@ class HeartbeatServer : public sylar::TcpServer {
  public:
   HeartbeatServer(sylar::IOManager& iom, std::chrono::milliseconds quiet, std::chrono::milliseconds silent)
       : TcpServer(&iom, &iom, &iom), m_quiet(iom, quiet, ask), m_silent(iom, silent, end) {
-    setRecvTimeout(0);  // the lists look after that
+    setRecvTimeout(0);  // the lists close silent clients instead
   }
 
  protected:
@@ -59,21 +59,21 @@ class HeartbeatServer : public sylar::TcpServer {
     sylar::IdleList<Peer>::Entry quiet, silent;
   };
 
-  /// Does not wait for a peer that takes nothing: the others wait for this to return.
+  /// Must not wait for a peer that does not read, because the other peers wait for this to return.
   static void ask(const std::shared_ptr<Peer>& peer) {
     peer->client->send("ping\n", 5, MSG_DONTWAIT);
-    peer->quiet.touch();  // once more in a while
+    peer->quiet.touch();  // asks again after the same time
   }
   static void end(const std::shared_ptr<Peer>& peer) {
     std::printf("silent: closed\n");
     std::fflush(stdout);
-    peer->client->close();  // its recv ends
+    peer->client->close();  // ends its recv
   }
 
   sylar::IdleList<Peer> m_quiet, m_silent;
 };
 
-/// Until the server ends the connection, or has sent ten pings.
+/// Runs a client until the server closes the connection or has sent ten pings.
 int talk(const sylar::Address::ptr& address, bool answers) {
   const auto socket = sylar::Socket::CreateTCP(address);
   if (!socket->connect(address)) {
@@ -93,18 +93,13 @@ int talk(const sylar::Address::ptr& address, bool answers) {
 }
 
 int serve(const sylar::Address::ptr& address) {
-  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
-  sigemptyset(&end);
-  sigaddset(&end, SIGINT);
-  sigaddset(&end, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
   sylar::IOManager iom(2, false, "heartbeat");
   const auto server = std::make_shared<HeartbeatServer>(iom, 1s, 3500ms);
   if (!server->bind(address) || !server->start()) return 1;
   std::printf("listening on %s\n", server->getSocks().front()->getLocalAddress()->toString().c_str());
   std::fflush(stdout);
-  int signal = 0;
-  sigwait(&end, &signal);
+  end.wait();
   server->stop();
   return server->join(sylar::Deadline::after(10s)) ? 0 : 1;
 }

@@ -2,20 +2,16 @@
 //
 //   http_hello [PORT] [WORKERS]      defaults: 8080, 2; port 0: any
 //   curl http://127.0.0.1:8080/hello
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include "sylar/http/http_server.h"
+#include "sylar/signal_wait.h"
 
 using namespace sylar::http;
 
 int main(int argc, char** argv) {
-  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
-  sigemptyset(&end);
-  sigaddset(&end, SIGINT);
-  sigaddset(&end, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
 
   sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "hello");
   const auto server = std::make_shared<HttpServer>(true, &iom, &iom, &iom);
@@ -29,7 +25,6 @@ int main(int argc, char** argv) {
   std::printf("listening on %s\n", server->getSocks()[0]->getLocalAddress()->toString().c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  sigwait(&end, &signal);
+  end.wait();
   server->stop();
 }

@@ -1,16 +1,16 @@
-// Handlers that block, and hold up nobody: one sleeps, one asks redis through a client library that knows nothing of fibers.
+// Handlers that block without delaying others: one sleeps, one asks redis through a client library that knows nothing of fibers.
 //
 //   http_waiting [PORT] [REDIS-PORT]      defaults: 8080, 6379; port 0: any
 //   curl http://127.0.0.1:8080/sleep      curl http://127.0.0.1:8080/redis
 #include <hiredis/hiredis.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "sylar/http/http_server.h"
+#include "sylar/signal_wait.h"
 
 using namespace sylar::http;
 
@@ -34,11 +34,7 @@ int32_t asking(int port, const HttpResponse::ptr& response) {
 }
 
 int main(int argc, char** argv) {
-  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
-  sigemptyset(&end);
-  sigaddset(&end, SIGINT);
-  sigaddset(&end, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
 
   sylar::IOManager iom(2, false, "waiting");
   const auto server = std::make_shared<HttpServer>(true, &iom, &iom, &iom);
@@ -51,7 +47,6 @@ int main(int argc, char** argv) {
   std::printf("listening on %s\n", server->getSocks()[0]->getLocalAddress()->toString().c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  sigwait(&end, &signal);
+  end.wait();
   server->stop();
 }

@@ -1,4 +1,4 @@
-// An unmodified client library in fibers: hiredis blocks in connect, read, write and poll, and each time only its fiber waits.
+// An unmodified client library in fibers. hiredis blocks in connect, read, write and poll, and each time only its fiber waits.
 //
 //   redis [PORT]      a redis on 127.0.0.1; default 6379
 #include <hiredis/hiredis.h>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace {
 
@@ -34,9 +34,10 @@ int main(int argc, char** argv) {
   const int port = argc > 1 ? std::atoi(argv[1]) : 6379;
   sylar::IOManager iom(1, false, "redis");  // one thread for both fibers
 
+  // [fibers]
   iom.schedule([port] {
     redisContext* redis = connectTo(port);
-    run(redis, "waiting fiber got", "BLPOP sylar:example 5");  // blocks until there is something
+    run(redis, "waiting fiber got", "BLPOP sylar:example 5");  // blocks until there is a value
     redisFree(redis);
   });
 
@@ -46,4 +47,5 @@ int main(int argc, char** argv) {
     run(redis, "busy fiber", "LPUSH sylar:example hello");
     redisFree(redis);
   });
+  // [fibers]
 }

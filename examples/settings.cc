@@ -1,7 +1,8 @@
-// Settings from YAML files, checked, and a listener that learns of changes.
+// Settings from YAML files with checks, and a listener that is told of changes.
 //
-//   settings [DIRECTORY]      default: a directory made for the show
+//   settings [DIRECTORY]      default: a directory made for the demonstration
 #include <unistd.h>
+#include <yaml-cpp/yaml.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,46 +11,47 @@
 #include <map>
 #include <string>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
+#include "sylar/config/fields.h"
 
+// [struct]
 struct Server {
   std::string host;
   uint16_t port = 0;
   bool operator==(const Server&) const = default;
 };
 
+namespace sylar {
+template <class Visit>
+void eachField(Server& server, Visit&& visit) {
+  visit("host", server.host, notEmpty());
+  visit("port", server.port, inRange(1, 65535));
+}
 template <>
-class sylar::LexicalCast<std::string, Server> {
- public:
-  Server operator()(const std::string& text) {
-    const YAML::Node node = YAML::Load(text);
-    return {node["host"].as<std::string>(), node["port"].as<uint16_t>()};
-  }
-};
-
+class LexicalCast<std::string, Server> : public FieldsFromText<Server> {};
 template <>
-class sylar::LexicalCast<Server, std::string> {
- public:
-  std::string operator()(const Server& server) {
-    YAML::Node node;
-    node["host"] = server.host;
-    node["port"] = server.port;
-    return YAML::Dump(node);
-  }
-};
+class LexicalCast<Server, std::string> : public FieldsToText<Server> {};
+}  // namespace sylar
+// [struct]
 
+// [settings]
 const auto g_timeout = sylar::Config::Lookup("client.timeout", 5000, "of a request, in ms", sylar::inRange(1, 60'000));
 const auto g_servers = sylar::Config::Lookup("client.servers", std::map<std::string, Server>{}, "by name");
+// [settings]
 
 void write(const std::string& file, const std::string& text) { std::ofstream(file) << text; }
 
+// [load]
 void load(const std::string& directory) {
   const sylar::LoadResult result = sylar::Config::LoadFromConfDir(directory, false, sylar::UnknownKeys::kRefuse);
   std::printf("-- %s, %zu settings changed\n%s", result.ok() ? "taken" : "refused", result.changed, result.toString().c_str());
 }
+// [load]
 
 int main(int argc, char** argv) {
+  // [listener]
   g_timeout->addListener([](int was, int is) { std::printf("timeout: %d -> %d ms\n", was, is); });
+  // [listener]
   if (argc > 1) {
     load(argv[1]);
     sylar::Config::Visit([](sylar::ConfigVarBase::ptr var) {
@@ -66,7 +68,7 @@ int main(int argc, char** argv) {
   std::printf("main is at %s\n", g_servers->getValue().at("main").host.c_str());
 
   write(file, "client:\n  timeout: 0\n  servers:\n    main: {host: a.example, port: 99999}\n  timeuot: 1\n");
-  load(directory);  // three mistakes are told, nothing changes
+  load(directory);  // reports three mistakes and changes nothing
   std::printf("timeout is still %d ms\n", g_timeout->getValue());
   std::filesystem::remove_all(directory);
 }

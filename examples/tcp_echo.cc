@@ -1,13 +1,14 @@
-// An echo server upon TcpServer: one class, one function, plain blocking calls. Ctrl-C: nobody new comes in, and who is connected
-// is sent home when what he has sent is answered.
+// An echo server based on TcpServer: one class, one function, plain blocking calls. On Ctrl-C it stops accepting, answers the
+// data that clients have sent, and closes their connections.
 //
 //   tcp_echo [ADDRESS] [WORKERS]      defaults: 127.0.0.1:8009, 2
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
-#include "sylar/net/tcp_server.h"
+#include "sylar/signal_wait.h"
+#include "sylar/tcp_server.h"
 
+// [server]
 class EchoServer : public sylar::TcpServer {
  public:
   using TcpServer::TcpServer;
@@ -21,13 +22,10 @@ class EchoServer : public sylar::TcpServer {
   }
   void endClient(sylar::Socket::ptr client) override { client->shutdown(SHUT_RD); }
 };
+// [server]
 
 int main(int argc, char** argv) {
-  sigset_t end;  // blocked before there are workers, so that only sigwait takes them
-  sigemptyset(&end);
-  sigaddset(&end, SIGINT);
-  sigaddset(&end, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
   sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "echo");
   const auto server = std::make_shared<EchoServer>(&iom, &iom, &iom);
   const auto address = sylar::Address::LookupAny(argc > 1 ? argv[1] : "127.0.0.1:8009");
@@ -37,8 +35,7 @@ int main(int argc, char** argv) {
   }
   std::printf("listening on %s\n", server->getSocks().front()->getLocalAddress()->toString().c_str());
   std::fflush(stdout);
-  int signal = 0;
-  sigwait(&end, &signal);
+  end.wait();
   server->stop();
   return server->join(sylar::Deadline::after(std::chrono::seconds(10))) ? 0 : 1;
 }

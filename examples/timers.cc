@@ -1,23 +1,27 @@
-// Timers: once, again and again, stopped from within, and tied to the life of an object.
+// Timers that fire once, fire repeatedly, stop themselves, or are tied to the life of an object.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 int main() {
   sylar::IOManager iom(1, false, "timers");
 
+  // [once]
   iom.addTimer(300, [] { std::puts("300 ms: once"); });
 
-  // A callback is a fiber: it may sleep, and the others go on meanwhile.
+  // A callback runs in a fiber of its own, so it may sleep while the others go on.
   iom.addTimer(100, [] {
     usleep(50'000);
     std::puts("150 ms: a callback that has slept");
   });
+  // [once]
 
-  // A recurring timer that stops itself. The IOManager waits for it, as for all armed timers.
+  // [recurring]
+  // This recurring timer stops itself. The IOManager waits for it, as for all armed timers.
   auto ticks = std::make_shared<int>(0);
   auto timer = std::make_shared<sylar::Timer::ptr>();
   *timer = iom.addTimer(
@@ -27,8 +31,10 @@ int main() {
         if (*ticks == 3) (*timer)->cancel();
       },
       true);
+  // [recurring]
 
-  // Runs only if its object is still there.
+  // [condition]
+  // A condition timer runs its callback only if its object still exists.
   auto session = std::make_shared<int>(7);
   iom.addConditionTimer(
       250, [] { std::puts("250 ms: the session is alive"); }, session);
@@ -36,6 +42,18 @@ int main() {
   iom.addConditionTimer(
       250, [] { std::puts("never printed"); }, ended);
   ended.reset();
+  // [condition]
 
-  iom.stop();  // here, so that `session` outlives its timer
+  // [id]
+  // This kind is cheaper, with a number instead of a handle. Its callback never overlaps with itself.
+  int beats = 0;
+  const sylar::TimerId beat = iom.startTimer(
+      std::chrono::milliseconds(100), [&beats] { ++beats; }, sylar::Repeat::kSkip);
+  iom.addTimer(450, [&] {
+    iom.stopTimerSync(beat);  // after it returns, the callback is not running and will not run again
+    std::printf("450 ms: %s beats\n", beats >= 1 && beats <= 4 ? "some" : "too many");
+  });
+  // [id]
+
+  iom.stop();  // stops here, so that `session` outlives its timer
 }

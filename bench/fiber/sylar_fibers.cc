@@ -32,8 +32,8 @@
 
 #include "bench/support/loopback.h"
 #include "bench/support/stopwatch.h"
-#include "sylar/base/util.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
+#include "sylar/util.h"
 
 namespace {
 

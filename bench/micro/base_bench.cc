@@ -5,9 +5,9 @@
 #include <mutex>
 #include <thread>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
+#include "sylar/clock.h"
 
 namespace {
 

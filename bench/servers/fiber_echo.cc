@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "bench/support/loopback.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace {
 

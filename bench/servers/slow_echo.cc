@@ -13,7 +13,7 @@
 
 #include "bench/support/loopback.h"
 #include "bench/support/slow.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace {
 

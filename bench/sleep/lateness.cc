@@ -21,7 +21,7 @@
 #include <thread>
 
 #include "bench/sleep/report.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
 
 namespace {

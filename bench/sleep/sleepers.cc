@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bench/sleep/report.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "bench/sleep/report.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 
 #include "bench/sleep/report.h"
 #include "bench/support/loopback.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace {
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
+#include "sylar/timer.h"
 #include "sylar/timer/heap_queue.h"
-#include "sylar/timer/timer.h"
 #include "sylar/timer/timer_node.h"
 
 namespace bench {

@@ -39,6 +39,7 @@ static int32_t hello(const HttpRequest::ptr&, const HttpResponse::ptr& response,
   return 0;
 }
 
+// [sleep]
 static int32_t snooze(const HttpRequest::ptr& request, const HttpResponse::ptr& response, const HttpSession::ptr&) {
   uint32_t ms = 0;
   if (!request->checkGetParamAs("ms", ms) || ms > 60'000) {
@@ -50,6 +51,7 @@ static int32_t snooze(const HttpRequest::ptr& request, const HttpResponse::ptr& 
   response->setBody("slept " + std::to_string(ms) + " ms\n");
   return 0;
 }
+// [sleep]
 
 static int32_t echo(const HttpRequest::ptr& request, const HttpResponse::ptr& response, const HttpSession::ptr&) {
   response->setBody(request->getBody());

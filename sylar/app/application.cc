@@ -1,7 +1,6 @@
-#include "sylar/app/application.h"
+#include "sylar/application.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,44 +21,25 @@
 #include "sylar/app/listen_address.h"
 #include "sylar/app/log_settings.h"
 #include "sylar/app/pid_file.h"
-#include "sylar/base/check.h"
+#include "sylar/app/reloader.h"
+#include "sylar/app/signals.h"
 #include "sylar/base/log.h"
+#include "sylar/check.h"
+#include "sylar/config.h"
 #include "sylar/http/http_server.h"
-#include "sylar/log/log.h"
+#include "sylar/http/limits.h"
+#include "sylar/iomanager.h"
+#include "sylar/log.h"
+#include "sylar/tcp_server.h"
 
 namespace sylar {
 namespace {
 
 std::atomic<Application*> g_instance{nullptr};
 
-/// A place within a setting that is a list: "[2].address[0]".
+/// Returns a place within a setting that is a list, such as "[2].address[0]".
 std::string step(size_t index, const std::string& field = "") {
   return fmt::format("[{}]{}", index, field.empty() ? "" : '.' + field);
-}
-
-/// SIGTERM and SIGINT, and SIGHUP if `all`.
-sigset_t signalSet(bool all) {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGTERM);
-  ::sigaddset(&set, SIGINT);
-  if (all) ::sigaddset(&set, SIGHUP);
-  return set;
-}
-
-void releaseSignals() {
-  const sigset_t set = signalSet(false);
-  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-}
-
-/// Waits for `ended`. False: SIGTERM or SIGINT came first.
-bool endsBeforeASignal(const std::future<void>& ended) {
-  const sigset_t set = signalSet(false);
-  constexpr timespec kMoment{0, 10'000'000};
-  while (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    if (::sigtimedwait(&set, nullptr, &kMoment) > 0) return false;
-  }
-  return true;
 }
 
 void raiseDescriptorLimit() {
@@ -76,40 +56,77 @@ void complain(const std::vector<ConfigError>& errors) {
 TcpServer::ptr makeHttpServer(const ServerSetting& setting, const Application::Workers& workers) {
   auto server = std::make_shared<http::HttpServer>(setting.keepalive, workers.process, workers.io, workers.accept);
   http::HttpLimits limits = httpLimitsSetting();
+  // Silent new connections are closed before the deadline of drain(), which would cut them off.
+  limits.new_grace = std::min<std::chrono::nanoseconds>(limits.new_grace, drainSetting() / 2);
   if (setting.timeout > 0) limits.first_byte_timeout = limits.idle_timeout = std::chrono::milliseconds(setting.timeout);
   server->setHttpLimits(limits);
   return server;
 }
 
-}  // namespace
+/// Returns true if a listener on one address keeps the other from its port: they are the same, or one of them is the wildcard.
+bool sharePort(const IPAddress& a, const IPAddress& b) {
+  if (a.getFamily() != b.getFamily() || a.getPort() != b.getPort()) return false;
+  const auto all = IPAddress::Create(a.getFamily() == AF_INET ? "0.0.0.0" : "::", static_cast<uint16_t>(a.getPort()));
+  return a == b || a == *all || b == *all;
+}
 
-/// The IOManagers of one name, and who is next.
-struct Application::WorkerGroup {
+/// An address that the service listens on, and its place in the setting `servers`.
+struct Bound {
+  Address::ptr address;
+  std::string where;
+};
+
+/// The IOManagers of one name, and which one is used next.
+struct WorkerGroup {
   std::string name;
   std::vector<std::unique_ptr<IOManager>> managers;
   std::atomic<size_t> next{0};
 };
 
-Application::Application() {
-  Application* none = nullptr;
-  SYLAR_CHECK(g_instance.compare_exchange_strong(none, this));  // one at a time
-  addServerType("http", makeHttpServer);
-  const sigset_t signals = signalSet(true);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
+/// A server, and the type that its setting names.
+struct Served {
+  std::string type;
+  TcpServer::ptr server;
+};
 
-Application::~Application() { g_instance = nullptr; }
+}  // namespace
 
-Application* Application::GetInstance() { return g_instance; }
+class Application::Impl {
+  friend class Application;
 
-void Application::addServerType(const std::string& type, ServerMaker make) { m_types[type] = std::move(make); }
+  bool init(int argc, char** argv);
+  bool run();
+  IOManager* worker(const std::string& name) const;
 
-int Application::main(int argc, char** argv) {
-  if (init(argc, argv)) run();
-  return m_status;
-}
+  ConfigValidator validator() const;
+  LoadResult load(bool force) const;
+  std::vector<ConfigError> check(const ConfigPreview& next) const;
+  bool start();
+  void makeWorkers();
+  void warnOfNothing() const;
+  void makeServers();
+  static void bind(TcpServer& server, size_t index, const ServerSetting& setting, std::vector<Bound>& bound,
+                   std::vector<ConfigError>& errors);
+  static std::string holderOf(const Address& address, const std::vector<Bound>& bound);
+  bool inFiber(const std::vector<std::function<void()>>& callbacks);
+  std::future<void> tellOfStop();
+  void reload();
+  bool drain(Deadline deadline);
+  void waitForSignals();
 
-bool Application::init(int argc, char** argv) {
+  std::string m_config_dir;
+  Status m_status = kEnded;
+  bool m_up = false;  // the servers accept, or have accepted
+  std::map<std::string, ServerMaker> m_types;
+  std::vector<std::function<void()>> m_on_ready, m_on_up, m_on_stop;
+  std::unique_ptr<PidFile> m_pid_file;
+  std::vector<std::unique_ptr<WorkerGroup>> m_workers;  // in the order of their names; outlive the servers
+  std::vector<Served> m_servers;
+  std::map<std::string, std::string> m_started_with;  // settings that are not live, by name, as text
+  std::unique_ptr<Reloader> m_reloader;               // set while the service runs
+};
+
+bool Application::Impl::init(int argc, char** argv) {
   const std::string program = argc > 0 ? argv[0] : "service";
   const CommandLine line = CommandLine::parse(argc, argv);
   if (!line.error.empty() || line.help) {
@@ -126,23 +143,24 @@ bool Application::init(int argc, char** argv) {
     m_status = kMisused;
     return false;
   }
-  makeLibrarySettings();
-  makeLogSettings();
-  LoadResult loaded = load(true);
-  if (loaded.ok() && !line.check_config) loaded.errors = applyLogSettings();
+  LoadResult loaded = line.check_config ? Config::CheckConfDir(m_config_dir, UnknownKeys::kRefuse, validator()) : load(true);
+  if (loaded.ok() && !line.check_config) loaded.errors = logSettingErrors();
   complain(loaded.errors);
   m_status = loaded.ok() ? kEnded : kMisused;
   if (line.check_config && loaded.ok()) std::printf("%s: right\n", m_config_dir.c_str());
   return loaded.ok() && !line.check_config;
 }
 
-LoadResult Application::load(bool force) const {
-  return Config::LoadFromConfDir(m_config_dir, force, UnknownKeys::kRefuse,
-                                 [this](const ConfigPreview& next) { return check(next); });
+ConfigValidator Application::Impl::validator() const {
+  return [this](const ConfigPreview& next) { return check(next); };
 }
 
-/// What no single setting can know to be wrong.
-std::vector<ConfigError> Application::check(const ConfigPreview& next) const {
+LoadResult Application::Impl::load(bool force) const {
+  return Config::LoadFromConfDir(m_config_dir, force, UnknownKeys::kRefuse, validator());
+}
+
+/// Returns the mistakes that no single setting can see.
+std::vector<ConfigError> Application::Impl::check(const ConfigPreview& next) const {
   std::vector<ConfigError> errors = checkLogSettings(next);
   const auto wrong = [&](const std::string& where, const std::string& why) {
     errors.push_back(next.errorAt("servers", where, why));
@@ -177,10 +195,13 @@ std::vector<ConfigError> Application::check(const ConfigPreview& next) const {
   return errors;
 }
 
-bool Application::run() {
-  SYLAR_CHECK(!m_config_dir.empty());  // init() comes first
+bool Application::Impl::run() {
+  SYLAR_CHECK(!m_config_dir.empty());  // init() must be called first
   ::signal(SIGPIPE, SIG_IGN);
   raiseDescriptorLimit();
+  Config::Visit([this](const ConfigVarBase::ptr& var) {
+    if (!var->isLive()) m_started_with[var->getName()] = var->toString();
+  });
   m_status = kNotStarted;
   try {
     const bool runs = start();
@@ -191,14 +212,14 @@ bool Application::run() {
   } catch (...) {
     std::fprintf(stderr, "a callback threw something that is no std::exception\n");
   }
-  releaseSignals();  // a second one ends the process at once
+  releaseEndSignals();  // a second signal ends the process at once
   const bool in_time = drain(Deadline::after(drainSetting()));
   if (m_status == kEnded && !in_time) m_status = kCutOff;
   return m_status == kEnded;
 }
 
-/// False: the service was told to end meanwhile.
-bool Application::start() {
+/// Makes and starts everything. Returns false if the service was told to end before all callbacks had returned.
+bool Application::Impl::start() {
   if (const std::string path = pidFileSetting(); !path.empty()) m_pid_file = std::make_unique<PidFile>(path);
   makeWorkers();
   makeServers();
@@ -215,10 +236,12 @@ bool Application::start() {
   return true;
 }
 
-/// What is no mistake, and yet serves nobody.
-void Application::warnOfNothing() const {
+/// Warns of settings that are valid but serve nobody.
+void Application::Impl::warnOfNothing() const {
   if (m_servers.empty()) log::warn("{}: the setting servers is empty: nobody is served", m_config_dir);
-  for (const auto& server : servers<http::HttpServer>()) {
+  for (const Served& each : m_servers) {
+    const auto server = std::dynamic_pointer_cast<http::HttpServer>(each.server);
+    if (server == nullptr) continue;
     std::map<std::string, http::IServletCreator::ptr> servlets;
     const auto dispatch = server->getServletDispatch();
     dispatch->listAllServletCreator(servlets);
@@ -230,7 +253,7 @@ void Application::warnOfNothing() const {
   }
 }
 
-void Application::makeWorkers() {
+void Application::Impl::makeWorkers() {
   WorkerSettings settings = workerSettings().getValue();
   if (settings.empty()) settings["io"].thread_num = std::max(1u, std::thread::hardware_concurrency());
   for (const auto& [name, setting] : settings) {
@@ -249,9 +272,10 @@ void Application::makeWorkers() {
   }
 }
 
-void Application::makeServers() {
+void Application::Impl::makeServers() {
   const ServerSettings settings = serverSettings().getValue();
   std::vector<ConfigError> errors;
+  std::vector<Bound> bound;
   for (size_t i = 0; i < settings.size(); ++i) {
     const ServerSetting& setting = settings[i];
     const auto server = m_types.at(setting.type)(
@@ -262,7 +286,7 @@ void Application::makeServers() {
     server->setLimits(tcpServerLimitsSetting());
     server->setRecvTimeout(setting.timeout > 0 ? setting.timeout : readTimeoutSetting());
     server->setIdleTimeout(idleTimeoutSetting());
-    bind(*server, i, setting, errors);
+    bind(*server, i, setting, bound, errors);
     m_servers.push_back({setting.type, server});
   }
   if (errors.empty()) return;
@@ -271,26 +295,44 @@ void Application::makeServers() {
   throw std::runtime_error(text);
 }
 
-/// Binds all addresses of a server; adds what fails to `errors`.
-void Application::bind(TcpServer& server, size_t index, const ServerSetting& setting, std::vector<ConfigError>& errors) {
+/// Binds all addresses of a server; adds those that are bound to `bound`, and failures to `errors`.
+void Application::Impl::bind(TcpServer& server, size_t index, const ServerSetting& setting, std::vector<Bound>& bound,
+                             std::vector<ConfigError>& errors) {
   for (size_t i = 0; i < setting.address.size(); ++i) {
-    const auto wrong = [&](const std::string& why) {
-      errors.push_back(Config::errorAt("servers", step(index, "address" + step(i)), why));
-    };
+    const std::string where = step(index, "address" + step(i));
+    const auto wrong = [&](const std::string& why) { errors.push_back(Config::errorAt("servers", where, why)); };
     try {
+      const size_t before = server.getSocks().size();
       std::vector<Address::ptr> fails;
-      if (server.bind(resolveListenAddress(setting.address[i]), fails)) continue;
-      wrong(fmt::format("cannot listen on {}: {}", fails.front()->toString(), std::system_category().message(errno)));
+      if (server.bind(resolveListenAddress(setting.address[i]), fails)) {
+        const std::vector<Socket::ptr> sockets = server.getSocks();
+        for (size_t k = before; k < sockets.size(); ++k) bound.push_back({sockets[k]->getLocalAddress(), where});
+        continue;
+      }
+      const int error = errno;
+      const std::string holder = error == EADDRINUSE ? holderOf(*fails.front(), bound) : "";
+      wrong(fmt::format("cannot listen on {}: {}{}", fails.front()->toString(), std::system_category().message(error), holder));
     } catch (const std::runtime_error& failure) {
       wrong(failure.what());
     }
   }
 }
 
-/// Runs `callbacks` in a fiber of the first worker; what the first one that fails throws comes out here. False: the service was
-/// told to end meanwhile.
-bool Application::inFiber(const std::vector<std::function<void()>>& callbacks) {
-  const auto done = std::make_shared<std::promise<void>>();  // the fiber's, too: it is still in set_value() when we go on
+/// Returns ", by " and the entry of the same files that already listens on `address`, or "" if there is none.
+std::string Application::Impl::holderOf(const Address& address, const std::vector<Bound>& bound) {
+  const auto* const wanted = dynamic_cast<const IPAddress*>(&address);
+  for (const Bound& each : bound) {
+    const auto* const taken = dynamic_cast<const IPAddress*>(each.address.get());
+    if (wanted == nullptr || taken == nullptr || !sharePort(*wanted, *taken)) continue;
+    return fmt::format(", by servers{}, which listens on {}", each.where, taken->toString());
+  }
+  return "";
+}
+
+/// Runs `callbacks` in a fiber of the first worker, up to the first that throws, and rethrows its exception. Returns false if the
+/// service was told to end before they had returned.
+bool Application::Impl::inFiber(const std::vector<std::function<void()>>& callbacks) {
+  const auto done = std::make_shared<std::promise<void>>();  // shared: the fiber is still in set_value() when we go on
   std::future<void> ended = done->get_future();
   worker("")->schedule([&callbacks, done] {
     try {
@@ -305,34 +347,39 @@ bool Application::inFiber(const std::vector<std::function<void()>>& callbacks) {
   return true;
 }
 
-void Application::waitForSignals() {
-  const sigset_t signals = signalSet(true);
-  for (int signal = SIGHUP; signal == SIGHUP;) {
-    ::sigwait(&signals, &signal);
-    if (signal == SIGHUP) {
+void Application::Impl::waitForSignals() {
+  m_reloader = std::make_unique<Reloader>([this] {
+    try {
       reload();
-    } else {
-      log::info("signal {}: the service ends", signal);
+    } catch (const std::exception& failure) {
+      log::error("the settings could not be read again: {}", failure.what());
+    }
+  });
+  int signal;
+  while ((signal = awaitSignal()) == SIGHUP) {
+    try {
+      m_reloader->ask();
+    } catch (const std::system_error& failure) {
+      log::error("signal {}: there is no thread to reload on: {}", signal, failure.what());
     }
   }
+  log::info("signal {}: the service ends", signal);
 }
 
-void Application::reload() {
-  const WorkerSettings workers = workerSettings().getValue();
-  const ServerSettings servers = serverSettings().getValue();
-  LoadResult result = load(false);
-  const bool taken = result.ok();
-  if (taken) result.errors = applyLogSettings();
+/// Loads the files again, on the reloader's thread.
+void Application::Impl::reload() {
+  const LoadResult result = load(false);
   log::info("signal {}: {}: {}", SIGHUP, m_config_dir,
-            taken ? fmt::format("{} settings changed", result.changed) : "is refused, nothing has changed");
+            result.ok() ? fmt::format("{} settings changed", result.changed) : "is refused, nothing has changed");
   for (const ConfigError& error : result.errors) log::error("config: {}", error.toString());
-  if (workers != workerSettings().getValue() || servers != serverSettings().getValue()) {
-    log::warn("workers and servers stay as they are until the service is started anew");
+  for (const auto& [name, text] : m_started_with) {
+    if (Config::LookupBase(name)->toString() == text) continue;
+    log::warn("{} has changed, without an effect until the service is started anew", name);
   }
 }
 
 /// Runs the callbacks of onStop in a fiber of the first worker, if the service was up.
-std::future<void> Application::tellOfStop() {
+std::future<void> Application::Impl::tellOfStop() {
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> told = done->get_future();
   const auto tell = [callbacks = m_on_stop, done] {
@@ -351,8 +398,9 @@ std::future<void> Application::tellOfStop() {
   return told;
 }
 
-/// Ends everything: who is idle at once, who is at work by `deadline`. True: all ended by themselves.
-bool Application::drain(Deadline deadline) {
+/// Ends everything: connections and fibers that are idle at once, those at work by `deadline`. Returns true if all of them ended
+/// by themselves.
+bool Application::Impl::drain(Deadline deadline) {
   for (const Served& each : m_servers) each.server->stop();
   std::future<void> told = tellOfStop();
   bool in_time = true;
@@ -371,34 +419,72 @@ bool Application::drain(Deadline deadline) {
       stuck = stuck || !result.clean;
     }
   }
+  if (m_reloader != nullptr && !m_reloader->end(deadline)) {
+    log::error("a listener of a setting does not end");
+    stuck = true;
+  }
   m_pid_file.reset();
-  if (stuck) {  // what such a fiber uses must outlive it, and that is everything
+  if (stuck) {  // such a fiber or listener may use anything, so nothing may be destroyed before it ends
     LoggerMgr::GetInstance()->flush(Deadline::after(std::chrono::seconds(1)));
     ::_exit(m_status == kEnded ? kCutOff : m_status);
   }
   m_servers.clear();
   m_workers.clear();
-  log::info("the service has ended{}", in_time ? "" : ", not in time");
+  if (m_status != kNotStarted) log::info("the service has ended{}", in_time ? "" : ", not in time");
   return in_time;
+}
+
+IOManager* Application::Impl::worker(const std::string& name) const {
+  for (const auto& group : m_workers) {
+    if (name.empty() || name == group->name) return group->managers[group->next++ % group->managers.size()].get();
+  }
+  return nullptr;
+}
+
+Application::Application() : m_impl(std::make_unique<Impl>()) {
+  Application* none = nullptr;
+  SYLAR_CHECK(g_instance.compare_exchange_strong(none, this));  // only one at a time
+  addServerType("http", makeHttpServer);
+  blockSignals();
+}
+
+Application::~Application() { g_instance = nullptr; }
+
+Application* Application::GetInstance() { return g_instance; }
+
+void Application::addServerType(const std::string& type, ServerMaker make) { m_impl->m_types[type] = std::move(make); }
+
+void Application::onServerReady(std::function<void()> callback) { m_impl->m_on_ready.push_back(std::move(callback)); }
+void Application::onServerUp(std::function<void()> callback) { m_impl->m_on_up.push_back(std::move(callback)); }
+void Application::onStop(std::function<void()> callback) { m_impl->m_on_stop.push_back(std::move(callback)); }
+
+int Application::main(int argc, char** argv) {
+  if (init(argc, argv)) run();
+  return status();
+}
+
+bool Application::init(int argc, char** argv) { return m_impl->init(argc, argv); }
+bool Application::run() { return m_impl->run(); }
+Application::Status Application::status() const { return m_impl->m_status; }
+
+std::vector<TcpServer::ptr> Application::allServers() const {
+  std::vector<TcpServer::ptr> servers;
+  for (const Served& each : m_impl->m_servers) servers.push_back(each.server);
+  return servers;
 }
 
 bool Application::getServer(const std::string& type, std::vector<TcpServer::ptr>& servers) const {
   servers.clear();
-  for (const Served& each : m_servers) {
+  for (const Served& each : m_impl->m_servers) {
     if (each.type == type) servers.push_back(each.server);
   }
   return !servers.empty();
 }
 
 void Application::listAllServer(std::map<std::string, std::vector<TcpServer::ptr>>& servers) const {
-  for (const Served& each : m_servers) servers[each.type].push_back(each.server);
+  for (const Served& each : m_impl->m_servers) servers[each.type].push_back(each.server);
 }
 
-IOManager* Application::worker(const std::string& name) const {
-  for (const auto& group : m_workers) {
-    if (name.empty() || name == group->name) return group->managers[group->next++ % group->managers.size()].get();
-  }
-  return nullptr;
-}
+IOManager* Application::worker(const std::string& name) const { return m_impl->worker(name); }
 
 }  // namespace sylar

@@ -12,7 +12,7 @@ CommandLine CommandLine::parse(int argc, char** argv) {
       {},
   };
   CommandLine line;
-  optind = 0;  // from the start, whoever parsed before
+  optind = 0;  // starts over, even if the program has used getopt before
   opterr = 0;
   for (int found; (found = getopt_long(argc, argv, ":c:dhps", kLong, nullptr)) != -1 && line.error.empty();) {
     const std::string word = optind > 0 && optind <= argc ? argv[optind - 1] : "";

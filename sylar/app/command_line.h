@@ -1,4 +1,4 @@
-// Internal. What a service is asked on its command line.
+// Internal. The command line of a service.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@ namespace sylar {
 
 struct CommandLine {
   std::string config_dir = "conf";
-  bool check_config = false;  // say whether the folder is right, and end
+  bool check_config = false;  // say whether the folder is right, then end
   bool help = false;
-  std::string error;  // what is wrong, and what would be right; empty: nothing
+  std::string error;  // what is wrong and what would be right; empty if nothing is wrong
 
-  /// Source: getopt_long(3).
+  /// Parses the command line. Source: getopt_long(3).
   static CommandLine parse(int argc, char** argv);
-  /// How to call `program`.
+  /// Returns a text that tells how to call `program`.
   static std::string usage(const std::string& program);
 };
 

@@ -19,7 +19,7 @@ struct HostPort {
   uint16_t port;
 };
 
-/// What stands before and behind the last colon; nothing if that is no port.
+/// Splits `text` at its last colon; returns nothing if it is no host and port.
 std::optional<HostPort> split(const std::string& text) {
   const size_t colon = text.rfind(':');
   const std::string_view digits = std::string_view(text).substr(colon + 1);
@@ -34,21 +34,23 @@ std::optional<HostPort> split(const std::string& text) {
 }
 
 bool isPath(const std::string& text) { return text.find(':') == std::string::npos; }
+bool isAbstract(const std::string& text) { return text.size() > 1 && text.front() == '@'; }
 
 }  // namespace
 
 std::string listenAddressRule(const std::string& text) {
   if (isPath(text)) {
-    const bool named = text.find('/') != std::string::npos && text.size() < sizeof(sockaddr_un::sun_path);
-    return named
-               ? ""
-               : "must have a port, as 0.0.0.0:8020, or be the path of a Unix socket with a slash in it, shorter than 108 bytes";
+    const bool named = text.find('/') != std::string::npos || isAbstract(text);
+    return named && text.size() < sizeof(sockaddr_un::sun_path) ? ""
+                                                                : "must have a port, as 0.0.0.0:8020, or be a Unix socket of "
+                                                                  "less than 108 bytes: a path with a slash in it, or @ and "
+                                                                  "an abstract name";
   }
   return split(text) ? "" : "must be address:port, as 0.0.0.0:8020 or [::]:8020, with a port from 0 to 65535";
 }
 
 std::vector<Address::ptr> resolveListenAddress(const std::string& text) {
-  if (isPath(text)) return {std::make_shared<UnixAddress>(text)};
+  if (isPath(text)) return {std::make_shared<UnixAddress>(isAbstract(text) ? '\0' + text.substr(1) : text)};
   const std::optional<HostPort> parts = split(text);
   if (!parts) throw std::runtime_error(listenAddressRule(text));
   if (const auto fixed = IPAddress::Create(parts->host.c_str(), parts->port)) return {fixed};
@@ -61,8 +63,9 @@ std::vector<Address::ptr> resolveListenAddress(const std::string& text) {
       found.push_back(address);
     }
   } else if (!Address::Lookup(found, parts->host + ':' + std::to_string(parts->port), AF_INET, SOCK_STREAM)) {
-    throw std::runtime_error(
-        fmt::format("there is no interface and no host of this name ({})", std::system_category().message(errno)));
+    if (errno == ENOENT) throw std::runtime_error("there is no interface and no host of this name");
+    throw std::runtime_error(fmt::format("there is no interface of this name, and hosts cannot be asked for: {}",
+                                         std::system_category().message(errno)));
   }
   return found;
 }

@@ -1,18 +1,19 @@
-// Internal. Where a server listens, as its setting says it.
+// Internal. The addresses of a server, as its setting names them.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "sylar/net/address.h"
+#include "sylar/address.h"
 
 namespace sylar {
 
-/// What is wrong with the form of `text`, and what would be right; "" if nothing is.
+/// Returns the rule that the form of `text` breaks, or "" if it breaks none.
 std::string listenAddressRule(const std::string& text);
 
-/// The addresses that `text` stands for: ip:port, interface:port, name:port, or, without a colon, the path of a Unix socket.
-/// Throws std::runtime_error with what would be right. Blocks while a name is looked up.
+/// Returns the addresses that `text` stands for. Its form is ip:port, interface:port, name:port or, without a colon, the path of
+/// a Unix socket or @ and its abstract name. Throws std::runtime_error, which says what would be right. Blocks while a name is
+/// looked up.
 std::vector<Address::ptr> resolveListenAddress(const std::string& text);
 
 }  // namespace sylar

@@ -3,10 +3,13 @@
 #include <string>
 #include <string_view>
 
-#include "sylar/app/fields.h"
+#include "sylar/app/library_setting.h"
+#include "sylar/base/log.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/config.h"
 #include "sylar/config/checks.h"
-#include "sylar/config/config.h"
-#include "sylar/log/log.h"
+#include "sylar/config/fields.h"
+#include "sylar/log.h"
 
 namespace sylar {
 
@@ -43,12 +46,16 @@ namespace {
 
 using LogSetting = ConfigVar<std::vector<LogDefine>>;
 
-const LogSetting::ptr& logSetting() {
-  static const auto setting = Config::Lookup("logs", std::vector<LogDefine>{}, "the loggers, where their lines go, and which");
-  return setting;
+struct LogErrors {
+  OsMutex mutex;
+  std::vector<ConfigError> last SYLAR_GUARDED_BY(mutex);  // the errors of the last change
+};
+LogErrors& logErrors() {
+  static auto* const instance = new LogErrors;
+  return *instance;
 }
 
-/// What the loggers complain of ("logs[1].file: what is wrong"), with the places that `at` knows.
+/// Converts the loggers' complaints ("logs[1].file: what is wrong") to errors, with the places that `at` finds.
 template <class ErrorAt>
 std::vector<ConfigError> located(const std::vector<std::string>& complaints, const ErrorAt& at) {
   std::vector<ConfigError> errors;
@@ -60,17 +67,36 @@ std::vector<ConfigError> located(const std::vector<std::string>& complaints, con
   return errors;
 }
 
+/// Makes the loggers do what the setting says.
+void applyLogSettings(const std::vector<LogDefine>& defines) {
+  std::vector<ConfigError> errors = located(LoggerMgr::GetInstance()->apply(defines), Config::errorAt);
+  for (const ConfigError& error : errors) log::error("config: {}", error.toString());
+  const Lock lock(logErrors().mutex);
+  logErrors().last.swap(errors);
+}
+
+const LogSetting& logSetting() {
+  static const LogSetting::ptr setting = [] {
+    auto made = librarySetting("logs", std::vector<LogDefine>{}, "the loggers, where their lines go, and which");
+    made->setLive(true);
+    made->addListener([](const auto&, const auto& defines) { applyLogSettings(defines); });
+    return made;
+  }();
+  return *setting;
+}
+
 }  // namespace
 
 void makeLogSettings() { logSetting(); }
 
 std::vector<ConfigError> checkLogSettings(const ConfigPreview& next) {
-  return located(LoggerMgr::GetInstance()->check(next.value(*logSetting())),
+  return located(LoggerMgr::GetInstance()->check(next.value(logSetting())),
                  [&](const auto&... place) { return next.errorAt(place...); });
 }
 
-std::vector<ConfigError> applyLogSettings() {
-  return located(LoggerMgr::GetInstance()->apply(logSetting()->getValue()), Config::errorAt);
+std::vector<ConfigError> logSettingErrors() {
+  const Lock lock(logErrors().mutex);
+  return logErrors().last;
 }
 
 }  // namespace sylar

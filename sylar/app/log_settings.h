@@ -1,4 +1,5 @@
-// Internal. The setting `logs`: what each logger does with its lines (sylar's log.yml).
+// Internal. The setting `logs` (sylar's log.yml), which says what each logger does with its lines. The loggers follow its
+// changes.
 #pragma once
 
 #include <vector>
@@ -8,13 +9,14 @@
 
 namespace sylar {
 
-/// Makes the setting, so that a load knows it. More calls do nothing.
+/// Makes the setting. Further calls do nothing.
 void makeLogSettings();
 
-/// What is wrong with what the setting is about to say. Touches nothing.
+/// Returns the mistakes in the value that the setting is about to get. Changes nothing.
 std::vector<ConfigError> checkLogSettings(const ConfigPreview& next);
 
-/// Has the loggers do what the setting says. Not empty: what is wrong; then they do what they did before.
-std::vector<ConfigError> applyLogSettings();
+/// Returns why the loggers still do what they did before the setting's last change; the errors are also logged. The list is empty
+/// if they follow the setting.
+std::vector<ConfigError> logSettingErrors();
 
 }  // namespace sylar

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 
 namespace sylar {
@@ -17,12 +18,23 @@ namespace {
   throw std::runtime_error(fmt::format("server.pid_file: '{}': {}", path, what));
 }
 
-/// Does `path` lead to the open file `fd`?
+/// Returns true if `path` leads to the open file `fd`.
 bool isAt(int fd, const std::string& path) {
   struct stat mine {
   }, there{};
-  return ::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
+  return ::fstat(fd, &mine) == 0 && ::lstat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
          mine.st_dev == there.st_dev;
+}
+
+/// Returns true if `fd` is a regular file that is empty or contains only a number.
+bool isPidFile(int fd) {
+  struct stat status {};
+  char text[32];
+  const ssize_t size = ::pread(fd, text, sizeof text, 0);
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || size < 0 || size == sizeof text) return false;
+  const std::string_view line(text, static_cast<size_t>(size));
+  const std::string_view digits = line.substr(0, line.ends_with('\n') ? line.size() - 1 : line.size());
+  return digits.find_first_not_of("0123456789") == std::string_view::npos && (line.empty() || !digits.empty());
 }
 
 std::string reason(int error) { return std::system_category().message(error); }
@@ -30,10 +42,12 @@ std::string reason(int error) { return std::system_category().message(error); }
 }  // namespace
 
 PidFile::PidFile(const std::string& path) : m_path(path) {
-  do {  // until what is locked is what stands there: the service before may have removed it in between
+  do {  // until the locked file is the one at the path, which the previous service may remove in between
     if (m_fd >= 0) ::close(m_fd);
-    m_fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (m_fd < 0) fail(path, reason(errno) + "; must be a file that this user may write");
+    m_fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+    if (m_fd < 0)
+      fail(path,
+           errno == ELOOP ? "is a link; must be the file itself" : reason(errno) + "; must be a file that this user may write");
     if (::flock(m_fd, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       ::close(m_fd);
@@ -41,6 +55,10 @@ PidFile::PidFile(const std::string& path) : m_path(path) {
            error == EWOULDBLOCK ? "a running service holds it; end that one, or give this one a file of its own" : reason(error));
     }
   } while (!isAt(m_fd, path));
+  if (!isPidFile(m_fd)) {
+    ::close(m_fd);
+    fail(path, "has something else in it, and stays as it is; must be empty, or have the process id of a service that has ended");
+  }
   const std::string text = fmt::format("{}\n", ::getpid());
   if (::ftruncate(m_fd, 0) == 0 && ::pwrite(m_fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) return;
   const int error = errno;
@@ -50,7 +68,7 @@ PidFile::PidFile(const std::string& path) : m_path(path) {
 
 PidFile::~PidFile() {
   if (m_fd < 0) return;
-  ::unlink(m_path.c_str());
+  if (isAt(m_fd, m_path)) ::unlink(m_path.c_str());
   ::close(m_fd);
 }
 

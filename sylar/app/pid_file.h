@@ -1,4 +1,4 @@
-// Internal. A file that tells which process is the service, and that keeps a second one from starting.
+// Internal. A file with the process id of the service, which also keeps a second one from starting.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@ namespace sylar {
 class PidFile {
  public:
   PidFile() = default;
-  /// Locks `path` and writes the process id into it. Throws std::runtime_error with what would be right: another process holds
-  /// it, or it cannot be written. Source: flock(2).
+  /// Locks `path` and writes the process id into it. Throws std::runtime_error, which says what would be right, if another
+  /// process holds the file, if it cannot be written, or if it is no pid file (a link, not a regular file, or with something else
+  /// in it than a number). Then the file stays as it is. Source: flock(2).
   explicit PidFile(const std::string& path);
-  /// Removes the file.
+  /// Removes the file if it is still the one at the path.
   ~PidFile();
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;

@@ -1,14 +1,21 @@
-#include "sylar/app/settings.h"
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-#include "sylar/fiber/fiber.h"
+#include "sylar/app/library_setting.h"
+#include "sylar/app/log_settings.h"
+#include "sylar/app_settings.h"
+#include "sylar/config.h"
+#include "sylar/config/config_registry.h"
+#include "sylar/fiber.h"
 #include "sylar/fiber/stack.h"
-#include "sylar/hook/hook.h"
+#include "sylar/hook.h"
+#include "sylar/http/limits.h"
+#include "sylar/tcp_server.h"
+#include "sylar/timer.h"
 
 namespace sylar {
 namespace {
@@ -19,13 +26,15 @@ using std::chrono::nanoseconds;
 
 constexpr uint64_t kDayMs = 86'400'000;
 constexpr uint64_t kMost = 1'000'000'000;
+constexpr int kConnectTimeoutMs = 5000;
 
-ConfigVar<uint64_t>::ptr number(const std::string& name, uint64_t value, const std::string& what, uint64_t lowest,
-                                uint64_t highest) {
-  return Config::Lookup<uint64_t>(name, value, what, inRange(lowest, highest));
+template <class T = uint64_t>
+typename ConfigVar<T>::ptr number(const std::string& name, std::type_identity_t<T> value, const std::string& what,
+                                  uint64_t lowest, uint64_t highest, CodePlace place = CodePlace::here()) {
+  return librarySetting<T>(name, value, what, inRange(lowest, highest), place);
 }
 
-/// A number that is a field of a struct of limits.
+/// A numeric setting that is a field of a struct of limits.
 template <class Limits, class Value>
 struct Key {
   const char* name;
@@ -40,6 +49,7 @@ constexpr Key<HttpLimits, size_t> kHttpSizes[] = {
     {"http.request.buffer_size", &HttpLimits::max_header_bytes, 16, "bytes of all header lines"},
     {"http.request.max_headers", &HttpLimits::max_headers, 1, "number of header lines"},
     {"http.request.max_body_size", &HttpLimits::max_body, 0, "bytes of a body"},
+    {"http.request.max_bodies_size", &HttpLimits::max_bodies, 1, "bytes of all bodies that a server has at the same time"},
     {"http.request.max_chunk_line_size", &HttpLimits::max_chunk_line, 1, "bytes of the line before a chunk"},
     {"http.request.max_chunk_extensions_size", &HttpLimits::max_chunk_extensions, 0, "bytes of all chunk extensions of a body"},
     {"http.request.max_trailer_size", &HttpLimits::max_trailer_bytes, 0, "bytes of the trailers behind a chunked body"},
@@ -75,10 +85,13 @@ void make(const Key<Limits, Value> (&keys)[kCount]) {
 
 template <class Limits, class Value, size_t kCount>
 void fill(Limits& limits, const Key<Limits, Value> (&keys)[kCount]) {
-  for (const auto& key : keys) fromNumber(Config::Lookup<uint64_t>(key.name)->getValue(), limits.*key.field);
+  for (const auto& key : keys) {
+    const auto var = Config::Lookup<uint64_t>(key.name);
+    if (var != nullptr) fromNumber(var->getValue(), limits.*key.field);  // else the program has made it with another type
+  }
 }
 
-/// A choice by name; the first is the default.
+/// One choice of a setting, by name; the first choice is the default.
 template <class Value>
 struct Choice {
   const char* name;
@@ -96,55 +109,67 @@ std::vector<std::string> namesOf(const Choice<Value> (&choices)[kCount]) {
   return names;
 }
 
-/// The settings that stand for themselves.
+/// The settings that are in none of the tables above.
 struct Settings {
-  ConfigVar<WorkerSettings>::ptr workers = Config::Lookup("workers", WorkerSettings{}, "the IOManagers, by name");
-  ConfigVar<ServerSettings>::ptr servers = Config::Lookup("servers", ServerSettings{}, "the servers");
+  ConfigVar<WorkerSettings>::ptr workers = librarySetting("workers", WorkerSettings{}, "the IOManagers, by name");
+  ConfigVar<ServerSettings>::ptr servers = librarySetting("servers", ServerSettings{}, "the servers");
   ConfigVar<uint64_t>::ptr drain =
       number("app.drain_ms", 10'000, "how long the service may take to end after SIGTERM", 0, kDayMs);
-  ConfigVar<std::string>::ptr work_path = Config::Lookup("server.work_path", std::string(), "where server.pid_file counts from");
-  ConfigVar<std::string>::ptr pid_file = Config::Lookup("server.pid_file", std::string(), "tells the process id; empty: none");
-  ConfigVar<uint64_t>::ptr stack_size =
-      number("fiber.stack_size", kDefaultStackSize, "bytes of a fiber's stack", kMinStackSize, kMaxStackSize);
+  ConfigVar<std::string>::ptr work_path = librarySetting("server.work_path", std::string(), "where server.pid_file counts from");
+  ConfigVar<std::string>::ptr pid_file = librarySetting("server.pid_file", std::string(), "tells the process id; empty: none");
+  ConfigVar<uint32_t>::ptr stack_size =
+      number<uint32_t>("fiber.stack_size", kDefaultStackSize, "bytes of a fiber's stack", kMinStackSize, kMaxStackSize);
   ConfigVar<uint64_t>::ptr max_wait = number("io.max_wait_ms", 0, "longest sleep of an idle worker; 0: no limit", 0, kDayMs);
   ConfigVar<uint64_t>::ptr spin =
       number("io.spin_us", 0, "how long an idle worker polls before it sleeps, in us; 0: not at all", 0, 1'000'000);
   ConfigVar<std::string>::ptr timer_queue =
-      Config::Lookup("timer.queue", std::string(kTimerQueues[0].name), "what keeps the public timers of the workers in order",
+      librarySetting("timer.queue", std::string(kTimerQueues[0].name), "what keeps the public timers of the workers in order",
                      oneOf(namesOf(kTimerQueues)));
   ConfigVar<uint64_t>::ptr timer_slack =
       number("timer.slack_ns", 1, "by how much the kernel may prolong a worker's sleep; 0: the thread's own", 0, kMost);
-  ConfigVar<uint64_t>::ptr connect_timeout =
-      number("tcp.connect.timeout", 5000, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
+  ConfigVar<int>::ptr connect_timeout = number<int>(
+      "tcp.connect.timeout", kConnectTimeoutMs, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
   ConfigVar<uint64_t>::ptr read_timeout =
       number("tcp_server.read_timeout", 120'000, "how long a client may be silent, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<uint64_t>::ptr idle_timeout =
       number("tcp_server.idle_timeout", 0, "how long a connection may move no byte either way, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<bool>::ptr limit_loopback =
-      Config::Lookup("tcp_server.limit_loopback", false, "whether tcp_server.max_per_peer holds for this host, too");
+      librarySetting("tcp_server.limit_loopback", false, "whether tcp_server.max_per_peer holds for this host, too");
   ConfigVar<uint64_t>::ptr backlog = number("tcp_server.backlog", SOMAXCONN, "connections that wait in the kernel", 1, 65'535);
 
   Settings() {
     make(kHttpSizes);
     make(kHttpTimes);
     make(kTcpSizes);
-    const auto live = [](const ConfigVar<uint64_t>::ptr& var, void (*set)(uint64_t)) {
-      var->addListener([set](uint64_t, uint64_t now) { set(now); });
-      set(var->getValue());
+    drain->setLive(true);
+    const auto live = [](const auto& var, auto standard, void (*set)(uint64_t)) {
+      var->setLive(true);
+      var->addListener([set](auto, auto now) { set(static_cast<uint64_t>(now)); });
+      if (var->getValue() != standard) set(static_cast<uint64_t>(var->getValue()));
     };
-    live(stack_size, [](uint64_t bytes) { Fiber::SetDefaultStackSize(bytes); });
-    live(connect_timeout, [](uint64_t ms) { setConnectTimeout(milliseconds(ms)); });
+    live(stack_size, uint32_t{kDefaultStackSize}, [](uint64_t bytes) { Fiber::SetDefaultStackSize(bytes); });
+    live(connect_timeout, kConnectTimeoutMs, [](uint64_t ms) { setConnectTimeout(milliseconds(ms)); });
   }
 };
 
+const Settings* g_settings = nullptr;  // never destroyed, because other static objects may still use it
+
 const Settings& settings() {
-  static const Settings all;
-  return all;
+  beginUseOfConfig();
+  return *g_settings;
 }
 
 }  // namespace
 
-void makeLibrarySettings() { settings(); }
+// Runs before the constructors of all static objects. The link options of this module (sylar/CMakeLists.txt) require its symbol,
+// so that it is linked even if the program uses nothing else in this file.
+extern "C" [[gnu::constructor(101)]] void sylar_library_settings() {
+  atFirstUseOfConfig([] {
+    g_settings = new Settings;
+    makeLogSettings();
+  });
+}
+
 ConfigVar<WorkerSettings>& workerSettings() { return *settings().workers; }
 ConfigVar<ServerSettings>& serverSettings() { return *settings().servers; }
 milliseconds drainSetting() { return milliseconds(settings().drain->getValue()); }
@@ -167,7 +192,6 @@ std::string pidFileSetting() {
 }
 
 HttpLimits httpLimitsSetting() {
-  makeLibrarySettings();
   HttpLimits limits;
   fill(limits, kHttpSizes);
   fill(limits, kHttpTimes);
@@ -175,7 +199,6 @@ HttpLimits httpLimitsSetting() {
 }
 
 TcpServerLimits tcpServerLimitsSetting() {
-  makeLibrarySettings();
   TcpServerLimits limits;
   fill(limits, kTcpSizes);
   limits.limit_loopback = settings().limit_loopback->getValue();

@@ -1,4 +1,4 @@
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 
 #include <execinfo.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
 
 #include <time.h>
 
@@ -15,7 +15,7 @@ class SteadyClock final : public Clock {
   }
 };
 
-// Never destroyed: a static's destructor may still sleep or arm a timer.
+// Never destroyed, because a static's destructor may still sleep or arm a timer.
 union Immortal {
   constexpr Immortal() : clock() {}
   ~Immortal() {}

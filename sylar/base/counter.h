@@ -1,4 +1,4 @@
-// Internal. A number that one thread raises and all may read: it costs what a plain one does.
+// Internal. A counter that one thread at a time increments and any thread reads, at the cost of a plain integer.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@ namespace sylar {
 
 class Counter {
  public:
-  /// One thread at a time.
+  /// Must be called by one thread at a time.
   void add(uint64_t count = 1) { m_value.store(get() + count, std::memory_order_relaxed); }
   uint64_t get() const { return m_value.load(std::memory_order_relaxed); }
 

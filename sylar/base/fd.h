@@ -1,5 +1,5 @@
-// Internal. A descriptor that the library itself owns (epoll, eventfd, timerfd): closed at the end of its scope, never seen by
-// the hooks' bookkeeping.
+// Internal. A descriptor that the library itself owns (epoll, eventfd, timerfd). It is closed at the end of its scope, and the
+// hooks do not track it.
 #pragma once
 
 #include <utility>

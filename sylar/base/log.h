@@ -1,8 +1,8 @@
-// Internal. The library's own log lines: few, one for each event, at the place where it happens. Sink: spdlog on stderr.
-// A line is written in one blocking call outside the hooks: logging never suspends a fiber. Nor does it throw: where there is no
-// memory for a line, a fixed one says so.
+// Internal. The library's own log lines: few, one for each event, logged where it happens. They go to spdlog on stderr unless a
+// sink is set (log_sink.h). A line is written in one blocking call that bypasses the hooks, so logging never suspends a fiber.
+// It never throws either; if there is no memory for a line, a fixed line says so.
 //
-// Thread safety: all calls from any thread; they must not be made from a signal handler.
+// Thread safety: all calls from any thread, but not from a signal handler.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,15 +11,15 @@
 #include <string_view>
 #include <utility>
 
+#include "sylar/base/log_sink.h"
+
 namespace sylar::log {
 
-enum class Level { kDebug, kInfo, kWarn, kError };
-
-/// Lines below `level` are dropped; the start value is kInfo.
+/// Drops lines below `level`; the initial level is kInfo.
 void setLevel(Level level);
 bool enabled(Level level);
 void write(Level level, std::string_view line) noexcept;
-/// Says that there was no memory for a line.
+/// Writes to stderr that there was no memory for a line.
 void noMemory() noexcept;
 
 template <class... Args>

@@ -1,4 +1,5 @@
-// Internal. Where the library's own lines (sylar/base/log.h) go: to stderr, until a room above brings loggers that a user steers.
+// Internal. The destination of the library's own lines (sylar/base/log.h): stderr, until a higher module brings loggers that the
+// user configures.
 //
 // Thread safety: all calls from any thread.
 #pragma once
@@ -6,25 +7,26 @@
 #include <string>
 #include <string_view>
 
-#include "sylar/base/log.h"
-
 namespace sylar::log {
 
-/// Both are called from anywhere in the library, on workers' own stacks and in fibers: they must not suspend. With a sink,
-/// setLevel() has no say.
+enum class Level { kDebug, kInfo, kWarn, kError };
+
+/// Receives the library's lines. Both functions are called from anywhere in the library, on workers' own stacks and in fibers, so
+/// they must not suspend. Once a sink is set, setLevel() has no effect.
 struct Sink {
   bool (*enabled)(Level level) noexcept;
   void (*write)(Level level, std::string_view line) noexcept;
 };
 
-/// From now on lines go to `sink`, which must live for ever.
+/// Sends all further lines to `sink`, which must never be destroyed.
 void setSink(const Sink& sink);
 
-/// Appends `text` for a line of a log. Peers may have chosen its bytes, so none begins a line or commands a terminal: a tab
-/// follows each newline, and other control bytes below 0x80, but the tab, become \xNN. Throws std::bad_alloc.
+/// Appends `text` to a log line, escaped because a peer may have chosen its bytes: they can neither pass for a log line of their
+/// own nor control a terminal. A tab follows each newline, and control characters (C0 except the tab, DEL, C1), line separators,
+/// marks that change the direction of text, and bytes that are not UTF-8 become \xNN. Throws std::bad_alloc.
 void appendEscaped(std::string& line, std::string_view text);
 
-/// A line on stderr, past any sink: for what a sink itself has to say. Escaped.
+/// Writes a line, escaped, to stderr and not to the sink; a sink reports its own errors with it.
 void writeToStderr(Level level, std::string_view line) noexcept;
 
 }  // namespace sylar::log

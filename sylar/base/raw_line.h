@@ -1,6 +1,7 @@
-// Internal. A line of text for last words and reports from awkward places: made without memory or locks, written in one call.
+// Internal. A line of text for reports from crashes and signal handlers. It is built without allocation or locks and written in
+// one call.
 //
-// Thread safety: belongs to one thread; usable in a signal handler.
+// Thread safety: a line belongs to one thread; it may be used in a signal handler.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 
 namespace sylar {
 
-/// What does not fit into 512 bytes is left out.
+/// Holds up to 512 bytes and drops the rest.
 class RawLine {
  public:
   RawLine& text(std::string_view text) {

@@ -1,4 +1,4 @@
-// Internal. Which sanitizer this file is compiled with, by one name for both compilers: SYLAR_ASAN, SYLAR_TSAN.
+// Internal. Defines SYLAR_ASAN or SYLAR_TSAN if the file is compiled with that sanitizer, with GCC or Clang.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

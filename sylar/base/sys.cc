@@ -1,5 +1,6 @@
 #include "sylar/base/sys.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,9 +12,9 @@
 #include <new>
 #include <stdexcept>
 
-#include "sylar/base/check.h"
-#include "sylar/base/clock.h"
 #include "sylar/base/sanitizers.h"
+#include "sylar/check.h"
+#include "sylar/clock.h"
 
 #ifdef SYLAR_TSAN
 #include <sanitizer/linux_syscall_hooks.h>
@@ -22,15 +23,35 @@
 namespace sylar::sys {
 namespace {
 
-/// The library's own descriptors, a bit each; higher numbers than these are never known as its own. Untouched pages cost nothing.
+/// The library's own descriptors, one bit each; numbers from kOwnBits on are never known as its own. Untouched pages cost
+/// nothing.
 constexpr int kOwnBits = 1 << 24;
 constinit std::atomic<uint64_t> g_own[kOwnBits / 64];
-constinit std::atomic<int> g_own_end{0};  // only grows: no own number is as high
+constinit std::atomic<int> g_own_end{0};  // only grows; all own numbers are below it
+
+/// The lowest number that the library takes for itself; under a low RLIMIT_NOFILE it takes the highest that is free. Lower
+/// numbers are left to programs that put a file behind a certain number, above all to the standard streams.
+constexpr int kFirstOwn = 64;
+constexpr int kFirstAfterStreams = 3;
+
+/// Returns `fd` moved up to the library's own numbers, or -EMFILE if only those of the standard streams are free.
+long raised(long fd) {
+  if (fd < 0 || fd >= kFirstOwn) return fd;
+  for (int least = kFirstOwn; least > fd && least >= kFirstAfterStreams; --least) {
+    const long high = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, least);
+    if (high < 0) continue;
+    closeFd(static_cast<int>(fd));
+    return high;
+  }
+  if (fd >= kFirstAfterStreams) return fd;
+  closeFd(static_cast<int>(fd));
+  return -EMFILE;
+}
 
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
-/// The child of a fork has one thread, with a new id. Registered before main and not on first use: there is no lock here then,
-/// which a handler could interrupt or another thread hold at a fork.
+/// True if the child of a fork forgets the cached id, since its one thread has a new one. Registered before main and not on first
+/// use, which would need a lock that a signal handler could interrupt or another thread hold at a fork.
 constinit std::atomic<bool> g_follows_forks{false};
 [[gnu::constructor]] void followForks() {
   if (pthread_atfork(nullptr, nullptr, [] { detail::t_thread_id = 0; }) == 0)
@@ -41,8 +62,9 @@ constinit std::atomic<bool> g_follows_forks{false};
 
 namespace detail {
 
-constinit std::atomic<const std::atomic<uint32_t>*> g_claim{nullptr};
-constinit thread_local pid_t t_thread_id = 0;
+constinit const std::atomic<uint32_t> g_unclaimed{2};
+constinit std::atomic<const std::atomic<uint32_t>*> g_claim{&g_unclaimed};
+[[gnu::tls_model("initial-exec")]] constinit thread_local pid_t t_thread_id = 0;
 
 pid_t learnThreadId() {
   const auto id = static_cast<pid_t>(call(SYS_gettid));
@@ -58,7 +80,7 @@ void claimProcess() {
   if (inForkedChild()) {
     throw std::logic_error("sylar: no scheduler starts here, for the parent had begun to before it forked; fork first, or exec");
   }
-  if (detail::g_claim.load(std::memory_order_acquire) != nullptr) return;
+  if (detail::g_claim.load(std::memory_order_acquire) != &detail::g_unclaimed) return;
   int error = 0;
   void* const memory = mapMemory(4096, &error);
   if (memory == nullptr) throw std::bad_alloc();
@@ -66,8 +88,8 @@ void claimProcess() {
     unmapMemory(memory, 4096);
     throw std::bad_alloc();
   }
-  // In a child of a claimed process the pointer is set and the word wiped, and so it stays.
-  const std::atomic<uint32_t>* none = nullptr;
+  // In a child of a claimed process the pointer stays set and the word stays wiped.
+  const std::atomic<uint32_t>* none = &detail::g_unclaimed;
   if (!detail::g_claim.compare_exchange_strong(none, ::new (memory) std::atomic<uint32_t>(1))) unmapMemory(memory, 4096);
 }
 
@@ -75,10 +97,7 @@ void haltThread() {
   for (;;) call(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
 }
 
-bool hasWorkers() {
-  const std::atomic<uint32_t>* const claim = detail::g_claim.load(std::memory_order_acquire);
-  return claim != nullptr && claim->load(std::memory_order_relaxed) == 1;
-}
+bool hasWorkers() { return detail::g_claim.load(std::memory_order_acquire)->load(std::memory_order_relaxed) == 1; }
 
 [[gnu::noinline]] int& errnoRef() {
   __asm__ volatile("");
@@ -102,6 +121,11 @@ int futexWait(const std::atomic<uint32_t>& word, uint32_t expected, int64_t dead
                                nullptr, FUTEX_BITSET_MATCH_ANY));
 }
 
+void sleepFor(int64_t ns) {
+  const timespec time{.tv_sec = 0, .tv_nsec = ns};
+  call(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
 int futexWake(const std::atomic<uint32_t>& word, int count) {
   return static_cast<int>(call(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count));
 }
@@ -111,12 +135,13 @@ int signalStack(const stack_t* set, stack_t* was) { return static_cast<int>(call
 int closeFd(int fd) {
   if (isOwn(fd)) disown(fd);
 #ifdef SYLAR_TSAN
-  __sanitizer_syscall_pre_impl_close(fd);  // it keeps a table of descriptors, and sees no bare system call
+  __sanitizer_syscall_pre_impl_close(fd);  // TSan keeps a table of descriptors and does not see bare system calls
 #endif
   return static_cast<int>(call(SYS_close, fd));
 }
 
-int keepOwn(long fd) {
+int keepOwn(long made) {
+  const long fd = raised(made);
   if (fd < 0 || fd >= kOwnBits) return static_cast<int>(fd);
   g_own[fd / 64].fetch_or(uint64_t{1} << (fd % 64), std::memory_order_relaxed);
   int end = g_own_end.load(std::memory_order_relaxed);
@@ -145,8 +170,8 @@ int epollWait(int epoll, epoll_event* events, int capacity, int64_t now_ns, int6
   if (deadline_ns == kNever) return epollPwait(epoll, events, capacity, -1);
   const int64_t wait_ns = deadline_ns - now_ns;
   const int result = epollPwait2(epoll, events, capacity, toTimespec(wait_ns));
-  if (result != -ENOSYS && result != -EPERM) return result;  // EPERM: a filter of system calls that is older than this one
-  const int64_t wait_ms = wait_ns / 1'000'000 + (wait_ns % 1'000'000 > 0);  // up: late beats early
+  if (result != -ENOSYS && result != -EPERM) return result;  // EPERM comes from a system call filter older than this call
+  const int64_t wait_ms = wait_ns / 1'000'000 + (wait_ns % 1'000'000 > 0);  // rounded up, because late is better than early
   return epollPwait(epoll, events, capacity, static_cast<int>(std::min<int64_t>(wait_ms, INT_MAX)));
 }
 
@@ -158,7 +183,7 @@ int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns) {
 
 int timerFdSet(int fd, int64_t deadline_ns) {
   itimerspec setting{};
-  // A deadline of 0 would disarm; 1 ns is as long ago.
+  // A deadline of 0 would disarm the timer; 1 ns is as long past.
   if (deadline_ns != kNever) setting.it_value = toTimespec(std::max<int64_t>(deadline_ns, 1));
   return static_cast<int>(call(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &setting, nullptr));
 }

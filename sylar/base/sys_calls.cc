@@ -1,4 +1,4 @@
-// The calls that fail when descriptors, registrations or threads run out, in a file of their own: see sys.h.
+// The calls that fail when descriptors, registrations or threads run out. They have their own file for tests; see sys.h.
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 

@@ -1,4 +1,4 @@
-// What a thread asks the kernel for when it sleeps, in a file of its own: see sys.h.
+// The calls about a thread's sleep. They have their own file for tests; see sys.h.
 #include <sys/prctl.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@ int epollPwait(int epoll, epoll_event* events, int capacity, int timeout_ms) {
 
 int epollPwait2(int epoll, epoll_event* events, int capacity, const timespec& timeout) {
 #ifdef SYS_epoll_pwait2
-  static constinit std::atomic<int> s_refusal{0};  // a kernel or a filter without it stays so: asked once, not at each sleep
+  static constinit std::atomic<int> s_refusal{0};  // remembered: a kernel or filter without it stays so
   if (const int refusal = s_refusal.load(std::memory_order_relaxed); refusal != 0) return refusal;
   const auto result = static_cast<int>(call(SYS_epoll_pwait2, epoll, events, capacity, &timeout, nullptr, 0L));
   if (result == -ENOSYS || result == -EPERM) s_refusal.store(result, std::memory_order_relaxed);

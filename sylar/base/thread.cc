@@ -1,11 +1,11 @@
-#include "sylar/base/thread.h"
+#include "sylar/thread.h"
 
 #include <atomic>
 #include <system_error>
 #include <utility>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
+#include "sylar/clock.h"
 
 namespace sylar {
 namespace {
@@ -23,7 +23,7 @@ void nameThisThread(std::string name) {
 struct Thread::Start {
   Thread* thread;
   std::function<void()> cb;
-  std::string name;  // the thread's own copy: where it begins nobody could be told that there is no memory for one
+  std::string name;  // the thread's copy, made here because the new thread could not report a lack of memory
   std::atomic<uint32_t> running{0};
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 constinit bool g_strict = false;
 
-/// Before all else: the mode must not change while anybody is exempt.
+/// Runs before all other code, because the mode must not change while there is an Exempt.
 [[gnu::constructor(101)]] void readMode() {
   const char* const given = std::getenv("SYLAR_TSAN_STRICT");
   g_strict = given != nullptr && std::string_view(given) == "1";

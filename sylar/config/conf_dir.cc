@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Opened and closed through libc: where its calls are hooked, both are seen.
+/// Opens and closes through libc, so that the hooks see both if they are linked.
 struct File {
   explicit File(const fs::path& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
   ~File() {
@@ -49,7 +49,7 @@ class Reader {
       if (error) return fail(directory, "cannot read the directory: " + error.message());
       const std::string name = entries->path().filename();
       if (name.starts_with('.')) continue;
-      std::error_code ignored;  // a link to nowhere is no directory
+      std::error_code ignored;  // a dangling link is no directory
       if (entries->is_directory(ignored)) {
         list(directory / name);
       } else if (name.ends_with(".yml") || name.ends_with(".yaml")) {
@@ -83,7 +83,7 @@ class Reader {
   void fail(const fs::path& path, std::string reason) { m_errors.push_back({path, 0, "", "", std::move(reason)}); }
 
   bool readFile(const fs::path& path, std::string& text) {
-    const File file(path);  // a FIFO does not block
+    const File file(path);  // opening a FIFO does not block
     struct stat status {};
     if (file.fd < 0 || ::fstat(file.fd, &status) != 0) {
       fail(path, fmt::format("cannot be read: {}", std::strerror(errno)));

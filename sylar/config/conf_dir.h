@@ -1,6 +1,6 @@
-// Internal. The texts of a directory of settings.
+// Internal. Reads the files of a directory of settings.
 //
-// Thread safety: all. May suspend: no, but the disk may block the thread.
+// Thread safety: all calls from any thread. May suspend: no, but the disk may block the thread.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ struct ConfFile {
 struct ConfDirLimits {
   static constexpr size_t kFiles = 1000;
   static constexpr size_t kDirectories = 1000;
-  static constexpr size_t kBytes = 16 << 20;  // of all files
+  static constexpr size_t kBytes = 16 << 20;  // of all files together
 };
 
-/// All files *.yml and *.yaml below `directory`, in the order of their paths. Links are followed, but no directory is entered
-/// twice; names that begin with a dot are passed over: there, Kubernetes keeps the versions of what its links show. What cannot
-/// be read, or is no file, is added to `errors`.
+/// Returns all files *.yml and *.yaml below `directory`, in the order of their paths. Links are followed, but no directory is
+/// entered twice. Names that begin with a dot are skipped, because Kubernetes keeps the versions that its links lead to under
+/// such names. Adds an error to `errors` for each path that cannot be read or is no regular file.
 std::vector<ConfFile> readConfDir(const std::string& directory, std::vector<ConfigError>& errors);
 
 }  // namespace sylar

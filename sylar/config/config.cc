@@ -1,9 +1,10 @@
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 
 #include <stdexcept>
 #include <system_error>
 #include <vector>
 
+#include "sylar/base/ascii.h"
 #include "sylar/base/log.h"
 #include "sylar/config/config_registry.h"
 #include "sylar/config/yaml_reader.h"
@@ -14,7 +15,7 @@ namespace {
 thread_local bool t_converting = false;
 
 std::string checkedName(const std::string& name) {
-  std::string lower = ToLower(name);
+  std::string lower = asciiLower(name);
   if (isConfigName(lower)) return lower;
   throw std::invalid_argument("setting '" + printable(name) + "': a name is of a-z 0-9 . _ - only");
 }
@@ -39,7 +40,23 @@ void takeLoaded(LoadableVar& var, const std::vector<ConfigSource>& loaded) {
   }
 }
 
+using MakeSettings = void (*)();
+constinit MakeSettings g_make_library_settings = nullptr;
+
 }  // namespace
+
+void atFirstUseOfConfig(MakeSettings make_settings) { g_make_library_settings = make_settings; }
+
+void beginUseOfConfig() {
+  thread_local bool t_making = false;  // this thread is in the function, which itself makes settings
+  if (t_making || g_make_library_settings == nullptr) return;
+  struct Making {
+    Making() { t_making = true; }
+    ~Making() { t_making = false; }
+  } const making;
+  static const bool made = (g_make_library_settings(), true);
+  static_cast<void>(made);
+}
 
 ConfigRegistry& configRegistry() {
   static auto* const instance = new ConfigRegistry;
@@ -62,7 +79,8 @@ void convertOnThread(const std::function<void()>& work) {
 bool inConversion() { return t_converting; }
 
 ConfigVarBase::ptr Config::LookupBase(const std::string& name) {
-  const std::string lower = ToLower(name);
+  beginUseOfConfig();
+  const std::string lower = asciiLower(name);
   ConfigRegistry& all = configRegistry();
   const Lock lock(all.mutex);
   const auto found = all.vars.find(lower);
@@ -89,6 +107,7 @@ ConfigVarBase::ptr Config::findOrMake(const std::string& name, const Make& make)
 }
 
 void Config::Visit(const std::function<void(ConfigVarBase::ptr)>& visitor) {
+  beginUseOfConfig();
   std::vector<ConfigVarBase::ptr> vars;
   {
     ConfigRegistry& all = configRegistry();
@@ -108,8 +127,9 @@ ConfigError Config::errorAt(const std::string& name, const std::string& path, co
   return ConfigPreview({}, loaded).errorAt(name, path, reason);
 }
 
-void Config::logOtherType(const ConfigVarBase& found, const std::string& wanted) {
-  log::error("config: {} is of type {}, not {}", found.getName(), found.getTypeName(), wanted);
+void Config::logOtherType(const ConfigVarBase& found, const std::string& wanted, const CodePlace& place) {
+  log::error("config: {} is of type {}, not {}: it was made at {}, and is wanted at {}", found.getName(), found.getTypeName(),
+             wanted, found.getPlace().toString(), place.toString());
 }
 
 }  // namespace sylar

@@ -10,23 +10,27 @@
 #include <vector>
 
 #include "sylar/base/log.h"
+#include "sylar/config.h"
 #include "sylar/config/conf_dir.h"
-#include "sylar/config/config.h"
 #include "sylar/config/config_registry.h"
 #include "sylar/config/yaml_reader.h"
 
 namespace sylar {
 namespace {
 
-constexpr size_t kMostTrees = 64;             // from LoadFromYaml, kept for settings to come
+constexpr size_t kMostTrees = 64;             // from LoadFromYaml, kept for settings that are made later
 constexpr size_t kMostNodes = 1'000'000;      // of all files of a load
-constexpr size_t kMostTextBytes = 64u << 20;  // as well
+constexpr size_t kMostTextBytes = 64u << 20;  // of all files of a load
 constexpr const char* kTree = "<yaml>";
 
-/// One load. `read` fills `sources` and `errors`; it runs on a thread of its own.
+enum class Purpose { kTake, kCheck };
+
+/// One load. The `read` of run() fills `sources` and `errors`, on a thread of its own.
 class Load {
  public:
-  explicit Load(UnknownKeys policy, const ConfigValidator& validate = nullptr) : m_policy(policy), m_validate(validate) {
+  explicit Load(UnknownKeys policy, const ConfigValidator& validate = nullptr, Purpose purpose = Purpose::kTake)
+      : m_policy(policy), m_validate(validate), m_purpose(purpose) {
+    beginUseOfConfig();
     if (inConversion()) throw std::logic_error("a cast or a check must not load settings");
   }
 
@@ -47,7 +51,7 @@ class Load {
     for (const PreparedSetting& each : changed) ConfigAccess::notify(*each.var);
     report(errors);
     report(m_unknown);
-    return {std::move(errors), std::move(m_unknown), changed.size()};
+    return {std::move(errors), std::move(m_unknown), m_changed};
   }
 
   std::vector<ConfigSource> sources;
@@ -58,7 +62,7 @@ class Load {
     errors.push_back({origin.empty() ? kTree : origin, 0, "", "", std::move(reason)});
   }
 
-  /// Prepares everything and, if nothing is wrong, commits it. A cast may make settings; then all is prepared anew.
+  /// Prepares everything and, if nothing is wrong, commits it. If a cast makes settings, everything is prepared again.
   std::vector<PreparedSetting> takeAll(const std::string& origin, bool force) {
     ConfigRegistry& all = configRegistry();
     for (;;) {
@@ -87,6 +91,8 @@ class Load {
       m_unknown = std::move(walk.unknown);
       errors.insert(errors.end(), walk.errors.begin(), walk.errors.end());
       if (!errors.empty()) return {};
+      m_changed = walk.prepared.size();
+      if (m_purpose == Purpose::kCheck) return {};
       for (size_t i = 0; i < dropped.size(); ++i) {
         dropped[i] = ConfigAccess::commit(*walk.prepared[i].var, std::move(walk.prepared[i].value));
       }
@@ -102,7 +108,7 @@ class Load {
     });
   }
 
-  /// `sources` in place of what came from `origin` before.
+  /// Replaces the sources of `origin` in `loaded` by those of this load.
   void replace(std::vector<ConfigSource>& loaded, const std::string& origin) const {
     const auto is_tree = [](const ConfigSource& source) { return source.origin.empty(); };
     if (!origin.empty()) std::erase_if(loaded, [&](const ConfigSource& source) { return source.origin == origin; });
@@ -120,14 +126,34 @@ class Load {
       list.resize(LoadResult::kMost);
       list.push_back({list.back().file, 0, "", "", fmt::format("there are more; {} are told", LoadResult::kMost)});
     }
-    if (m_policy == UnknownKeys::kRefuse) return;  // who is strict tells them
+    if (m_policy == UnknownKeys::kRefuse) return;  // the caller of a strict load reports them
     for (const ConfigError& error : list) log::error("config: {}", error.toString());
   }
 
   const UnknownKeys m_policy;
   const ConfigValidator m_validate;
+  const Purpose m_purpose;
   std::vector<ConfigError> m_unknown;
+  size_t m_changed = 0;
 };
+
+void readDirectory(const std::string& path, Load& load) {
+  YamlExtent all;
+  for (const ConfFile& file : readConfDir(path, load.errors)) {
+    YamlNode tree = readYaml(file.text, file.path, load.errors);
+    const YamlExtent extent = extentOf(tree);
+    all.nodes += extent.nodes;
+    all.bytes += extent.bytes;
+    if (all.nodes > kMostNodes || all.bytes > kMostTextBytes) {
+      load.errors.push_back(
+          {file.path, 0, "", "",
+           fmt::format("the limit is {} values and {} bytes of text in all files", kMostNodes, kMostTextBytes)});
+      return;
+    }
+    const size_t hash = std::hash<std::string>{}(file.text);
+    load.sources.push_back({path, file.path, hash, std::make_shared<const YamlNode>(std::move(tree))});
+  }
+}
 
 }  // namespace
 
@@ -139,23 +165,11 @@ LoadResult Config::LoadFromYaml(const YAML::Node& root, UnknownKeys unknown) {
 }
 
 LoadResult Config::LoadFromConfDir(const std::string& path, bool force, UnknownKeys unknown, const ConfigValidator& validate) {
-  return Load(unknown, validate).run(path, force, [&path](Load& load) {
-    YamlExtent all;
-    for (const ConfFile& file : readConfDir(path, load.errors)) {
-      YamlNode tree = readYaml(file.text, file.path, load.errors);
-      const YamlExtent extent = extentOf(tree);
-      all.nodes += extent.nodes;
-      all.bytes += extent.bytes;
-      if (all.nodes > kMostNodes || all.bytes > kMostTextBytes) {
-        load.errors.push_back(
-            {file.path, 0, "", "",
-             fmt::format("the limit is {} values and {} bytes of text in all files", kMostNodes, kMostTextBytes)});
-        return;
-      }
-      const size_t hash = std::hash<std::string>{}(file.text);
-      load.sources.push_back({path, file.path, hash, std::make_shared<const YamlNode>(std::move(tree))});
-    }
-  });
+  return Load(unknown, validate).run(path, force, [&path](Load& load) { readDirectory(path, load); });
+}
+
+LoadResult Config::CheckConfDir(const std::string& path, UnknownKeys unknown, const ConfigValidator& validate) {
+  return Load(unknown, validate, Purpose::kCheck).run(path, true, [&path](Load& load) { readDirectory(path, load); });
 }
 
 }  // namespace sylar

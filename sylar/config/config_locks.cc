@@ -1,7 +1,7 @@
-// The locks of settings and of the registry, and what a fork makes of them.
+// The locks of settings and of the registry, and their treatment in a fork.
 //
-// Other threads may be in such a lock when one forks; in the child they are gone, and the lock would be taken for ever. So a fork
-// waits for all of these locks, in the order in which a load takes them, and the child makes them anew.
+// If another thread held such a lock during a fork, the lock would stay taken in the child, where that thread does not exist. So
+// a fork waits for all of these locks, in the order in which a load takes them, and the child initialises them again.
 #include <pthread.h>
 
 #include <cstdint>
@@ -30,19 +30,20 @@ void afterForkInParent() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   configRegistry().mutex.unlock();
 }
 
-// A load may take long, and its casts may fork: the lock of loads is not waited for. It guards the order of loads and no data.
+// A fork does not wait for the lock of loads, because a load may take long and its casts may fork. That lock guards no data, only
+// the order of loads.
 void afterForkInChild() {
   for (SettingLock& lock : g_locks) new (&lock) SettingLock;
   new (&configRegistry().mutex) OsMutex;
   new (&configRegistry().loading) OsMutex;
 }
 
-// Before main, when there is one thread. No memory for it: then children may hang.
+// Runs before main, when there is one thread. If there is no memory to register, children may hang.
 [[gnu::constructor]] void followForks() { static_cast<void>(::pthread_atfork(beforeFork, afterForkInParent, afterForkInChild)); }
 
 }  // namespace
 
-OsMutex& detail::settingLock(const ConfigVarBase& var) {
+OsMutex& settingLock(const ConfigVarBase& var) {
   return g_locks[reinterpret_cast<uintptr_t>(&var) / 64 % std::size(g_locks)].mutex;
 }
 

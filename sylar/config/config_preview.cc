@@ -10,7 +10,7 @@
 namespace sylar {
 namespace {
 
-/// The part of `node` that `path` leads to, as far as there is one.
+/// Returns the part of `node` that `path` leads to, or the last existing part on the way there.
 const YamlNode& descend(const YamlNode& node, std::string_view path) {
   if (path.empty()) return node;
   const bool index = path.front() == '[';

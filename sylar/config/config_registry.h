@@ -1,6 +1,6 @@
-// Internal. What the process knows of settings: those that exist, and what was loaded for those to come.
+// Internal. The settings of the process, and the loaded sources for settings that are made later.
 //
-// Thread safety: as the locks say.
+// Thread safety: all calls from any thread; a field is guarded by the lock that it names.
 #pragma once
 
 #include <cstddef>
@@ -20,22 +20,32 @@ namespace sylar {
 struct ConfigSource {
   std::string origin;  // the directory; empty for a tree
   std::string name;    // the file, for messages
-  size_t hash = 0;     // of its text
+  size_t hash = 0;     // the hash of its text
   std::shared_ptr<const YamlNode> root;
 };
 
 struct ConfigRegistry {
-  OsMutex loading;  // loads are one after the other; taken before `mutex`, held while values are converted
-  OsMutex mutex;    // no foreign code runs under it
-  ConfigVars vars SYLAR_GUARDED_BY(mutex);                   // only ever more
+  OsMutex loading;                          // serialises loads; taken before `mutex`, held while values are converted
+  OsMutex mutex;                            // no foreign code runs under it
+  ConfigVars vars SYLAR_GUARDED_BY(mutex);  // never shrinks
   std::vector<ConfigSource> loaded SYLAR_GUARDED_BY(mutex);  // the newest last
-  uint64_t loads SYLAR_GUARDED_BY(mutex) = 0;                // how many changed `loaded`
+  uint64_t loads SYLAR_GUARDED_BY(mutex) = 0;                // counts the changes of `loaded`
 };
 
-/// Made at the first use and never destroyed: settings are global variables of programs.
+/// Has `make_settings` called before any other use of settings, so that a program finds the library's settings with their types
+/// and checks. A constructor in a higher module calls it; the last call counts.
+void atFirstUseOfConfig(void (*make_settings)());
+/// Calls the function of atFirstUseOfConfig() once; other threads wait until it has returned. Every public call begins with this.
+void beginUseOfConfig();
+
+/// Returns the lock that guards `var`; other settings may share it. A fork waits for it. Under it no foreign code runs and no
+/// other lock is taken.
+OsMutex& settingLock(const ConfigVarBase& var);
+
+/// Returns the registry, which is made at the first use and never destroyed, because settings are global variables of programs.
 ConfigRegistry& configRegistry();
 
-/// Runs casts and checks, which are foreign code: on a large stack. inConversion() is true for them.
+/// Runs `work` on a large stack, because it calls casts and checks, which are foreign code. inConversion() is true for them.
 void convertOnThread(const std::function<void()>& work);
 bool inConversion();
 

@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "sylar/base/util.h"
+#include "sylar/base/ascii.h"
+#include "sylar/config/type_name.h"
 
 namespace sylar {
 namespace {
 
-constexpr size_t kLongestName = 200;  // in messages
+constexpr size_t kLongestName = 200;  // longer names are shortened in messages
 
-/// How many bytes must be changed, added or left out to make `a` of `b`.
+/// Returns how many bytes must be changed, added or removed to turn `b` into `a`.
 size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -27,7 +28,7 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The first `count` parts of a dotted name.
+/// Returns the first `count` parts of a dotted name.
 std::string_view leadingParts(std::string_view name, ptrdiff_t count) {
   for (size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '.' && --count == 0) return name.substr(0, i);
@@ -44,7 +45,7 @@ bool isConfigName(const std::string& name) {
 const YamlNode* findSetting(const YamlNode& root, std::string_view name) {
   if (!root.isMap()) return nullptr;
   for (const YamlNode& item : root.items) {
-    const std::string key = ToLower(item.key);
+    const std::string key = asciiLower(item.key);
     if (name == key) return &item;
     if (!name.starts_with(key + '.')) continue;
     if (const YamlNode* found = findSetting(item, name.substr(key.size() + 1))) return found;
@@ -56,13 +57,13 @@ void ConfigWalk::visit(const YamlNode& root, const std::string& file, size_t sou
   m_file = file;
   m_source = source;
   if (root.isMap()) {
-    for (const YamlNode& item : root.items) visitNode(item, ToLower(item.key), false);
+    for (const YamlNode& item : root.items) visitNode(item, asciiLower(item.key), false);
   } else if (root.kind != YamlNode::Kind::kNull) {
     fail(errors, root, "", "expected a map (lines of 'key: value'), found " + root.describe());
   }
 }
 
-/// `covered`: a setting above has taken it.
+/// `covered` is true if a setting above has taken this node.
 void ConfigWalk::visitNode(const YamlNode& node, const std::string& name, bool covered) {
   if (!covered && !isConfigName(name)) return fail(errors, node, printable(name), "a name is of a-z 0-9 . _ - only");
   if (const auto var = m_vars.find(name); var != m_vars.end()) {
@@ -74,7 +75,7 @@ void ConfigWalk::visitNode(const YamlNode& node, const std::string& name, bool c
   if (below.empty()) {
     if (!covered) refuseUnknown(node, name);
   } else if (node.isMap()) {
-    for (const YamlNode& item : node.items) visitNode(item, name + '.' + ToLower(item.key), covered);
+    for (const YamlNode& item : node.items) visitNode(item, name + '.' + asciiLower(item.key), covered);
   } else if (!covered && node.kind != YamlNode::Kind::kNull) {
     fail(errors, node, name, fmt::format("expected a map with settings such as {}, found {}", below, node.describe()));
   }
@@ -98,7 +99,7 @@ void ConfigWalk::prepare(const LoadableVar::ptr& var, const YamlNode& node) {
 
 void ConfigWalk::refuseUnknown(const YamlNode& node, const std::string& name) {
   std::vector<ConfigError>& list = m_policy == UnknownKeys::kRefuse ? errors : unknown;
-  if (list.size() > LoadResult::kMost) return;  // to find what was meant takes time
+  if (list.size() > LoadResult::kMost) return;  // the search for similar names takes time
   const std::string meant = similar(name);
   fail(list, node, name, "no setting has this name" + (meant.empty() ? "" : "; did you mean " + meant + '?'));
 }

@@ -1,6 +1,6 @@
-// Internal. Finds which settings a tree of YAML concerns, and prepares their values. Nothing is changed here.
+// Internal. Finds the settings that a tree of YAML names, and prepares their values without changing any setting.
 //
-// Thread safety: none; the conversion of values runs foreign code, so no lock may be held.
+// Thread safety: none. The conversion of values runs foreign code, so no lock may be held.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 #include "sylar/config/yaml_node.h"
 
 namespace sylar {
 
 using ConfigVars = std::map<std::string, LoadableVar::ptr>;
 
-/// What loads may do with a setting.
+/// Gives loads access to the private functions of settings.
 class ConfigAccess {
  public:
   using Value = std::shared_ptr<const void>;
@@ -28,28 +28,28 @@ class ConfigAccess {
   static void notify(LoadableVar& var) { var.notify(); }
 };
 
-/// True for names of a-z 0-9 . _ - only; `name` is lower-cased.
+/// Returns true if `name`, which must be in lower case, is not empty and consists of a-z 0-9 . _ - only.
 bool isConfigName(const std::string& name);
 
-/// Where `root` says something of the setting `name`; null if nowhere.
+/// Returns the node of `root` that sets the setting `name`, or null if there is none.
 const YamlNode* findSetting(const YamlNode& root, std::string_view name);
 
-/// A setting with what a load is to make of it.
+/// A setting and the value that a load is about to give it.
 struct PreparedSetting {
   LoadableVar::ptr var;
   ConfigAccess::Value value;
   size_t source;
 };
 
-/// One load's walk over its sources.
+/// Walks over the sources of one load.
 class ConfigWalk {
  public:
   ConfigWalk(const ConfigVars& vars, UnknownKeys policy) : m_vars(vars), m_policy(policy) {}
 
-  /// `source` is what PreparedSetting::source will say.
+  /// Visits a tree; `source` becomes the PreparedSetting::source of its settings.
   void visit(const YamlNode& root, const std::string& file, size_t source);
 
-  std::vector<PreparedSetting> prepared;  // those whose value differs
+  std::vector<PreparedSetting> prepared;  // settings whose value differs
   std::vector<ConfigError> errors;
   std::vector<ConfigError> unknown;
 

@@ -1,17 +1,21 @@
-#include "sylar/config/env.h"
+#include "sylar/env.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "sylar/base/log.h"
-#include "sylar/config/config.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/config.h"
 
 namespace sylar {
 namespace {
 
-/// Learnt once: when the file is replaced under a running program, the kernel gives it another name.
+/// Returns the path of the program. It is read once, because the kernel reports another name after the file is replaced.
 const std::string& executable() {
   static const auto* const path = [] {
     std::error_code error;
@@ -22,14 +26,24 @@ const std::string& executable() {
 
 }  // namespace
 
+struct Env::Impl {
+  OsMutex mutex;
+  std::string program SYLAR_GUARDED_BY(mutex);
+  std::map<std::string, std::string> arguments SYLAR_GUARDED_BY(mutex);
+  std::vector<std::pair<std::string, std::string>> help SYLAR_GUARDED_BY(mutex);
+};
+
+Env::Env() : m_impl(std::make_unique<Impl>()) {}
+Env::~Env() = default;
+
 bool Env::init(int argc, char** argv) {
-  const Lock lock(m_mutex);
-  m_program = argc > 0 ? argv[0] : "";
-  std::string* value = nullptr;  // of the key before, if it has none yet
+  const Lock lock(m_impl->mutex);
+  m_impl->program = argc > 0 ? argv[0] : "";
+  std::string* value = nullptr;  // of the key before, as long as it has none
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument.size() > 1 && argument.starts_with('-')) {
-      value = &m_arguments[argument.substr(1)];
+      value = &m_impl->arguments[argument.substr(1)];
       value->clear();
     } else if (value != nullptr && argument != "-") {
       *value = argument;
@@ -43,40 +57,40 @@ bool Env::init(int argc, char** argv) {
 }
 
 void Env::add(const std::string& key, const std::string& value) {
-  const Lock lock(m_mutex);
-  m_arguments[key] = value;
+  const Lock lock(m_impl->mutex);
+  m_impl->arguments[key] = value;
 }
 
 bool Env::has(const std::string& key) const {
-  const Lock lock(m_mutex);
-  return m_arguments.contains(key);
+  const Lock lock(m_impl->mutex);
+  return m_impl->arguments.contains(key);
 }
 
 void Env::del(const std::string& key) {
-  const Lock lock(m_mutex);
-  m_arguments.erase(key);
+  const Lock lock(m_impl->mutex);
+  m_impl->arguments.erase(key);
 }
 
 std::string Env::get(const std::string& key, const std::string& default_value) const {
-  const Lock lock(m_mutex);
-  const auto found = m_arguments.find(key);
-  return found == m_arguments.end() ? default_value : found->second;
+  const Lock lock(m_impl->mutex);
+  const auto found = m_impl->arguments.find(key);
+  return found == m_impl->arguments.end() ? default_value : found->second;
 }
 
 void Env::addHelp(const std::string& key, const std::string& description) {
-  const Lock lock(m_mutex);
-  m_help.emplace_back(key, description);
+  const Lock lock(m_impl->mutex);
+  m_impl->help.emplace_back(key, description);
 }
 
 void Env::removeHelp(const std::string& key) {
-  const Lock lock(m_mutex);
-  std::erase_if(m_help, [&key](const auto& line) { return line.first == key; });
+  const Lock lock(m_impl->mutex);
+  std::erase_if(m_impl->help, [&key](const auto& line) { return line.first == key; });
 }
 
 void Env::printHelp() const {
-  const Lock lock(m_mutex);
-  std::printf("Usage: %s [options]\n", m_program.c_str());
-  for (const auto& [key, description] : m_help) std::printf("  -%s : %s\n", key.c_str(), description.c_str());
+  const Lock lock(m_impl->mutex);
+  std::printf("Usage: %s [options]\n", m_impl->program.c_str());
+  for (const auto& [key, description] : m_impl->help) std::printf("  -%s : %s\n", key.c_str(), description.c_str());
   std::fflush(stdout);
 }
 
@@ -85,12 +99,12 @@ std::string Env::getExe() const { return executable(); }
 std::string Env::getCwd() const { return executable().substr(0, executable().find_last_of('/') + 1); }
 
 bool Env::setEnv(const std::string& key, const std::string& value) {
-  const Lock lock(m_mutex);
+  const Lock lock(m_impl->mutex);
   return ::setenv(key.c_str(), value.c_str(), 1) == 0;
 }
 
 std::string Env::getEnv(const std::string& key, const std::string& default_value) const {
-  const Lock lock(m_mutex);
+  const Lock lock(m_impl->mutex);
   const char* const value = std::getenv(key.c_str());
   return value == nullptr ? default_value : value;
 }

@@ -1,14 +1,20 @@
 #include "sylar/config/lexical_cast.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/exceptions.h>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <new>
+#include <string_view>
 #include <system_error>
 
-#include "sylar/base/util.h"
+#include <boost/lexical_cast/bad_lexical_cast.hpp>
+
+#include "sylar/base/ascii.h"
 #include "sylar/config/config_error.h"
+#include "sylar/config/type_name.h"
 
 namespace sylar::detail {
 namespace {
@@ -37,7 +43,8 @@ Integral toNumber(std::string_view text) {
   return number;
 }
 
-/// The part of `node` that stands in line `line` of its text, of which `read` was made; adds its name to `path`.
+/// Returns the part of `node` that stands in line `line` of its YAML text, or null, and puts its name before `path`. `read` is
+/// that text, parsed again.
 const YamlNode* findInLine(const YamlNode& read, const YamlNode& node, int line, std::string& path) {
   if (read.items.empty()) return read.line == line ? &node : nullptr;
   for (size_t i = 0; i < std::min(read.items.size(), node.items.size()); ++i) {
@@ -49,11 +56,27 @@ const YamlNode* findInLine(const YamlNode& read, const YamlNode& node, int line,
   return nullptr;
 }
 
+/// Describes the exception of a cast that gave the text of `node` to yaml-cpp, with the part of `node` that it concerns.
+BadValue badText(const YAML::Exception& failure, const YamlNode& node) {
+  std::string path;
+  const YamlNode* part = nullptr;
+  if (!failure.mark.is_null()) part = findInLine(parseYaml(toYamlText(node)), node, failure.mark.line + 1, path);
+  std::string reason = failure.msg;
+  if (dynamic_cast<const YAML::BadConversion*>(&failure) != nullptr) {
+    reason = part == nullptr ? "a part of it is missing or of the wrong type" : "is not of the type that is wanted here";
+  }
+  BadValue bad(reason);
+  bad.setNode(part == nullptr ? node : *part);
+  bad.prepend(path);
+  return bad;
+}
+
+std::string noTextOf(const std::type_info& type) { return fmt::format("no text of a {}", demangle(type.name())); }
+
 }  // namespace
 
 bool toBool(const std::string& text) {
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return 'A' <= c && c <= 'Z' ? char(c | 0x20) : c; });
+  const std::string lower = asciiLower(text);
   for (const char* word : {"true", "yes", "on", "1"}) {
     if (lower == word) return true;
   }
@@ -86,7 +109,7 @@ T toFloating(const std::string& text) {
   std::string plain = text;
   if (plain.starts_with('+') && !plain.starts_with("+-")) plain.erase(0, 1);
   const size_t dot = plain.starts_with('-') ? 1 : 0;
-  for (const char* word : {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"}) {  // what YAML writes
+  for (const char* word : {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"}) {  // YAML's spellings
     if (plain.compare(dot, std::string::npos, word) == 0) {
       plain.erase(dot, 1);
       break;
@@ -130,25 +153,34 @@ const std::vector<YamlNode>& mapItems(const YamlNode& node) {
 }
 
 std::string reasonOf(const std::exception& failure) {
-  if (const auto* cast = dynamic_cast<const boost::bad_lexical_cast*>(&failure)) {
-    return fmt::format("no text of a {}", demangle(cast->target_type().name()));
+  if (const auto* cast = dynamic_cast<const boost::bad_lexical_cast*>(&failure)) {  // from a cast of the program
+    return noTextOf(cast->target_type());
   }
   if (const auto* yaml = dynamic_cast<const YAML::Exception*>(&failure)) return yaml->msg;
   return failure.what();
 }
 
-BadValue badText(const YAML::Exception& failure, const YamlNode& node) {
-  std::string path;
-  const YamlNode* part = nullptr;
-  if (!failure.mark.is_null()) part = findInLine(parseYaml(toYamlText(node)), node, failure.mark.line + 1, path);
-  std::string reason = failure.msg;
-  if (dynamic_cast<const YAML::BadConversion*>(&failure) != nullptr) {
-    reason = part == nullptr ? "a part of it is missing or of the wrong type" : "is not of the type that is wanted here";
+void rethrowAt(const YamlNode& node) {
+  try {
+    throw;
+  } catch (BadValue& bad) {
+    bad.setNode(node);
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const YAML::Exception& failure) {
+    throw badText(failure, node);
+  } catch (const std::exception& failure) {
+    BadValue bad(reasonOf(failure));
+    bad.setNode(node);
+    throw bad;
+  } catch (...) {
+    BadValue bad("the cast of this setting's type threw something that is no std::exception");
+    bad.setNode(node);
+    throw bad;
   }
-  BadValue bad(reason);
-  bad.setNode(part == nullptr ? node : *part);
-  bad.prepend(path);
-  return bad;
 }
+
+void refuseTextOf(const std::type_info& type) { throw BadValue(noTextOf(type)); }
 
 }  // namespace sylar::detail

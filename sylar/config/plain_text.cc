@@ -6,7 +6,8 @@
 namespace sylar {
 namespace {
 
-/// Bytes of the UTF-8 character at the start of `text`, which is not empty; 0 if there is none. Source: RFC 3629, section 4.
+/// Returns the size of the UTF-8 character at the start of `text`, which must not be empty, or 0 if there is none. Source: RFC
+/// 3629, section 4.
 size_t characterSize(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);

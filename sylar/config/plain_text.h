@@ -1,7 +1,7 @@
-// Internal. What a text may consist of before a YAML parser sees it: UTF-8, and no control bytes but tab, newline and return.
-// yaml-cpp takes one control byte for the end of the text, and puts other characters where there is no UTF-8.
+// Internal. Checks a text before a YAML parser sees it: it must be UTF-8 and have no control bytes except tab, newline and
+// return. yaml-cpp takes one control byte for the end of the text, and replaces bytes that are not UTF-8 by other characters.
 //
-// Thread safety: all.
+// Thread safety: all calls from any thread. May suspend: no.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,11 @@
 namespace sylar {
 
 struct TextFlaw {
-  int line = 0;  // from 1; 0 = none
+  int line = 0;  // from 1; 0 if there is no flaw
   const char* reason = nullptr;
 };
 
-/// The first flaw in `text`.
+/// Returns the first flaw in `text`.
 TextFlaw findTextFlaw(std::string_view text);
 
 }  // namespace sylar

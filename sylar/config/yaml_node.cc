@@ -11,7 +11,7 @@
 namespace sylar {
 namespace {
 
-/// Lets yaml-cpp choose the style, but for control bytes: it would leave a return plain.
+/// Lets yaml-cpp choose the style, except for text with control bytes, since it would leave a carriage return unquoted.
 void emitText(YAML::Emitter& out, const std::string& text) {
   const bool plain = std::none_of(text.begin(), text.end(), [](char c) { return 0 <= c && c < 0x20; });
   if (!plain) out << YAML::DoubleQuoted;
@@ -68,8 +68,7 @@ std::string toYamlText(const YamlNode& node) {
 void BadValue::setNode(const YamlNode& node) {
   if (m_placed) return;
   m_placed = true;
-  m_line =
-      node.kind == YamlNode::Kind::kNull && node.key_line > 0 ? node.key_line : node.line;  // nothing stands where the key is
+  m_line = node.kind == YamlNode::Kind::kNull && node.key_line > 0 ? node.key_line : node.line;  // a null is where its key is
   if (node.isScalar()) m_value = printable(node.text);
 }
 

@@ -16,13 +16,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sylar/base/thread.h"
 #include "sylar/config/plain_text.h"
+#include "sylar/thread.h"
 
 namespace sylar {
 namespace {
 
-/// Reading ends here: a limit was passed, or what follows has no meaning.
+/// Thrown to end reading because a limit was exceeded or the rest has no meaning.
 struct Ends {
   int line;
   std::string reason;
@@ -30,7 +30,7 @@ struct Ends {
 
 int lineOf(const YAML::Mark& mark) { return mark.is_null() ? 0 : mark.line + 1; }
 
-/// Builds a tree from events, whoever sends them.
+/// Builds a tree from events of any source.
 class TreeBuilder {
  public:
   TreeBuilder(const std::string& file, std::vector<ConfigError>& errors) : m_file(file), m_errors(errors) {}
@@ -38,7 +38,7 @@ class TreeBuilder {
   YamlNode take() { return std::move(m_root); }
 
   void error(int line, std::string value, std::string reason) {
-    if (m_told++ > LoadResult::kMost) return;  // one more than what is told of all files together
+    if (m_told++ > LoadResult::kMost) return;  // one more than is reported for all files together
     m_errors.push_back({m_file, line, path(), printable(value), std::move(reason)});
   }
 
@@ -52,7 +52,7 @@ class TreeBuilder {
     m_open.back().node.line = line;
   }
 
-  /// Ends what was begun last, and returns where it stands now; null if it was left out.
+  /// Ends the collection that was begun last, and returns its node in the tree, or null if it was left out.
   const YamlNode* end() {
     YamlNode node = std::move(m_open.back().node);
     m_open.pop_back();
@@ -68,7 +68,7 @@ class TreeBuilder {
     return place(std::move(node));
   }
 
-  /// Everything in `node` once more.
+  /// Adds a copy of `node`, which an alias stands for.
   const YamlNode* copy(const YamlNode& node, int line) {
     const YamlExtent extent = extentOf(node);
     if (m_open.size() + extent.depth > YamlLimits::kDepth) {
@@ -92,11 +92,11 @@ class TreeBuilder {
  private:
   struct Open {
     YamlNode node;
-    bool has_key = false;  // of a map: the next event is the value
+    bool has_key = false;  // in a map: the next event is the value
     bool drop = false;     // that value is left out
     std::string key;
     int key_line = 0;
-    std::unordered_map<std::string, int> lines;  // of the keys so far
+    std::unordered_map<std::string, int> lines;  // the line of each key so far
   };
 
   bool awaitsKey() const { return !m_open.empty() && m_open.back().node.isMap() && !m_open.back().has_key; }
@@ -136,7 +136,7 @@ class TreeBuilder {
     error(node.line, "", fmt::format("this key is in the map twice, first in line {}; keep one of them", first->second));
   }
 
-  /// Of what is read now: "servers[2].port".
+  /// Returns the path of the part that is being read, such as "servers[2].port".
   std::string path() const {
     std::string text;
     for (const Open& open : m_open) {
@@ -159,7 +159,7 @@ class TreeBuilder {
   size_t m_told = 0;
 };
 
-/// The text by lines, for what yaml-cpp does not tell.
+/// The lines of a text, for facts that yaml-cpp does not report.
 class Lines {
  public:
   explicit Lines(std::string_view text) {
@@ -170,13 +170,13 @@ class Lines {
     }
   }
 
-  /// True if the line is indented with a tab. The text of a block may have such lines: ask only where a value begins.
+  /// Returns true if the line is indented with a tab. A block of text may have such lines, so ask only where a value begins.
   bool hasTab(int line) const {
     const std::string_view text = at(line);
     return text.substr(0, text.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
   }
 
-  /// Where the null stands that yaml-cpp saw at `mark`: if nothing is written there, `mark` is that of what comes next.
+  /// Returns the line of the null that yaml-cpp saw at `mark`. If nothing is written for it, `mark` is that of the next token.
   int lineOfNull(const YAML::Mark& mark) const {
     int line = lineOf(mark);
     const std::string_view text = at(line);
@@ -189,7 +189,7 @@ class Lines {
     return std::max(line, 1);
   }
 
-  /// True if the value at `mark` is a quoted string that the end of the text cuts off.
+  /// Returns true if the value at `mark` is a quoted string that the end of the text cuts off.
   bool isCutOff(const YAML::Mark& mark) const {
     int line = lineOf(mark);
     std::string_view text = at(line);
@@ -203,7 +203,7 @@ class Lines {
           ++i;
         } else if (text[i] == quote) {
           if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return false;
-          ++i;  // '' stands for one
+          ++i;  // '' stands for one quote
         }
       }
     }
@@ -220,18 +220,18 @@ class Lines {
   std::vector<std::string_view> m_lines;
 };
 
-/// yaml-cpp's events to those of the builder.
+/// Translates yaml-cpp's events to those of the builder.
 class Events : public YAML::EventHandler {
  public:
   Events(const std::string& text, TreeBuilder& builder) : m_lines(text), m_builder(builder) {}
 
-  /// Tells of a mistake in the syntax.
+  /// Reports a mistake in the syntax.
   void syntaxError(const YAML::Exception& error) {
     if (checkTab(lineOf(error.mark))) return;
     m_builder.error(lineOf(error.mark), "", "no valid YAML: " + error.msg);
   }
 
-  /// To be called after the last document.
+  /// Must be called after the last document.
   void finish() {
     if (m_lines.isCutOff(m_last_quoted)) m_builder.error(lineOf(m_last_quoted), "", "a quoted string that does not end");
   }
@@ -276,7 +276,7 @@ class Events : public YAML::EventHandler {
     return line;
   }
 
-  /// Looks once at each line whether it is indented with a tab, and tells.
+  /// Returns true if the line is indented with a tab, and reports that once per line.
   bool checkTab(int line) {
     if (std::exchange(m_line, line) == line) return m_has_tab;
     m_has_tab = m_lines.hasTab(line);
@@ -298,7 +298,7 @@ class Events : public YAML::EventHandler {
 
   const Lines m_lines;
   TreeBuilder& m_builder;
-  int m_line = 0;  // the last one that was looked at
+  int m_line = 0;  // the last line that was checked
   bool m_has_tab = false;
   YAML::Mark m_last_quoted = YAML::Mark::null_mark();
   int m_documents = 0;

@@ -1,8 +1,9 @@
-// Internal. YAML text to YamlNode, within limits. The limits and all mistakes of form are found on yaml-cpp's stream of events,
-// before there are nodes; what it takes to hold a text is therefore bounded whatever stands in it.
+// Internal. Converts YAML text to YamlNode, within limits. The limits and all mistakes of form are checked on yaml-cpp's stream
+// of events, before there are nodes, so the memory for a text is bounded whatever its contents.
 //
-// Stack: some 25 KiB at the greatest depth. Who may be in a small fiber calls through onThread.
-// Thread safety: all. None suspends.
+// Stack: some 25 KiB at the greatest depth. Code that may run in a small fiber calls through onThread().
+//
+// Thread safety: all calls from any thread. May suspend: no.
 #pragma once
 
 #include <cstddef>
@@ -21,30 +22,28 @@ namespace sylar {
 
 struct YamlLimits {
   static constexpr size_t kBytes = 1 << 20;  // of one text
-  static constexpr size_t kDepth = 64;       // of nesting, aliases resolved
-  // Of one text, counting each copy that an anchor or an alias makes:
+  static constexpr size_t kDepth = 64;       // levels of nesting, aliases resolved
+  // Limits of one text, counting each copy that an anchor or an alias makes:
   static constexpr size_t kNodes = 100'000;
-  static constexpr size_t kTextBytes = 8 << 20;  // of the keys and scalars
+  static constexpr size_t kTextBytes = 8 << 20;  // keys and scalars
 };
 
-/// What a tree holds.
+/// The size of a tree.
 struct YamlExtent {
   size_t nodes = 0, depth = 0, bytes = 0;
 };
 YamlExtent extentOf(const YamlNode& node);
 
-/// The one document in `text`; an empty text is null. Mistakes are added to `errors` as of `file`; with a mistake in the syntax,
-/// or a limit passed, the result is null, else it is what remains without the wrong parts.
+/// Reads the one document in `text`; an empty text gives a null node. Mistakes are added to `errors` under the name `file`. After
+/// a mistake in the syntax or an exceeded limit the result is a null node, after other mistakes the document without the wrong
+/// parts.
 YamlNode readYaml(const std::string& text, const std::string& file, std::vector<ConfigError>& errors);
 
-/// The same for a tree of yaml-cpp.
+/// Converts a tree of yaml-cpp, with the same limits and errors as a text.
 YamlNode readYaml(const YAML::Node& root, const std::string& file, std::vector<ConfigError>& errors);
 
-/// The same for the text of a single value. Throws BadValue with the first mistake.
-YamlNode parseYaml(const std::string& text);
-
-/// Runs `work` on a thread of its own, with a thread's stack, and passes on what it throws; blocks the calling thread meanwhile.
-/// On such a thread it is a plain call. Throws std::system_error if there can be no thread.
+/// Runs `work` on a thread of its own, with a thread's stack, and rethrows its exception; blocks the calling thread until then.
+/// On such a thread it is a plain call. Throws std::system_error if no thread can be made.
 void onThread(const std::function<void()>& work);
 
 }  // namespace sylar

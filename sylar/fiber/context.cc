@@ -87,7 +87,7 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
 #endif
 }
 
-// What they keep must lie on the true stack: not on one that ASan takes for it, and that ends before the jump.
+// `me` must lie on the true stack, not on ASan's fake one, which ends before the jump.
 [[gnu::noinline, gnu::no_sanitize_address]] void Context::switchTo(Context& from, Context& to, const ThreadPlaces& here,
                                                                    Kind kind) {
   Suspended me;
@@ -102,7 +102,7 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
   Suspended me;
   leave(from, me, to, here);
   announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));
-  SYLAR_TSAN_SWITCH_(to, false);  // an end is what others wait for
+  SYLAR_TSAN_SWITCH_(to, false);  // synchronises, because others wait for this end
   boost::context::detail::jump_fcontext(to.m_suspended->place, &from);
   detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
 }

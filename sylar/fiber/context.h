@@ -1,10 +1,10 @@
 // Internal. A suspended computation, and the switch between two of them.
 //
 // A switch also carries what belongs to the computation and not to the thread: floating-point control words, errno and the C++
-// exception globals (Debian's Boost 1.74 does not). What the thread keeps of it is exchanged before the jump: afterwards nothing
-// is looked up, on whatever thread that is.
+// exception globals (Debian's Boost 1.74 does not). The thread's copies are exchanged before the jump, so nothing has to be
+// looked up afterwards, on whatever thread that is.
 //
-// Two backends: jump_x86_64.h, which is inlined, and Boost.Context's fcontext for other processors, for sanitizers (which are
+// There are two backends. jump_x86_64.h is inlined. Boost.Context's fcontext is for other processors, for sanitizers (which are
 // told of each switch), and where SYLAR_CONTEXT=boost is configured. Source: Boost.Context fcontext; Itanium C++ ABI,
 // __cxa_get_globals.
 #pragma once
@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/stack.h"
 
 #if defined(__x86_64__) && defined(__LP64__) && !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN) && !defined(SYLAR_CONTEXT_BOOST)
@@ -22,8 +22,9 @@
 #include "sylar/fiber/jump_x86_64.h"
 #endif
 
-// Of functions into which a switch is inlined: a call of them is one as the ABI has it. GCC looks into what it compiles together,
-// and a caller with more registers than they know of (AVX-512, link-time optimisation) might keep some of those over the switch.
+// Marks functions into which a switch is inlined, so that a call of them follows the ABI. Otherwise GCC analyses what it
+// compiles together, and a caller with more registers than these functions know of (AVX-512, link-time optimisation) might keep
+// some of them across the switch.
 #if defined(__GNUC__) && !defined(__clang__)
 #define SYLAR_SWITCHES [[gnu::noipa]]
 #else
@@ -32,7 +33,8 @@
 
 namespace sylar {
 
-/// Where a thread keeps what belongs to the computation that runs on it. To be looked up once for each thread: it is slow.
+/// Holds the addresses at which a thread keeps what belongs to the computation running on it. Look them up once per thread,
+/// because that is slow.
 struct ThreadPlaces {
   /// Itanium C++ ABI 2.2.2: the exceptions that are being handled and those in flight.
   struct Exceptions {
@@ -46,13 +48,15 @@ struct ThreadPlaces {
   Exceptions* exceptions;
 };
 
-/// Thread safety: none; a context is resumed by one thread at a time.
+/// One end of a switch: a computation that is suspended or runs.
+///
+/// Thread safety: none. A context is resumed by one thread at a time.
 class Context {
  public:
-  /// Adopts the calling thread's own stack: a place to come back to.
+  /// Adopts the calling thread's own stack as a context to come back to.
   void adoptThread();
 
-  /// Lets the first switch to this context call `Entry` on `stack`. `Entry` must not return: it leaves by exitTo.
+  /// Makes the first switch to this context call `Entry` on `stack`. `Entry` must not return; it leaves by exitTo().
   template <void (*Entry)()>
   void make(const Stack& stack) {
 #ifdef SYLAR_INLINE_SWITCH
@@ -62,22 +66,23 @@ class Context {
 #endif
   }
 
-  /// What a switch says about before and after, to TSan in its strict mode: a call from one to the other, as by hand, or turns
-  /// that a loop gives to fibers, which have nothing to do with one another.
+  /// Tells TSan, in its strict mode, how the code before a switch relates to the code after it. kCall: one calls the other, as
+  /// in a resume by hand. kTurn: a loop gives turns to fibers that have nothing to do with one another.
   enum class Kind { kCall, kTurn };
 
-  /// Suspends the caller in `from` and goes on in `to`. Returns when somebody switches to `from`. `here`: of the calling thread.
-  /// Where this is inlined, what is thread_local is not to be touched afterwards by a computation that may have changed its
-  /// thread.
+  /// Suspends the caller in `from` and continues in `to`. Returns when somebody switches to `from`. `here` is the calling
+  /// thread's. Where this is inlined, a computation that may have changed its thread must not touch thread_local variables
+  /// afterwards.
   static void switchTo(Context& from, Context& to, const ThreadPlaces& here, Kind kind = Kind::kCall);
 
-  /// Leaves `from` for ever.
+  /// Leaves `from` permanently.
   [[noreturn]] static void exitTo(Context& from, Context& to, const ThreadPlaces& here);
 
-  /// To be called, on another stack, for a context that was made and has been left for ever or will never be entered again.
+  /// Must be called, on another stack, for a context that was made and then left permanently or will never be entered again.
   void release();
 
-  /// Instead of release(), for a context that stays suspended on `stack` for ever: what that holds is no leak.
+  /// Called instead of release() for a context that stays suspended on `stack` permanently. The leak checker then counts nothing
+  /// that the stack holds as a leak.
   static void keepForEver(const Stack& stack);
 
  private:
@@ -94,7 +99,7 @@ class Context {
 
   template <void (*Entry)()>
   static void outermost(Transfer arrival) {
-    // Its caller's frame pointer: there is no caller, and what Boost left is a code address. The chain of frames ends here.
+    // Clears the saved frame pointer, where Boost left a code address. There is no caller, so the chain of frames ends here.
     *static_cast<void**>(__builtin_frame_address(0)) = nullptr;
     arrive(arrival, nullptr);
     Entry();
@@ -102,7 +107,7 @@ class Context {
   static void arrive(Transfer arrival, Context* self);
 #endif
 
-  /// Lies on the stack that it tells of.
+  /// Lies on the stack that it describes.
   struct alignas(16) Suspended {
     Place place;
     int error;
@@ -110,7 +115,7 @@ class Context {
   };
 
   void makeWith(const Stack& stack, Start start);
-  /// From here on `from` is suspended, as `me` will tell, which lies on the caller's stack, and what the thread keeps is `to`'s.
+  /// Records in `me`, which lies on the caller's stack, that `from` is suspended, and loads what the thread keeps from `to`.
   static void leave(Context& from, Suspended& me, const Context& to, const ThreadPlaces& here);
 
   Suspended* m_suspended = nullptr;  // valid while suspended
@@ -127,7 +132,7 @@ class Context {
 inline void Context::leave(Context& from, Suspended& me, const Context& to, const ThreadPlaces& here) {
   const tsan::Exempt of_this_thread;
   Suspended* kept = &me;
-  __asm__("" : "+r"(kept));  // or compilers warn of its address: nobody enters what has returned
+  __asm__("" : "+r"(kept));  // or compilers warn of its address, though nobody enters a context that has returned
   from.m_suspended = kept;
   const Suspended& entered = *to.m_suspended;
   kept->error = std::exchange(*here.error, entered.error);

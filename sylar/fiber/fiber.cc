@@ -1,4 +1,4 @@
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 
 #include <cxxabi.h>
 
@@ -7,11 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sylar/base/check.h"
-#include "sylar/base/clock.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
+#include "sylar/clock.h"
 #include "sylar/fiber/stack.h"
 #include "sylar/fiber/thread_fibers.h"
 
@@ -35,159 +35,57 @@ uint64_t newId() {
   return t_next_id++;
 }
 
-const char* nameOf(Fiber::Life life) {
-  switch (life) {
-    case Fiber::Life::kInit: return "new";
-    case Fiber::Life::kQueued: return "in a scheduler's queue";
-    case Fiber::Life::kRunning: return "running";
-    case Fiber::Life::kResuming: return "waiting for a fiber that it resumed";
-    case Fiber::Life::kReady: return "ready";
-    case Fiber::Life::kHeldByHand:
-    case Fiber::Life::kHeld: return "held";
-    case Fiber::Life::kParked: return "parked";
-    case Fiber::Life::kEnded: return "ended";
-    case Fiber::Life::kFailed: return "ended by an exception";
-    case Fiber::Life::kAbandoned: return "given up";
-  }
-  return "?";
-}
-
-struct Handler {
-  OsMutex mutex;
-  std::shared_ptr<const Fiber::ExceptionHandler> handler SYLAR_GUARDED_BY(mutex);
-};
-Handler& exceptionHandler() {
-  alignas(Handler) static unsigned char s_memory[sizeof(Handler)];
-  static Handler& handler = *::new (s_memory) Handler;  // never destroyed: fibers may end after main
-  return handler;
-}
-
-void logException(uint64_t id, const std::exception_ptr& exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const std::exception& e) {
-    log::error("fiber {} ended by an exception: {}", id, e.what());
-  } catch (...) {
-    log::error("fiber {} ended by an exception that is no std::exception", id);
-  }
-}
-
-void reportException(uint64_t id, const std::string& name, const std::exception_ptr& exception) {
-  std::shared_ptr<const Fiber::ExceptionHandler> handler;
-  {
-    Lock lock(exceptionHandler().mutex);
-    handler = exceptionHandler().handler;
-  }
-  if (handler != nullptr) {
-    (*handler)(id, name, exception);
-  } else {
-    logException(id, exception);
-  }
-}
-
 }  // namespace
 
-Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/)
-    : QueueNode(Kind::kFiber),
-      m_id(newId()),
-      m_cb(std::move(cb)),
-      m_stack_size(stacksize != 0 ? stacksize : g_default_stack_size.load(std::memory_order_relaxed)) {
-  if (m_cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
+Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/) : m_id(newId()) {
+  if (cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
+  const size_t stack_size = stacksize != 0 ? stacksize : g_default_stack_size.load(std::memory_order_relaxed);
+  ::new (m_control) FiberControl(std::move(cb), stack_size, FiberLife::kInit);
   ThreadFibers::countFiber(1);
 }
 
-Fiber::Fiber(OwnStack) : QueueNode(Kind::kFiber), m_life(Life::kRunning), m_id(0), m_stack_size(0) {
+Fiber::Fiber(OwnStack) : m_id(0) {
+  ::new (m_control) FiberControl(nullptr, 0, FiberLife::kRunning);
   ThreadFibers::countFiber(1);
 }
 
 Fiber::~Fiber() {
-  if (m_core != nullptr) ThreadFibers::current().discard(*this);
-  if (m_exception != nullptr) reportException(m_id, m_name, m_exception);
-  ThreadFibers::countFiber(-1);
+  FiberControl& mine = control(*this);
+  if (mine.m_core != nullptr) ThreadFibers::current().discard(*this);
+  if (mine.m_exception != nullptr) mine.reportException(mine.m_name);
+  ThreadFibers::countFiber(-1);  // before its captures end: they may tell others to look
+  std::destroy_at(&mine);
 }
 
 Fiber::State Fiber::getState() const {
-  switch (life()) {
-    case Life::kInit: return INIT;
-    case Life::kQueued:
-    case Life::kReady: return READY;
-    case Life::kRunning:
-    case Life::kResuming: return EXEC;
-    case Life::kHeldByHand:
-    case Life::kHeld:
-    case Life::kParked:
-    case Life::kAbandoned: return HOLD;
-    case Life::kEnded: return TERM;
-    case Life::kFailed: return EXCEPT;
+  switch (lifeOf(*this)) {
+    case FiberLife::kInit:
+    case FiberLife::kRefused: return INIT;
+    case FiberLife::kQueued:
+    case FiberLife::kReady: return READY;
+    case FiberLife::kRunning:
+    case FiberLife::kResuming: return EXEC;
+    case FiberLife::kHeldByHand:
+    case FiberLife::kHeld:
+    case FiberLife::kParked:
+    case FiberLife::kAbandoned: return HOLD;
+    case FiberLife::kEnded: return TERM;
+    case FiberLife::kFailed: return EXCEPT;
   }
   return EXCEPT;
 }
 
 void Fiber::reset(std::function<void()> cb) {
   if (cb == nullptr) throw std::invalid_argument("sylar::Fiber::reset: the function is null");
-  const Life now = life();
-  if (now != Life::kInit && now != Life::kEnded && now != Life::kFailed) {
-    throw std::logic_error(fmt::format("sylar::Fiber::reset: fiber {} is {}", m_id, nameOf(now)));
-  }
-  if (m_exception != nullptr) {
-    const std::string name = getName();
-    reportException(m_id, name, std::exchange(m_exception, nullptr));
-  }
-  m_cb = std::move(cb);
-  // Nobody's again: what is still on its way to its last home finds it gone.
-  m_home.store(nullptr, std::memory_order_seq_cst);
-  m_home_owner.store(0, std::memory_order_relaxed);
-  m_thread_id.store(0, std::memory_order_relaxed);
-  m_asked.store(0, std::memory_order_relaxed);
-  (void)ThreadFibers::takeDestination(*this);
-  {
-    Lock lock(m_lock);
-    m_given_up = false;
-  }
-  move(now, Life::kInit);
+  control(*this).reset(std::move(cb));
 }
 
-bool Fiber::mayResume(Life now) const {
-  if (now == Life::kInit) return true;
-  return (now == Life::kHeldByHand || now == Life::kReady) && m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
-}
-
-void Fiber::resume() {
-  ThreadFibers& thread = ThreadFibers::current();  // what may throw comes first
-  const Life was = life();
-  if (!mayResume(was) || !tryMove(was, Life::kRunning)) {
-    const bool elsewhere = was == Life::kHeldByHand || was == Life::kReady;
-    const char* const why = elsewhere            ? " on another thread"
-                            : was == Life::kHeld ? ", it belongs to a scheduler: schedule() it"
-                                                 : "";
-    log::error("fiber {}: resume refused, it is {}{}", m_id, nameOf(was), why);
-    return;
-  }
-  const ptr keep = weak_from_this().lock();  // the caller's own handle may go while it runs
-  if (was == Life::kInit && !thread.start(*this)) {
-    move(Life::kRunning, Life::kInit);
-    throw std::bad_alloc();
-  }
-  if (was != Life::kInit) thread.adopt(*this);  // a worker may have begun or ended on this thread since
-  FiberCore* const me = runningFiber();
-  m_core->resumer = me;
-  if (me != nullptr) me->fiber->move(Life::kRunning, Life::kResuming);
-  FiberCore& back = thread.enter(*m_core);
-  SYLAR_CHECK_EQ(back.fiber, this);
-  if (me != nullptr) me->fiber->move(Life::kResuming, Life::kRunning);
-  switch (back.request) {
-    case Request::kReady: move(Life::kRunning, Life::kReady); return;
-    case Request::kHold: move(Life::kRunning, Life::kHeldByHand); return;
-    case Request::kDone: ThreadFibers::current().finish(back); return;
-    case Request::kMove:
-    case Request::kParked: SYLAR_CHECK(back.request == Request::kDone);  // those go to the thread's own stack
-  }
-}
+void Fiber::resume() { control(*this).resume(); }
 
 void Fiber::yield() {
   FiberCore* const me = runningFiber();
   if (me == nullptr || me->fiber != this) {
-    log::error("fiber {}: yield refused, it is {}", m_id, nameOf(life()));
+    log::error("fiber {}: yield refused, it is {}", m_id, nameOf(lifeOf(*this)));
     return;
   }
   YieldToHold();
@@ -204,154 +102,20 @@ void Fiber::yield() {
     ThreadFibers::yield(Request::kHold);
   } else {
     me->permit = false;
-    if (me->live && me->resumer == nullptr && me->fiber->wantsAway()) ThreadFibers::yield(Request::kMove);
+    if (me->live && me->resumer == nullptr && control(*me->fiber).wantsAway()) ThreadFibers::yield(Request::kMove);
   }
-  tsan::acquire(me->fiber);  // what was before the schedule()
+  tsan::acquire(me->fiber);  // sees what came before the schedule()
 }
 
-bool Fiber::wantsAway() const {
-  Lock lock(m_lock);
-  return m_destination != nullptr;
-}
-
-void Fiber::run() {
-  try {
-    m_cb();
-  } catch (abi::__forced_unwind&) {
-    throw;
-  } catch (...) {
-    m_exception = std::current_exception();
-  }
-  m_cb = nullptr;  // what it captured ends here, on the fiber's stack: it may block
-}
-
-void Fiber::end(Life how) {
-  // Under the lock to the end: an observer that gives up meanwhile must not leave while it is being told.
-  Lock lock(m_lock);
-  move(how == Life::kAbandoned ? life() : Life::kRunning, how);
-  m_given_up |= how == Life::kAbandoned;
-  tellObservers();
-}
-
-void Fiber::tellObservers() {
-  while (m_observers != nullptr) {
-    EndObserver* const told = std::exchange(m_observers, m_observers->next);
-    told->ended(told);
-  }
-}
-
-bool Fiber::observeEnd(EndObserver& observer) {
-  Lock lock(m_lock);
-  if (isOver(life()) || m_given_up) return false;
-  observer.next = m_observers;
-  m_observers = &observer;
-  return true;
-}
-
-void Fiber::unobserveEnd(EndObserver& observer) {
-  Lock lock(m_lock);
-  for (EndObserver** at = &m_observers; *at != nullptr; at = &(*at)->next) {
-    if (*at == &observer) {
-      *at = observer.next;
-      return;
-    }
-  }
-}
-
-void Fiber::join() {
-  SYLAR_CHECK(m_id != 0);  // a thread's own stack: it ends only when nobody could join it any more
-  const FiberCore* const me = runningFiber();
-  SYLAR_CHECK(me == nullptr || me->fiber != this);
-  FiberHost* const host = me == nullptr ? nullptr : ThreadFibers::current().host();
-  if (host != nullptr) {
-    host->awaitEnd(*this);
-  } else {
-    struct Blocked : EndObserver {
-      std::atomic<uint32_t> over{0};
-    } blocked;
-    blocked.ended = [](EndObserver* observer) {
-      auto& over = static_cast<Blocked*>(observer)->over;
-      over.store(1, std::memory_order_release);
-      sys::futexWake(over, 1);  // only the address is used
-    };
-    if (observeEnd(blocked)) {
-      while (blocked.over.load(std::memory_order_acquire) == 0) sys::futexWait(blocked.over, 0, kNever);
-    }
-  }
-  std::exception_ptr exception;
-  bool given_up;
-  {
-    Lock lock(m_lock);
-    given_up = m_given_up;
-    if (!given_up) exception = std::exchange(m_exception, nullptr);
-  }
-  if (exception != nullptr) std::rethrow_exception(exception);
-  if (given_up) throw std::runtime_error(fmt::format("sylar: fiber {} was given up by its scheduler", m_id));
-}
-
-Fiber::Question* Fiber::Question::make(ptr fiber) noexcept {
-  auto* question = new (std::nothrow) Question(false);
-  if (question == nullptr) {
-    // Whoever opens it looks at all that was asked before, wherever the fiber is then.
-    if (fiber->m_spare_is_away.exchange(true, std::memory_order_seq_cst)) return nullptr;
-    question = &fiber->m_spare_question;
-  }
-  question->m_fiber = std::move(fiber);
-  return question;
-}
-
-Fiber::ptr Fiber::Question::open(QueueNode* question) {
-  auto* const opened = static_cast<Question*>(question);
-  ptr fiber = std::move(opened->m_fiber);
-  if (opened->m_spare) {
-    fiber->m_spare_is_away.exchange(false, std::memory_order_seq_cst);
-  } else {
-    delete opened;
-  }
-  return fiber;
-}
+void Fiber::join() { control(*this).join(); }
 
 void Fiber::cancel() {
-  if (!isOver(life())) ThreadFibers::ask(*this, kCancel);
+  if (!isOver(lifeOf(*this))) ThreadFibers::ask(*this, FiberControl::kCancel);
 }
 
-void Fiber::setName(std::string name) {
-  Lock lock(m_lock);
-  m_name.swap(name);
-  lock.unlock();  // the old one ends outside
-}
-
-std::string Fiber::getName() const {
-  Lock lock(m_lock);
-  return m_name;
-}
-
-size_t Fiber::copyName(char* out, size_t size) const noexcept {
-  size_t length = 0;
-  if (m_lock.tryLock()) {
-    length = m_name.copy(out, size - 1);
-    m_lock.unlock();
-  }
-  out[length] = 0;
-  return length;
-}
-
-std::string Fiber::describe() const {
-  const Life now = life();
-  if (now != Life::kParked && now != Life::kAbandoned) return nameOf(now);
-  const uint64_t waits_for = m_waits_for.load(std::memory_order_relaxed);
-  const auto fd = static_cast<int>(static_cast<uint32_t>(waits_for));
-  switch (static_cast<WaitsFor>(waits_for >> 32)) {
-    case WaitsFor::kEvent: return "waits";
-    case WaitsFor::kTime: return "sleeps";
-    case WaitsFor::kRead: return fmt::format("reads descriptor {}", fd);
-    case WaitsFor::kWrite: return fmt::format("writes to descriptor {}", fd);
-    case WaitsFor::kPoll: return "polls";
-    case WaitsFor::kFiber: return "joins a fiber";
-    case WaitsFor::kHelper: return "waits for a helper thread";
-  }
-  return "?";
-}
+void Fiber::setName(std::string name) { control(*this).setName(std::move(name)); }
+std::string Fiber::getName() const { return control(*this).name(); }
+size_t Fiber::copyName(char* out, size_t size) const noexcept { return control(*this).copyName(out, size); }
 
 Fiber::ptr Fiber::GetThis() {
   FiberCore* const me = runningFiber();
@@ -363,31 +127,102 @@ uint64_t Fiber::GetFiberId() {
   return me != nullptr ? me->fiber->m_id : 0;
 }
 
-bool this_fiber::cancelled() {
-  FiberCore* const me = runningFiber();
-  return me != nullptr && (me->cancelled || me->fiber->askedToEnd());
+[[gnu::noinline]] bool this_fiber::cancelled() {
+  const FiberCore* const me = t_running;
+  return me != nullptr && (me->cancelled || control(*me->fiber).askedToEnd());
 }
 
-this_fiber::CancelShield::CancelShield() : m_core(runningFiber()), m_outer(m_core != nullptr && m_core->shielded) {
-  if (m_core != nullptr) m_core->shielded = true;
+[[gnu::noinline]] this_fiber::CancelShield::CancelShield()
+    : m_core(t_running), m_outer(m_core != nullptr && t_running->shielded) {
+  if (m_core != nullptr) t_running->shielded = true;
 }
 
 this_fiber::CancelShield::~CancelShield() {
-  if (m_core != nullptr) m_core->shielded = m_outer;
+  if (m_core != nullptr) static_cast<FiberCore*>(m_core)->shielded = m_outer;
 }
 
 uint64_t Fiber::TotalFibers() { return ThreadFibers::countedFibers(); }
 
-void Fiber::SetExceptionHandler(ExceptionHandler handler) {
-  std::shared_ptr<const ExceptionHandler> shared;
-  if (handler != nullptr) shared = std::make_shared<const ExceptionHandler>(std::move(handler));
-  Lock lock(exceptionHandler().mutex);
-  exceptionHandler().handler.swap(shared);
-  lock.unlock();  // the old one ends outside
-}
+void Fiber::SetExceptionHandler(ExceptionHandler handler) { FiberControl::setExceptionHandler(std::move(handler)); }
 
 void Fiber::SetDefaultStackSize(size_t bytes) {
   g_default_stack_size.store(std::clamp(bytes, kMinStackSize, kMaxStackSize), std::memory_order_relaxed);
+}
+
+// ---- Functions that involve the thread. --------------------------------------------------------------------------------------
+
+void FiberControl::reset(std::function<void()> cb) {
+  const FiberLife now = life();
+  if (!isFresh(now) && now != FiberLife::kEnded && now != FiberLife::kFailed) {
+    throw std::logic_error(fmt::format("sylar::Fiber::reset: fiber {} is {}", fiber().getId(), nameOf(now)));
+  }
+  if (m_exception != nullptr) reportException(name());
+  m_cb = std::move(cb);
+  // The fiber has no home again. A question that is still on its way to the last home finds that.
+  m_asks.clear();
+  m_thread_id.store(0, std::memory_order_relaxed);
+  (void)ThreadFibers::takeDestination(fiber());
+  m_ends.clear();
+  move(now, FiberLife::kInit);
+}
+
+void FiberControl::resume() {
+  ThreadFibers& thread = ThreadFibers::current();  // first, because it may throw
+  const FiberLife was = life();
+  if (!mayResume(was) || !tryMove(was, FiberLife::kRunning)) {
+    const bool elsewhere = was == FiberLife::kHeldByHand || was == FiberLife::kReady;
+    const char* const why = elsewhere                 ? " on another thread"
+                            : was == FiberLife::kHeld ? ", it belongs to a scheduler: schedule() it"
+                                                      : "";
+    log::error("fiber {}: resume refused, it is {}{}", fiber().getId(), nameOf(was), why);
+    return;
+  }
+  const Fiber::ptr keep = fiber().weak_from_this().lock();  // the caller's own handle may be dropped while it runs
+  if (isFresh(was) && !thread.start(fiber())) {
+    move(FiberLife::kRunning, was);
+    throw std::bad_alloc();
+  }
+  if (!isFresh(was)) thread.adopt(fiber());  // a worker may have begun or ended on this thread since
+  FiberCore* const me = runningFiber();
+  FiberHost* const host = thread.host();
+  m_core->resumer = me;
+  if (me != nullptr) control(*me->fiber).move(FiberLife::kRunning, FiberLife::kResuming);
+  if (host != nullptr) host->resumes(*m_core);
+  FiberCore& back = thread.enter(*m_core);
+  if (host != nullptr) host->hasResumed(back);
+  SYLAR_CHECK_EQ(back.fiber, &fiber());
+  if (me != nullptr) control(*me->fiber).move(FiberLife::kResuming, FiberLife::kRunning);
+  switch (back.request) {
+    case Request::kReady: move(FiberLife::kRunning, FiberLife::kReady); return;
+    case Request::kHold: move(FiberLife::kRunning, FiberLife::kHeldByHand); return;
+    case Request::kDone: (void)ThreadFibers::current().finish(back); return;
+    case Request::kMove:
+    case Request::kParked: SYLAR_CHECK(back.request == Request::kDone);  // those two go to the thread's own stack
+  }
+}
+
+void FiberControl::join() {
+  const uint64_t id = fiber().getId();
+  SYLAR_CHECK(id != 0);  // the handle of a thread's own stack ends only when nobody could join it any more
+  const FiberCore* const me = runningFiber();
+  SYLAR_CHECK(me == nullptr || me->fiber != &fiber());
+  if (sys::inForkedChild() && !isOver(life())) {
+    throw std::logic_error(fmt::format("sylar: fiber {} is not joined in a forked child: it ends in the parent, if at all", id));
+  }
+  FiberHost* const host = me == nullptr ? nullptr : ThreadFibers::current().host();
+  FiberLife now;
+  bool refused;
+  bool given_up;
+  do {  // again for a fiber that was refused and then queued after all
+    host != nullptr ? host->awaitEnd(fiber()) : blockUntilEnd();
+    now = life();
+    refused = now == FiberLife::kRefused;
+    given_up = m_ends.givenUp();
+    if (isOver(now)) break;
+  } while (!refused && !given_up);
+  if (given_up) throw std::runtime_error(fmt::format("sylar: fiber {} was given up by its scheduler", id));
+  if (refused) throw std::runtime_error(fmt::format("sylar: fiber {} was refused by its scheduler", id));
+  if (now == FiberLife::kFailed) throwException();
 }
 
 }  // namespace sylar

@@ -1,13 +1,14 @@
-// Internal. What a started fiber is made of, in two cache lines.
+// Internal. The state of a started fiber, in two cache lines.
 //
-// Cores live in slabs that are never unmapped, so a late Waker reads valid memory and a wrong epoch. Fresh work has no core:
-// the thread that first runs it takes one, and where the fiber ends the core goes back.
+// Cores live in slabs that are never unmapped, so a late Waker reads valid memory and a wrong epoch. Fresh work has no core. The
+// thread that first runs it takes one, and the thread on which the fiber ends gets the core back.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "sylar/fiber/context.h"
+#include "sylar/fiber/core_pool.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/stack.h"
 #include "sylar/fiber/wait_word.h"
@@ -22,41 +23,47 @@ class FiberHome;
 enum class Request : uint8_t {
   kReady,   ///< run me again, behind the others
   kHold,    ///< keep me until somebody schedules or resumes me
-  kParked,  ///< the one who wins my wait word brings me back
+  kParked,  ///< the winner of my wait word brings me back
   kMove,    ///< take me to where my Fiber says
   kDone,    ///< my function has ended
 };
 
-/// All fields but `wait` belong to the home thread; between a won claim and the delivery, link and home belong to the winner.
+/// All fields but `wait` belong to the home thread. Between a won claim and the delivery, the link and `home` belong to the
+/// winner.
 struct alignas(64) FiberCore : QueueNode {
   FiberCore() : QueueNode(Kind::kCore) {}
 
-  /// Waits that a fiber may begin after it was cancelled, before it is given up.
+  /// How many waits a fiber may begin after it was cancelled, before it is given up.
   static constexpr uint16_t kPatience = 1000;
-  /// The same, after the deadline of a stop: enough for returns through a few failing calls.
+  /// How many waits a cancelled fiber may still begin after the deadline of a stop. Enough to return through a few failing
+  /// calls.
   static constexpr uint16_t kLastPatience = 100;
 
   Request request = Request::kReady;
   bool permit : 1 = false;        ///< a schedule() that no YieldToHold has consumed yet
-  bool timer_linked : 1 = false;  ///< `timer` stands in the home worker's queue
+  bool timer_linked : 1 = false;  ///< `timer` is linked in the home worker's queue
   bool hook_enabled : 1 = true;   ///< set_hook_enable of this fiber
   bool cancelled : 1 = false;     ///< sticky: every park from now on ends at once
-  bool shielded : 1 = false;      ///< waits that must not end early: cancelling does not touch them
-  bool live : 1 = false;          ///< stands in the home worker's list of live fibers
-  bool counted : 1 = false;       ///< its present or last park: the wake-up comes from outside
-  uint16_t patience = kPatience;  ///< cancelled: how many waits are left
+  bool shielded : 1 = false;      ///< its waits must not end early: cancelling does not touch them
+  bool live : 1 = false;          ///< is in the home worker's list of live fibers
+  bool by_hand : 1 = false;       ///< is in the home worker's list of fibers that were resumed by hand
+  bool counted : 1 = false;       ///< the wake-up of its present or last park comes from outside
+  uint16_t patience = kPatience;  ///< waits that are left after it was cancelled
   WaitWord<> wait;
-  FiberHome* home = nullptr;     ///< who runs it, null: a plain thread; a fiber is pinned from its first run on
+  FiberHome* home = nullptr;     ///< where it is pinned from its first run on; null on a plain thread
   Fiber* fiber = nullptr;        ///< the user's handle; alive as long as the fiber
-  FiberCore* resumer = nullptr;  ///< who gets control at a yield; null: the thread's own stack
+  FiberCore* resumer = nullptr;  ///< gets control at a yield; null for the thread's own stack
   Context context;
   Stack stack;
-  TimerNode timer;                 ///< of its sleeps and timeouts; the deadline it is linked at
+  TimerNode timer;                 ///< for its sleeps and timeouts, with the deadline that it is linked at
   int64_t deadline_ns = kNever;    ///< of the present wait; later than the linked one after a lazy push
-  FiberCore* live_prev = nullptr;  ///< the home worker's list of fibers that it must bring to their end
-  FiberCore* live_next = nullptr;
+  FiberCore* live_prev = nullptr;  ///< the home worker's list of fibers to bring to their end, or of those resumed by hand
+  FiberCore* live_next = nullptr;  ///< in a free core: see nextChunk()
 
-  /// The core whose `timer` this is.
+  /// Links chunks, in a free core that is first in its chunk (core_pool.h).
+  FiberCore*& nextChunk() { return live_next; }
+
+  /// Returns the core that contains `node` as its `timer`.
   static FiberCore& ofTimer(TimerNode& node);
 };
 #if !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)
@@ -70,21 +77,22 @@ inline FiberCore& FiberCore::ofTimer(TimerNode& node) {
 }
 #pragma GCC diagnostic pop
 
-/// The free cores of one thread. Not thread safe; threads share only the reserve behind it.
+/// The free cores of one thread, in front of the reserve of all threads. Not thread safe.
 class CorePool {
  public:
-  CorePool() = default;
-  ~CorePool();
-  CorePool(const CorePool&) = delete;
-  CorePool& operator=(const CorePool&) = delete;
+  /// The number of cores in a slab. A thread keeps at most twice as many.
+  static constexpr size_t kChunk = 512;
 
-  /// A core whose epoch goes on from its last use. Null if no memory is left.
-  [[nodiscard]] FiberCore* take();
-  void give(FiberCore* core);
+  /// Returns a core whose epoch goes on from its last use, or null if no memory is left.
+  [[nodiscard]] FiberCore* take() { return m_cores.take(mapSlab); }
+  void give(FiberCore* core) { m_cores.give(core); }
 
  private:
-  bool refill();
-  QueueNode* m_free = nullptr;
+  static FiberCore* mapSlab();  // never unmapped
+  [[gnu::constructor]] static void followForks();
+  static CoreReserve<FiberCore> s_reserve;
+
+  CoreCache<FiberCore, kChunk> m_cores{s_reserve};
 };
 
 }  // namespace sylar

@@ -1,11 +1,13 @@
-// Internal. The jump from one stack to another on x86-64, inlined: the compiler keeps over it what is alive, no more.
+// Internal. The jump from one stack to another on x86-64. It is inlined, so that the compiler saves across it only what is
+// alive.
 //
-// A call to a switch that comes back by a jump, as Boost.Context's, leaves the processor's stack of return addresses with an
-// entry too many, and the returns behind it are mispredicted. Here nothing is called. The stack is not written to, so the red
+// If a switch is called and comes back by a jump, as Boost.Context's does, the processor's stack of return addresses keeps an
+// entry too many, and the following returns are mispredicted. Here nothing is called. The stack is not written to, so the red
 // zone is safe.
 //
-// Not for processes with user shadow stacks (CET). Source: System V psABI x86-64, 3.2: rsp, rbp, MXCSR's and the x87 control word
-// are handed over here; all else that a function may expect to be kept is clobbered, so it is the compiler's care.
+// Not for processes with user shadow stacks or indirect branch tracking (CET), so files that inline it are compiled with
+// -fcf-protection=none. Source: System V psABI x86-64, 3.2. rsp, rbp, and the control words of MXCSR and x87 are handed over
+// here. All else that a function may expect to be preserved is clobbered, so that the compiler saves it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,7 @@
 
 namespace sylar {
 
-/// Where a computation goes on, and how it computes.
+/// The place where a computation continues, and its floating-point control words.
 struct JumpPlace {
   void* stack;
   void* frame;
@@ -23,12 +25,13 @@ struct JumpPlace {
 };
 static_assert(offsetof(JumpPlace, stack) == 0 && offsetof(JumpPlace, frame) == 8 && offsetof(JumpPlace, instruction) == 16);
 
-/// How the caller computes.
+/// Stores the caller's floating-point control words in `place`.
 inline void keepControlWords(JumpPlace& place) {
   __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(place.sse_control), "=m"(place.x87_control));
 }
 
-/// Such a place that the first jump to it calls `entry`, on the stack that ends at `top`, a multiple of 16. It must not return.
+/// Makes `place` such that the first jump to it calls `entry`, on the stack that ends at `top`, a multiple of 16. `entry` must
+/// not return.
 inline void makeJumpPlace(JumpPlace& place, char* top, void (*entry)()) {
   auto* const return_address = reinterpret_cast<void**>(top) - 1;  // as after a call
   *return_address = nullptr;                                       // debuggers and unwinders stop here
@@ -46,16 +49,16 @@ inline void makeJumpPlace(JumpPlace& place, char* top, void (*entry)()) {
 #define SYLAR_AVX512_REGISTERS_
 #endif
 
-/// MXCSR's low bits say which exceptions there were: as the psABI has it, they are nobody's over a call, and nearly always
-/// differ.
+/// MXCSR's low bits, which say what exceptions there were. The psABI does not preserve them across a call, and they nearly
+/// always differ.
 inline constexpr uint32_t kSseFlags = 0x3f;
 
-/// Notes in `left` where the caller is and goes on at `entered`. Returns when somebody jumps to `left`. Only for frames of fixed
-/// size (no alloca, no array of variable length) without locals that are aligned to more than 16: clang 14 keeps rbx to find its
-/// way in such a frame, whatever is clobbered.
+/// Records in `left` where the caller is, and continues at `entered`. Returns when somebody jumps to `left`. Only for frames of
+/// fixed size (no alloca, no array of variable length) without locals that are aligned to more than 16, because in such a frame
+/// clang 14 uses rbx to find its locals, even if it is clobbered.
 [[gnu::always_inline]] inline void jump(JumpPlace& left, const JumpPlace& entered) {
   keepControlWords(left);
-  // They are nearly always the same, and dear to load.
+  // The control words are nearly always the same, and expensive to load.
   if (((left.sse_control ^ entered.sse_control) & ~kSseFlags) != 0) [[unlikely]] {
     __asm__ volatile("ldmxcsr %0" : : "m"(entered.sse_control));
   }

@@ -1,23 +1,24 @@
 #include "sylar/fiber/overflow.h"
 
 #include <execinfo.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 
+#include "sylar/base/chained_handler.h"
 #include "sylar/base/raw_line.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
-#include "sylar/fiber/thread_fibers.h"
+#include "sylar/fiber.h"
+#include "sylar/fiber/fiber_core.h"
 
 namespace sylar {
 
 #ifdef SYLAR_ASAN
 
-OverflowReport::OverflowReport() = default;
+OverflowReport::OverflowReport(const FiberCore* (*)(const void*)) {}
 OverflowReport::~OverflowReport() = default;
 
 #else
@@ -27,20 +28,10 @@ namespace {
 constexpr size_t kSignalStackSize = 64 * 1024;
 constexpr int kMaxFrames = 64;
 
-struct sigaction g_previous_segv;
-struct sigaction g_previous_bus;
+constinit ChainedHandler g_segv;
+constinit ChainedHandler g_bus;
+const FiberCore* (*g_owner)(const void*) = nullptr;
 constinit std::atomic<long> g_reporter{0};  // the thread that reports; the process ends with its report
-
-struct sigaction& previousOf(int signal) {
-  return signal == SIGSEGV ? g_previous_segv : g_previous_bus;
-}
-
-void unblock(int signal) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, signal);
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-}
 
 [[noreturn]] void report(const FiberCore& core, const void* address) {
   const Stack& stack = core.stack;
@@ -51,66 +42,38 @@ void unblock(int signal) {
   line.text("\": stack of ").number(stack.size).text(" bytes at [").address(stack.base).text(", ").address(stack.top());
   line.text("), fault at ").address(address).text("\n");
   line.writeTo(STDERR_FILENO);
-  // From here on a fault is the report's own: code without unwind tables can mislead it.
-  unblock(SIGSEGV);
-  unblock(SIGBUS);
+  // From here on a fault is the report's own, because code without unwind tables can mislead it.
+  unblockSignal(SIGSEGV);
+  unblockSignal(SIGBUS);
   void* frames[kMaxFrames];
   backtrace_symbols_fd(frames, backtrace(frames, kMaxFrames), STDERR_FILENO);
   std::abort();
-}
-
-void passOn(int signal, siginfo_t* info, void* context) {
-  struct sigaction& previous = previousOf(signal);
-  const struct sigaction action = previous;
-  const bool sent = info->si_code <= 0;  // by a process; what the kernel raised cannot be ignored
-  if (action.sa_handler == SIG_IGN && sent) return;
-  if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) {
-    struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;
-    sigaction(signal, &standard, nullptr);
-    raise(signal);  // taken on the return from here, where the fault was
-    return;
-  }
-  if ((action.sa_flags & SA_RESETHAND) != 0) previous.sa_handler = SIG_DFL;
-  if ((action.sa_flags & SA_NODEFER) != 0) unblock(signal);
-  pthread_sigmask(SIG_BLOCK, &action.sa_mask, nullptr);  // the return from the signal restores it
-  if ((action.sa_flags & SA_SIGINFO) != 0) {
-    action.sa_sigaction(signal, info, context);
-  } else {
-    action.sa_handler(signal);
-  }
 }
 
 void onFault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const long me = sys::call(SYS_gettid);
   if (g_reporter.load(std::memory_order_relaxed) == me) std::abort();
-  if (const FiberCore* core = info->si_code > 0 ? ThreadFibers::ownerOfGuard(info->si_addr) : nullptr) {
+  if (const FiberCore* core = info->si_code > 0 ? g_owner(info->si_addr) : nullptr) {
     long nobody = 0;
     if (g_reporter.compare_exchange_strong(nobody, me)) report(*core, info->si_addr);
-    sys::haltThread();  // another fiber was first: one report, then the end
+    sys::haltThread();  // another fiber was first; there is one report, then the end
   }
-  passOn(signal, info, context);
+  (signal == SIGSEGV ? g_segv : g_bus).passOn(signal, info, context);
   errno = saved_errno;
 }
 
 void installHandlers() {
   void* frame;
-  backtrace(&frame, 1);  // its first call loads a library: not in the handler
-  struct sigaction ours {};
-  ours.sa_sigaction = onFault;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&ours.sa_mask);
-  for (const int signal : {SIGSEGV, SIGBUS}) {
-    sigaction(signal, nullptr, &previousOf(signal));  // known before ours can be called
-    sigaction(signal, &ours, nullptr);
-  }
+  backtrace(&frame, 1);  // the first call loads a library, which the handler must not do
+  g_segv.install(SIGSEGV, onFault);
+  g_bus.install(SIGBUS, onFault);
 }
 
 }  // namespace
 
-OverflowReport::OverflowReport() {
-  static const bool installed = (installHandlers(), true);
+OverflowReport::OverflowReport(const FiberCore* (*owner)(const void* address)) {
+  static const bool installed = (g_owner = owner, installHandlers(), true);
   (void)installed;
   stack_t present{};
   if (sys::signalStack(nullptr, &present) != 0 || (present.ss_flags & SS_DISABLE) == 0) return;

@@ -1,21 +1,26 @@
-// Internal. A fiber that overflows its stack says so: id, name, bounds and a backtrace on stderr; then the process aborts.
+// Internal. Reports a fiber that overflows its stack on stderr, with id, name, bounds and a backtrace, and aborts the process.
 //
-// A handler of SIGSEGV and SIGBUS, installed once, when the first thread begins to run fibers, sees whether a fault hit the guard
-// of the running fiber. It runs on an alternate signal stack, because the fiber's own has no room left. Any other fault goes to
-// the handler that was there before. A handler that the program installs later replaces this one, and may chain to it.
+// A handler of SIGSEGV and SIGBUS, installed once when the first thread begins to run fibers, checks whether a fault hit the
+// guard of the running fiber. It runs on an alternate signal stack, because the fiber's own has no room left. Any other fault
+// goes to the handler that was there before. A handler that the program installs later replaces this one, and may chain to it.
 //
-// Under AddressSanitizer it does nothing: that brings both, and reports a hit guard itself.
+// Under AddressSanitizer this does nothing, because ASan brings its own handler and signal stack, and reports a hit guard
+// itself.
 #pragma once
 
 namespace sylar {
 
-/// The alternate signal stack of the calling thread, as long as this lives. A thread that has one already keeps its own.
-/// Without memory the thread goes without: an overflow then ends the process by SIGSEGV.
+struct FiberCore;
+
+/// Gives the calling thread an alternate signal stack for as long as this object lives. A thread that already has one keeps its
+/// own. If there is no memory, the thread goes without, and an overflow then ends the process by SIGSEGV.
 ///
 /// Thread safety: belongs to its thread.
 class OverflowReport {
  public:
-  OverflowReport();
+  /// `owner` returns the fiber of the calling thread whose guard contains an address, or null. Every call passes the same
+  /// function.
+  explicit OverflowReport(const FiberCore* (*owner)(const void* address));
   ~OverflowReport();
   OverflowReport(const OverflowReport&) = delete;
   OverflowReport& operator=(const OverflowReport&) = delete;

@@ -1,4 +1,4 @@
-// Internal. What stands in a worker's queues: one intrusive link, and what is linked by it.
+// Internal. An entry of a worker's queues: one intrusive link, and the kind of object that it links.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@ namespace sylar {
 
 struct QueueNode {
   enum class Kind : uint8_t {
-    kCore,     ///< a FiberCore: a suspended fiber to go on with
+    kCore,     ///< a FiberCore: a suspended fiber to resume
     kFiber,    ///< a Fiber: fresh work, to be given a core and a stack
-    kMessage,  ///< a Fiber::Question: a worker is to look at what a fiber was asked
+    kMessage,  ///< a FiberRequest: a worker must look at what a fiber was asked
   };
 
   explicit QueueNode(Kind what) : kind(what) {}
@@ -35,7 +35,15 @@ class NodeList {
     m_head = node;
   }
 
-  /// The oldest node, or null.
+  /// Moves all of `later` to the end of this list.
+  void append(NodeList& later) {
+    if (later.empty()) return;
+    (m_head == nullptr ? m_head : m_tail->next) = later.m_head;
+    m_tail = later.m_tail;
+    later.m_head = nullptr;
+  }
+
+  /// Removes and returns the oldest node, or null if there is none.
   QueueNode* pop() {
     QueueNode* node = m_head;
     if (node != nullptr) m_head = node->next;

@@ -24,7 +24,7 @@ size_t roundUp(size_t size) {
   return size <= StackPool::kMaxPooledSize ? std::bit_ceil(size) : (size + kPage - 1) & ~(kPage - 1);
 }
 
-/// What roundUp() said: a colour is less than a page.
+/// Returns what roundUp() returned for this stack. That works because a colour is less than a page.
 size_t mappedSize(const Stack& stack) { return (stack.size + kPage - 1) & ~(kPage - 1); }
 
 size_t classOf(size_t mapped_size) { return std::countr_zero(mapped_size / kMinStackSize); }
@@ -40,7 +40,7 @@ bool installGuard(void* address) {
   return sys::protectMemory(address, kGuardSize, PROT_NONE) == 0;
 }
 
-/// A fiber's last frames never return, so the poison of their variables is still there.
+/// Clears ASan's poison, which is still there because a fiber's last frames never return.
 void forgetPoison([[maybe_unused]] const Stack& stack) {
 #ifdef SYLAR_ASAN
   __asan_unpoison_memory_region(stack.base, stack.size);
@@ -57,37 +57,32 @@ StackClass::~StackClass() {
   if (m_untouched != m_untouched_end) sys::unmapMemory(m_untouched, m_untouched_end - m_untouched);
 }
 
-Stack StackClass::take(size_t mapped_size) {
-  if (m_free != nullptr) {
-    --m_free_count;
-    return std::exchange(m_free, m_free->next)->stack;
-  }
-  m_limit = kCapacity;  // all that was kept is in use
+Stack StackClass::map(size_t mapped_size) {
   const size_t size = kGuardSize + mapped_size;
   if (m_untouched == m_untouched_end && !mapMore(size)) return {};
   if (!installGuard(m_untouched)) return {};
   return {std::exchange(m_untouched, m_untouched + size) + kGuardSize, mapped_size - kColourStep * (m_colour++ % kColours)};
 }
 
-void StackClass::give(Stack stack) {
-  if (m_free_count >= m_limit) {
-    bool refused = false;
-    unmapFree([&](const Stack& still_here) {
-      keep(still_here);
-      refused = true;
-    });
-    m_limit = refused ? m_free_count + m_free_count / 2 : kCapacity;  // not again at once
+void StackClass::cool() {
+  const size_t stay_warm = m_warm_count / 2;
+  const Free* at = m_free;
+  for (size_t i = 0; i < m_warm_count; ++i, at = at->next) {
+    if (i >= stay_warm) sys::adviseMemory(at->stack.base, mappedSize(at->stack) - kPage, MADV_DONTNEED);
   }
-  keep(stack);
+  m_warm_count = stay_warm;
 }
 
-void StackClass::keep(Stack stack) {
-  // The note lies where the next fiber's first frame will be: a page that is resident anyway.
-  m_free = ::new (stack.top() - sizeof(Free)) Free{m_free, stack};
-  ++m_free_count;
+bool StackClass::unmapSome() {
+  bool refused = false;
+  unmapFree([&](const Stack& still_here) {
+    give(still_here);
+    refused = true;
+  });
+  return !refused;
 }
 
-/// Of `size` bytes each, with the guard.
+/// Maps memory for more stacks of `size` bytes each, guard included.
 bool StackClass::mapMore(size_t size) {
   int error = 0;
   for (size_t count = m_at_once; count > 0; count /= 2) {
@@ -95,9 +90,9 @@ bool StackClass::mapMore(size_t size) {
     if (m_untouched == nullptr) continue;
     m_untouched_end = m_untouched + count * size;
     m_at_once = std::clamp(kMappedAtOnce / size, size_t{1}, 2 * count);
-    // Where huge pages are "always" on, each stack would cost 2 MiB. A kernel without them refuses: also good. Before the guards:
-    // once one has given the mapping an anon_vma, it no longer merges with its neighbours, and each would count for
-    // max_map_count.
+    // If huge pages are set to "always", each stack would cost 2 MiB. A kernel without huge pages refuses, which is fine. This
+    // comes before the guards, because a guard gives the mapping an anon_vma. After that it no longer merges with its
+    // neighbours, and each would count towards max_map_count.
     sys::adviseMemory(m_untouched, count * size, MADV_NOHUGEPAGE);
     return true;
   }
@@ -105,16 +100,14 @@ bool StackClass::mapMore(size_t size) {
   return false;
 }
 
-/// The last kReturned that came, neighbours by one call. To unmap what lies between others takes a mapping more: those that the
-/// kernel refuses for that are `refused`.
+/// Unmaps the kReturned stacks that came last, neighbours in one call. Unmapping a stack between others takes one more mapping.
+/// Stacks that the kernel refuses for that reason go to `refused`.
 template <class Refused>
 void StackClass::unmapFree(Refused refused) {
   std::array<Stack, kReturned> stacks;
   const auto end = stacks.begin() + std::min(m_free_count, kReturned);
   for (auto stack = stacks.begin(); stack != end; ++stack) {
-    *stack = m_free->stack;
-    m_free = m_free->next;
-    --m_free_count;
+    *stack = take();
   }
   std::sort(stacks.begin(), end, [](const Stack& a, const Stack& b) { return a.base < b.base; });
   const size_t size = kGuardSize + mappedSize(stacks.front());
@@ -126,17 +119,59 @@ void StackClass::unmapFree(Refused refused) {
   }
 }
 
+[[gnu::noinline]] Stack StackPool::mapAlone(size_t mapped_size) { return StackClass().map(mapped_size); }
+[[gnu::noinline]] void StackPool::unmapAlone(Stack stack) { StackClass().give(stack); }  // unmapped by the destructor
+
 Stack StackPool::take(size_t size) {
   const size_t mapped_size = roundUp(size);
-  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].take(mapped_size);
-  return StackClass().take(mapped_size);
+  if (mapped_size > kMaxPooledSize) return mapAlone(mapped_size);
+  StackClass& stacks = m_classes[classOf(mapped_size)];
+  if (stacks.free() == 0) return stacks.map(mapped_size);
+  m_kept_bytes -= kGuardSize + mapped_size;
+  if (stacks.warm() > 0) m_warm_bytes -= mapped_size;
+  if (m_kept_bytes < kKeptBytes / 2) m_limit = kKeptBytes;
+  return stacks.take();
 }
 
 void StackPool::give(Stack stack) {
   forgetPoison(stack);
   const size_t mapped_size = mappedSize(stack);
-  if (mapped_size <= kMaxPooledSize) return m_classes[classOf(mapped_size)].give(stack);
-  StackClass().give(stack);  // unmaps it at its end
+  if (mapped_size > kMaxPooledSize) return unmapAlone(stack);
+  m_classes[classOf(mapped_size)].give(stack);
+  m_kept_bytes += kGuardSize + mapped_size;
+  m_warm_bytes += mapped_size;
+  if (m_kept_bytes > m_limit) unmapSome();
+  while (m_warm_bytes > kWarmBytes) cool();
+}
+
+/// Returns the class that has the most of what `bytes` counts.
+template <class Bytes>
+size_t StackPool::most(Bytes bytes) const {
+  size_t found = 0;
+  for (size_t i = 1; i < kClasses; ++i) {
+    if ((this->*bytes)(i) > (this->*bytes)(found)) found = i;
+  }
+  return found;
+}
+
+size_t StackPool::keptBytes(size_t i) const { return m_classes[i].free() * (kGuardSize + (kMinStackSize << i)); }
+size_t StackPool::warmBytes(size_t i) const { return m_classes[i].warm() * (kMinStackSize << i); }
+
+void StackPool::cool() {
+  const size_t i = most(&StackPool::warmBytes);
+  const size_t before = warmBytes(i);
+  m_classes[i].cool();
+  m_warm_bytes -= before - warmBytes(i);
+}
+
+void StackPool::unmapSome() {
+  const size_t i = most(&StackPool::keptBytes);
+  m_kept_bytes -= keptBytes(i);
+  m_warm_bytes -= warmBytes(i);
+  const bool unmapped = m_classes[i].unmapSome();
+  m_kept_bytes += keptBytes(i);
+  m_warm_bytes += warmBytes(i);
+  m_limit = unmapped ? kKeptBytes : m_kept_bytes + m_kept_bytes / 2;
 }
 
 }  // namespace sylar

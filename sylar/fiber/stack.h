@@ -1,14 +1,17 @@
 // Internal. Stacks of fibers: mapped memory with a guard area below, and a pool of them per thread.
 //
-// A frame that runs off the low end hits the guard (64 KiB; `-fstack-clash-protection` makes larger frames touch it, too) and
-// faults instead of overwriting a neighbour; overflow.h reports it. The guard is MADV_GUARD_INSTALL where the kernel has it
-// (Linux 6.13): no mapping of its own, so a million stacks fit under the default vm.max_map_count; else mprotect.
+// A frame that runs off the low end hits the guard and faults instead of overwriting a neighbour; overflow.h reports it. The
+// guard has 64 KiB, and `-fstack-clash-protection` makes larger frames touch it as well. Where the kernel has MADV_GUARD_INSTALL
+// (Linux 6.13), a guard needs no mapping of its own, so a million stacks fit under the default vm.max_map_count. Elsewhere it is
+// made by mprotect.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <new>
+#include <utility>
 
 #include "sylar/base/sanitizers.h"
 
@@ -18,7 +21,7 @@ inline constexpr size_t kGuardSize = 64 * 1024;
 inline constexpr size_t kMinStackSize = 16 * 1024;
 inline constexpr size_t kMaxStackSize = size_t{1} << 30;
 #ifdef SYLAR_ASAN
-inline constexpr size_t kDefaultStackSize = 256 * 1024;  // its frames are up to 1.7 times as large
+inline constexpr size_t kDefaultStackSize = 256 * 1024;  // ASan's frames are up to 1.7 times as large
 #else
 inline constexpr size_t kDefaultStackSize = 128 * 1024;
 #endif
@@ -33,15 +36,13 @@ struct Stack {
   explicit operator bool() const { return base != nullptr; }
 };
 
-/// Stacks of one mapped size, the free ones last in, first out: the warmest is used next. Not thread safe.
+/// The stacks of one mapped size. Free ones are reused last in, first out, so the warmest comes next. Not thread safe.
 ///
-/// A change of the process's mappings is dear, and holds up the page faults of all its threads. So the more stacks were mapped,
-/// the more are mapped at once, up to kMappedAtOnce bytes (what nobody touches costs addresses only, if neither mlockall nor a
-/// strict limit says otherwise); and when one comes back to kCapacity free ones, the last kReturned are unmapped together. At the
-/// limit of mappings the kernel may refuse that; then more are kept.
+/// Changing the process's mappings is expensive, and holds up the page faults of all its threads. So the more stacks were
+/// mapped, the more are mapped at once, up to kMappedAtOnce bytes, and kReturned are unmapped together. Memory that nobody
+/// touches costs addresses only, unless mlockall or a strict limit says otherwise.
 class StackClass {
  public:
-  static constexpr size_t kCapacity = 1024;
   static constexpr size_t kReturned = 64;
   static constexpr size_t kMappedAtOnce = size_t{4} << 20;
 
@@ -50,9 +51,30 @@ class StackClass {
   StackClass(const StackClass&) = delete;
   StackClass& operator=(const StackClass&) = delete;
 
-  /// A stack of `mapped_size` bytes less its colour; a false Stack if there is no memory or no mapping left.
-  [[nodiscard]] Stack take(size_t mapped_size);
-  void give(Stack stack);
+  size_t free() const { return m_free_count; }
+  /// Returns how many of the free stacks, those that came last, may have the pages that their fibers touched. The others have
+  /// one page.
+  size_t warm() const { return m_warm_count; }
+
+  /// Returns a new stack of `mapped_size` bytes less its colour, or a false Stack if there is no memory or no mapping left.
+  [[nodiscard]] Stack map(size_t mapped_size);
+  /// Returns the free stack that came last. There must be one.
+  [[nodiscard]] Stack take() {
+    --m_free_count;
+    if (m_warm_count > 0) --m_warm_count;
+    return std::exchange(m_free, m_free->next)->stack;
+  }
+  void give(Stack stack) {
+    // The list entry lies where the next fiber's first frame will be, on a page that is resident anyway.
+    m_free = ::new (stack.top() - sizeof(Free)) Free{m_free, stack};
+    ++m_free_count;
+    ++m_warm_count;
+  }
+  /// Gives back the memory of the older half of the warm stacks, except the page of their next first frame.
+  void cool();
+  /// Unmaps the kReturned stacks that came last. At the limit of mappings the kernel may refuse some; then those stay, and this
+  /// returns false.
+  bool unmapSome();
 
  private:
   struct Free {
@@ -61,36 +83,53 @@ class StackClass {
   };
 
   bool mapMore(size_t size);
-  void keep(Stack stack);
   template <class Refused>
   void unmapFree(Refused refused);
 
   Free* m_free = nullptr;
   size_t m_free_count = 0;
+  size_t m_warm_count = 0;
   char* m_untouched = nullptr;  // mapped, without guards yet
   char* m_untouched_end = nullptr;
   size_t m_at_once = 1;
-  size_t m_limit = kCapacity;
   uint32_t m_colour = 0;
 };
 
 /// The stacks of one thread, by size. Not thread safe.
+///
+/// Free stacks of all sizes together are bounded by kKeptBytes of addresses, guards included. Of these, at most kWarmBytes keep
+/// the memory that fibers have touched; each of the others has one page. Beyond either bound, the size that has most gives back.
+/// If the kernel refuses to unmap, the pool keeps up to half as many more before it asks again.
 class StackPool {
  public:
   static constexpr size_t kMaxPooledSize = size_t{2} << 20;
+  static constexpr size_t kKeptBytes = 1024 * (kGuardSize + kDefaultStackSize);
+  static constexpr size_t kWarmBytes = size_t{16} << 20;
 
-  /// A stack of at least `size` bytes less a colour of under 2 KiB, which shifts its top. `size` is clamped to [kMinStackSize,
-  /// kMaxStackSize] and rounded up: to a power of two as far as kMaxPooledSize, above to pages; those are unmapped when they come
-  /// back. No memory or no mapping left: a false Stack.
+  /// Returns a stack of at least `size` bytes less a colour of under 2 KiB, which shifts its top. `size` is clamped to
+  /// [kMinStackSize, kMaxStackSize] and rounded up, to a power of two as far as kMaxPooledSize and to pages above it. Stacks
+  /// above kMaxPooledSize are unmapped when they come back. Returns a false Stack if there is no memory or no mapping left.
   [[nodiscard]] Stack take(size_t size);
 
-  /// Takes a stack back that nothing runs on any more.
+  /// Takes back a stack on which nothing runs any more.
   void give(Stack stack);
 
  private:
   static constexpr size_t kClasses = std::countr_zero(kMaxPooledSize / kMinStackSize) + 1;
 
+  static Stack mapAlone(size_t mapped_size);
+  static void unmapAlone(Stack stack);
+  template <class Bytes>
+  size_t most(Bytes bytes) const;
+  size_t keptBytes(size_t i) const;
+  size_t warmBytes(size_t i) const;
+  void cool();
+  void unmapSome();
+
   std::array<StackClass, kClasses> m_classes;
+  size_t m_kept_bytes = 0;
+  size_t m_warm_bytes = 0;
+  size_t m_limit = kKeptBytes;
 };
 
 }  // namespace sylar

@@ -1,4 +1,4 @@
-// Internal. Where debug builds look at each fiber that is about to be suspended. Elsewhere there is nothing.
+// Internal. The place where debug builds check each fiber that is about to be suspended. In other builds it does nothing.
 #pragma once
 
 namespace sylar {
@@ -6,7 +6,7 @@ namespace sylar {
 struct FiberCore;
 
 #ifdef SYLAR_DEBUG_LOCKS
-/// Who looks: set before main by the hooks, which know what locks are held.
+/// The check. The hooks, which know what locks are held, set it before main.
 using SuspendCheck = void (*)(const FiberCore& core);
 inline constinit SuspendCheck g_suspend_check = nullptr;
 

@@ -1,55 +1,60 @@
-// Internal. What the fibers of one thread share: who runs, the thread's own stack to come back to, free stacks and cores.
-// All switches between fibers go through here.
+// Internal. The state that the fibers of one thread share: the running fiber, the thread's own stack to come back to, free
+// stacks and cores. All switches between fibers go through here.
 //
 // Thread safety: an object belongs to its thread.
 #pragma once
 
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
 #include "sylar/fiber/suspend_check.h"
 
 namespace sylar {
 
-/// The fiber that runs on this thread, or null on the thread's own stack. Never inlined: a fiber that asked to be moved must
-/// not use the old thread's answer.
+/// Returns the fiber that runs on this thread, or null on the thread's own stack. Never inlined, because a fiber that asked to
+/// be moved must not use the old thread's answer.
 FiberCore* runningFiber();
 
-/// The same, to be read only by the next function.
+/// The variable behind runningFiber(). Read it only where the fiber cannot have changed its thread since the function began.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local FiberCore* t_running;
-/// Whether the thread's own stack runs. Inlined, so only for the first line of a function: after a switch in it, it may be the
-/// old thread's answer.
+/// Returns true if the thread's own stack runs. Inlined, so use it only in the first line of a function. After a switch in that
+/// function it may give the old thread's answer.
 inline bool onThreadStack() { return t_running == nullptr; }
 
-/// Where a scheduler's fibers live, for other threads: sched's worker slot. Never destroyed, so a stale pointer may be asked.
+/// The place where a scheduler's fibers live, as other threads see it: sched's worker slot. Never destroyed, so a stale pointer
+/// may be asked.
 class FiberHome {
  public:
-  /// Has its thread look at what `fiber` was asked; drops the question if nobody runs there any more. Any thread.
+  /// Makes its thread handle what `fiber` was asked. Drops the question if nobody runs there any more. Any thread.
   virtual void attend(Fiber::ptr fiber) = 0;
 
-  /// Which worker owns it, never the same twice; 0: none.
+  /// Id of the worker that owns it, never the same twice, or 0 if none does.
   std::atomic<uint64_t> owner{0};
 
  protected:
   ~FiberHome() = default;
 };
 
-/// Where a fiber wants to go on. Kept by the fiber until it is at rest.
-class FiberDestination {
+/// The place where a fiber wants to continue. The fiber keeps it until it is at rest.
+class detail::FiberDestination {
  public:
   virtual ~FiberDestination() = default;
-  /// Queues `fiber` there. False: there is no such place any more.
+  /// Queues `fiber` there. Returns false if that place does not exist any more.
   virtual bool accept(Fiber& fiber) = 0;
 };
 
-/// Who runs a thread's fibers, as far as this room must know: sched's worker. Null on plain threads.
+/// The worker that runs a thread's fibers, as far as this module must know it. Null on plain threads.
 class FiberHost {
  public:
   /// Parks the running fiber until `fiber` has ended.
   virtual void awaitEnd(Fiber& fiber) = 0;
-  /// Unlinks a timer that is still in the worker's queue: the core leaves the worker's hands.
+  /// Notes that `core` is about to be resumed by hand.
+  virtual void resumes(FiberCore& core) = 0;
+  /// Notes that `core` has come back to its resumer, on the same thread.
+  virtual void hasResumed(FiberCore& core) = 0;
+  /// Unlinks a timer that is still in the worker's queue, because the core leaves the worker's hands.
   virtual void unlinkTimer(FiberCore& core) = 0;
 
  protected:
@@ -60,75 +65,86 @@ class ThreadFibers {
  public:
   static ThreadFibers& current();
 
-  /// Makes `fiber`, which was never run, ready to be entered. False: no memory, nothing has changed.
+  /// Makes `fiber`, which has never run, ready to be entered. Returns false if there is no memory, and then nothing has changed.
   [[nodiscard]] bool start(Fiber& fiber);
 
   /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `request` says why.
   FiberCore& enter(FiberCore& core);
-  /// The same for a worker's loop. Inlined, so that the loop has one place from which it jumps, and no call to return from.
+  /// Does what enter() does, for a worker's loop. Inlined, so that the loop jumps from one place and has no call to return from.
   FiberCore& giveTurn(FiberCore& core);
 
-  /// Suspends the running fiber and gives control to its resumer, who notes in its life what became of it: only then may others
-  /// take it, for only then has it left its stack.
+  /// Suspends the running fiber and gives control to its resumer, which records the fiber's new state. Only then may others take
+  /// the fiber, because only then has it left its stack.
   static void yield(Request request);
-  /// Suspends `me`, which runs, and gives control to the thread's own stack, past any hand resumers. It comes back on this
-  /// thread.
+  /// Suspends `me`, the running fiber, and gives control to the thread's own stack, past any hand resumers. The fiber resumes on
+  /// this thread.
   void park(FiberCore& me);
 
-  /// Takes stack and core of a fiber that is done, and tells who waits for its end. May destroy the Fiber.
-  void finish(FiberCore& core);
+  /// Takes back the stack and core of a fiber that is done, and notifies its end observers. Returns the scheduler's handle,
+  /// which may be the last. Dropping that may run an exception handler of the program.
+  Fiber::ptr finish(FiberCore& core);
 
-  /// Scheduler's ownership: the fiber lives until it ends.
+  /// Makes the scheduler an owner of the fiber, so that it lives until it ends.
   static void keepAlive(Fiber::ptr fiber) {
     Fiber& kept = *fiber;
-    kept.m_self = std::move(fiber);
+    control(kept).m_self = std::move(fiber);
   }
-  static Fiber::ptr release(Fiber& fiber) { return std::move(fiber.m_self); }
-  static FiberCore* coreOf(Fiber& fiber) { return fiber.m_core; }
-  /// A suspended fiber that comes from another thread, or was started by hand, is this thread's and its worker's from here on.
+  static Fiber::ptr release(Fiber& fiber) { return std::move(control(fiber).m_self); }
+  /// Gives back a fiber that was to be queued and had the state `before`. If it has never run, notifies its end observers.
+  static void refuse(Fiber& fiber, FiberLife before) {
+    isFresh(before) ? control(fiber).end(FiberLife::kRefused) : control(fiber).move(FiberLife::kQueued, before);
+  }
+  static FiberCore* coreOf(Fiber& fiber) { return control(fiber).m_core; }
+  /// Makes a suspended fiber that comes from another thread, or was started by hand, this thread's and its worker's.
   void adopt(Fiber& fiber);
-  /// It is nobody's for now; what it is asked meanwhile waits for whoever adopts it.
+  /// Leaves the fiber without a home. Requests to it from now on wait for the thread that adopts it.
   static void leaveHome(Fiber& fiber);
-  /// Null: on a plain thread, on the way, or its worker has ended.
-  static FiberHome* homeOf(const Fiber& fiber);
-  /// It was started on a plain thread, and no scheduler has had it since.
-  static bool runsByHand(const Fiber& fiber) { return fiber.m_home_owner.load(std::memory_order_relaxed) == 0; }
-  static bool hasStarted(const Fiber& fiber) { return fiber.m_thread_id.load(std::memory_order_acquire) != 0; }
+  /// Returns null if the fiber is on a plain thread or on its way, or if its worker has ended.
+  static FiberHome* homeOf(const Fiber& fiber) { return control(fiber).m_asks.home(); }
+  /// Returns true if the fiber was started on a plain thread and no scheduler has had it since.
+  static bool runsByHand(const Fiber& fiber) { return control(fiber).m_asks.byHand(); }
+  static bool hasStarted(const Fiber& fiber) { return control(fiber).m_thread_id.load(std::memory_order_acquire) != 0; }
   /// Ends a scheduled fiber that got no stack: its join() throws std::bad_alloc.
   static void failToStart(Fiber& fiber);
-  /// Gives a scheduled fiber up that is in no queue any more: it never runs again. If it has begun, its stack and core are never
-  /// used again. Tells who waits for its end.
+  /// Gives up a scheduled fiber that is in no queue any more, so that it never runs again. If it has begun, its stack and core
+  /// are never used again. If not, drop() must follow. Notifies its end observers.
   static void abandon(Fiber& fiber);
-  /// The same for one whose thread is left behind with it, and which may even run: tells who waits.
+  /// Releases a fiber that was given up before it began, and destroys its captures, which is the program's code.
+  static void drop(Fiber& fiber);
+  /// Gives up a fiber whose thread is left behind with it, and which may even be running. Notifies its end observers.
   static void leaveBehind(Fiber& fiber);
+  /// Tells the end observers that the fiber will not end. It may still end, because it runs on a thread that is left behind.
+  static void announceGivenUp(Fiber& fiber);
 
-  /// Asks `fiber`, which has started, for something; its thread attends to it soon. Any thread.
-  static void ask(Fiber& fiber, Fiber::Asked what);
-  static uint8_t takeAsked(Fiber& fiber) { return fiber.m_asked.exchange(0, std::memory_order_seq_cst); }
+  /// Makes a request to `fiber`, which has started. Its thread handles that soon. Any thread.
+  static void ask(Fiber& fiber, FiberControl::Asked what);
+  static uint8_t takeAsked(Fiber& fiber) { return control(fiber).m_asks.take(); }
   static void setDestination(Fiber& fiber, std::shared_ptr<FiberDestination> destination);
   static std::shared_ptr<FiberDestination> takeDestination(Fiber& fiber);
 
-  /// Stands for the thread's own stack.
+  /// Returns the handle that stands for the thread's own stack.
   Fiber::ptr ownStackHandle();
 
-  /// The fiber in whose guard `address` lies, if that is one that this thread runs or switches from; else null. For a signal
+  /// Returns the fiber whose guard contains `address`, if this thread runs it or is switching from it, else null. For a signal
   /// handler on this thread.
   static const FiberCore* ownerOfGuard(const void* address);
 
-  /// `change` more Fiber objects exist. Any thread.
+  /// Adds `change` to the number of Fiber objects that exist. Any thread.
   static void countFiber(int change);
-  /// How many there are. Any thread, in a signal handler, too.
+  /// Returns how many Fiber objects exist. Any thread, and signal handlers.
   static uint64_t countedFibers();
 
   FiberHost* host() const { return m_host; }
   void setHost(FiberHost* host, FiberHome* home);
 
  private:
-  friend class Fiber;
+  friend Fiber;
+  friend FiberControl;
   ThreadFibers();
   ~ThreadFibers();
-  struct AtThreadExit;
-  struct Count;  // each thread counts alone, or spawning threads would share a cache line
+  static ThreadFibers& beginWithThread();
+  static void endWithThread(void*);
+  struct Count;  // one per thread, so that spawning threads do not share a cache line
 
   static void fiberMain();
   [[noreturn]] static void leaveForEver();
@@ -139,7 +155,7 @@ class ThreadFibers {
   [[gnu::cold]] static void stayInChild(FiberCore& me);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
-  OverflowReport m_overflow_report;
+  OverflowReport m_overflow_report{ownerOfGuard};
   const ThreadPlaces m_places = ThreadPlaces::ofThisThread();
   Context m_own_stack;
   FiberCore* m_came_back = nullptr;
@@ -150,7 +166,7 @@ class ThreadFibers {
   Fiber::ptr m_own_handle;
 };
 
-/// A fiber and its resumer call one another; a worker's loop gives turns.
+/// A fiber and its resumer call one another, while a worker's loop gives turns.
 inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const {
   return resumer == nullptr && m_host != nullptr ? Context::Kind::kTurn : Context::Kind::kCall;
 }
@@ -162,7 +178,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
   return *m_came_back;
 }
 
-/// Nothing that is this thread's is to be used afterwards: it may be another one.
+/// Afterwards nothing that belongs to this thread may be used, because the fiber may be on another one.
 [[gnu::always_inline]] inline void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
   if (to == nullptr && sys::inForkedChild()) {
     stayInChild(me);
@@ -172,14 +188,14 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
   const tsan::Exempt of_this_thread;
   t_running = to;
   m_came_back = &me;
-  tsan::release(&me);  // for who gives it up
+  tsan::release(&me);  // for the thread that gives the fiber up
   Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_places, kindOfSwitch(to));
   if (tsan::strict()) tsan::acquire(&current());
 }
 
 [[gnu::always_inline]] inline void ThreadFibers::park(FiberCore& me) {
   me.request = Request::kParked;
-  me.fiber->move(Fiber::Life::kRunning, Fiber::Life::kParked);
+  control(*me.fiber).move(FiberLife::kRunning, FiberLife::kParked);
   switchOut(me, nullptr);
 }
 

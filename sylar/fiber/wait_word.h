@@ -13,8 +13,8 @@
 
 #include <cstdint>
 
-#include "sylar/base/check.h"
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -26,7 +26,7 @@ class WaitWord {
  public:
   constexpr WaitWord() = default;
 
-  /// Opens a new epoch and returns it. Only the fiber itself; no wait of it may be open.
+  /// Opens a new epoch and returns it. For the fiber itself, which must have no open wait.
   uint64_t prepare() {
     const uint64_t last = m_word.load(std::memory_order_relaxed);
     SYLAR_DCHECK((last & kStateMask) != kOpen);
@@ -35,19 +35,19 @@ class WaitWord {
     return epoch;
   }
 
-  /// Decides the wait `epoch` if it is still open; true for the one winner, who now owes the delivery. Any thread.
+  /// Decides the wait `epoch` if it is still open. Returns true for the one winner, which now owes the delivery. Any thread.
   bool claim(uint64_t epoch, WakeReason reason) { return close(epoch, static_cast<uint64_t>(reason)); }
 
-  /// Closes a wait that turned out needless. False: a waker was faster, and its delivery must be consumed by parking.
+  /// Closes a wait that turned out needless. Returns false if a waker was faster; its delivery must then be consumed by parking.
   bool giveUp(uint64_t epoch) { return close(epoch, kNone); }
 
-  /// Why the last wait ended. Only the fiber, after its delivery: the queue ordered it.
+  /// Returns why the last wait ended. For the fiber itself, after its delivery, which the queue ordered.
   WakeReason reason() const { return static_cast<WakeReason>(m_word.load(std::memory_order_relaxed) & kStateMask); }
 
-  /// True while a wait is open and undecided. A hint for others than the fiber.
+  /// Returns true while a wait is open and undecided. Only a hint, except for the fiber itself.
   bool isOpen() const { return (m_word.load(std::memory_order_relaxed) & kStateMask) == kOpen; }
 
-  /// The present or last epoch. Only the fiber or its home worker.
+  /// Returns the present or last epoch. For the fiber itself or its home worker.
   uint64_t epoch() const { return m_word.load(std::memory_order_relaxed) >> kStateBits; }
 
  private:

@@ -1,5 +1,6 @@
 #include "sylar/hook/ask.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -7,19 +8,43 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <termios.h>
 
+#include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "sylar/base/sys.h"
 
 namespace sylar::ask {
+namespace {
+
+/// Returns the state of a TCP socket, or -1. The kernel reads it under the socket's lock. A poll may see an error before the
+/// state changes, and reports ERR for things that are no failure.
+int tcpState(int fd) {
+  uint8_t state = 0;
+  socklen_t size = sizeof state;  // tcp_info begins with it
+  return sys::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &state, &size) == 0 ? state : -1;
+}
+
+}  // namespace
 
 bool isReady(int fd, short events) {
-  pollfd one{fd, events, 0};
-  const timespec zero{};
-  return sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) != 0;
+  long ready;
+  do {
+    pollfd one{fd, events, 0};
+    timespec zero{};
+    ready = sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0);
+  } while (ready == -EINTR);  // nothing is ready and a signal handler is to run, which is no answer
+  return ready > 0;
+}
+
+bool isNonblocking(int fd) {
+  const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
+  return flags >= 0 && (flags & O_NONBLOCK) != 0;
 }
 
 int socketOption(int fd, int option) {
@@ -33,13 +58,49 @@ bool atUrgentMark(int fd) {
   return sys::call(SYS_ioctl, fd, SIOCATMARK, &at_mark) == 0 && at_mark != 0;
 }
 
+bool hasBytes(int fd) {
+  int count = 0;
+  return sys::call(SYS_ioctl, fd, FIONREAD, &count) == 0 && count > 0;
+}
+
 bool hasEnded(int fd) { return isReady(fd, POLLRDHUP); }
 
-bool tcpHasFailed(int fd) {
-  // Asked under the socket's lock: a poll may see the error before the state, and takes ERR for things that are no failure.
-  uint8_t state = 0;
-  socklen_t size = sizeof state;  // tcp_info begins with it
-  return sys::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &state, &size) == 0 && state == TCP_CLOSE;
+bool isShutDown(int fd) {
+  pollfd one{fd, POLLRDHUP, 0};
+  const timespec zero{};
+  while (sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) == -EINTR) continue;
+  return (one.revents & POLLRDHUP) != 0;
+}
+
+bool tcpHasFailed(int fd) { return tcpState(fd) == TCP_CLOSE; }
+bool isTcp(int fd) { return tcpState(fd) >= 0; }
+bool tcpConnects(int fd) { return tcpState(fd) == TCP_SYN_SENT; }
+
+bool isUnixConnection(int fd) {
+  if (socketOption(fd, SO_DOMAIN) != AF_UNIX || socketOption(fd, SO_TYPE) == SOCK_DGRAM) return false;
+  sockaddr_un peer;
+  socklen_t size = sizeof peer;
+  return sys::call(SYS_getpeername, fd, &peer, &size) == 0;  // fails while it is being connected
+}
+
+long unixWriteError(int fd) {
+  if (const int error = socketOption(fd, SO_ERROR); error > 0) return -error;
+  // On the other types an empty write is a message, and no write raises SIGPIPE.
+  if (socketOption(fd, SO_TYPE) != SOCK_STREAM) return 0;
+  return sys::call(SYS_sendto, fd, nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0);
+}
+
+bool isEventfd(int fd) {
+  constexpr std::string_view kName = "anon_inode:[eventfd]";
+  char name[kName.size() + 1];
+  const long size = sys::call(SYS_readlink, pathOf(fd).data(), name, sizeof name);
+  return size == static_cast<long>(kName.size()) && std::string_view(name, kName.size()) == kName;
+}
+
+std::array<char, 32> pathOf(int fd) {
+  std::array<char, 32> path{"/proc/self/fd/"};
+  std::to_chars(path.data() + std::strlen(path.data()), path.data() + path.size() - 1, fd);
+  return path;
 }
 
 bool isTerminal(int fd) {
@@ -53,7 +114,7 @@ bool isMaster(int terminal) {
 }
 
 int duration(const timespec* from, timespec* to) {
-  // A futex call that does not wait looks at its timeout all the same.
+  // A futex call that does not wait still checks its timeout.
   static constexpr uint32_t kWord = 1;
   if (from == nullptr) return -EFAULT;
   const long result = sys::call(SYS_futex, &kWord, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, kWord + 1, from, nullptr, 0);
@@ -66,7 +127,7 @@ bool copyIn(void* to, const void* from, size_t size) {
   const iovec local{to, size};
   const iovec remote{const_cast<void*>(from), size};
   const long copied = sys::call(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
-  if (copied == -ENOSYS || copied == -EPERM) {  // forbidden here: then we trust
+  if (copied == -ENOSYS || copied == -EPERM) {  // forbidden here, so we trust the address
     std::memcpy(to, from, size);
     return true;
   }

@@ -1,31 +1,50 @@
-// Internal. What the kernel says about a descriptor, asked without waiting and without touching errno.
+// Internal. Questions to the kernel about a descriptor, asked without waiting and without touching errno.
 #pragma once
 
 #include <time.h>
 
+#include <array>
 #include <cstddef>
 
 namespace sylar::ask {
 
-/// poll(2) of one descriptor: whether any of `events`, an error or a hang-up is there.
+/// Polls one descriptor (poll(2)) and returns true if any of `events`, an error or a hang-up is there.
 bool isReady(int fd, short events);
-/// An int option of level SOL_SOCKET, or -1.
+bool isNonblocking(int fd);
+/// Returns an int option of level SOL_SOCKET, or -1.
 int socketOption(int fd, int option);
-/// Whether the next byte of a stream socket is behind the mark of urgent data: a receive that has bytes already ends there.
+/// Returns true if the next byte of a stream socket is behind the mark of urgent data; a receive that already has bytes ends
+/// there.
 bool atUrgentMark(int fd);
-/// Whether no more bytes will come to a stream socket than those that are there.
+/// Returns true if a receive from a stream socket would find bytes, as far as FIONREAD tells.
+bool hasBytes(int fd);
+/// Returns true if a stream socket will get no more bytes than those that are there.
 bool hasEnded(int fd);
-/// Whether `fd` is a TCP connection that is over: its error belongs to the next call, not to the rest of a long write. Leaves it
-/// where it is.
+/// Returns true if the reading side of a socket is shut down. An error does not count as such an end.
+bool isShutDown(int fd);
+/// Returns true if `fd` is a TCP connection that is over. Its error belongs to the next call, not to the rest of a long write, so
+/// it is left where it is.
 bool tcpHasFailed(int fd);
+bool isTcp(int fd);
+/// Returns true if `fd` is a TCP socket whose connection is being made.
+bool tcpConnects(int fd);
 
+/// Returns the path by which the open file of `fd` can be looked at and opened again. proc(5).
+std::array<char, 32> pathOf(int fd);
+bool isEventfd(int fd);
 bool isTerminal(int fd);
-/// Whether a terminal is the master side of a pseudoterminal.
+/// Returns true if `fd` is a connection of AF_UNIX.
+bool isUnixConnection(int fd);
+/// Returns the error of a blocked write to a connection of AF_UNIX, as -errno, or 0. The kernel's own wait would have reported it
+/// to the sender. Consumes the socket's error and raises no SIGPIPE.
+long unixWriteError(int fd);
+
+/// Returns true if a terminal is the master side of a pseudoterminal.
 bool isMaster(int terminal);
 
-/// A timespec for a sleep, as the kernel takes it: 0, or -EFAULT, -EINVAL.
+/// Copies a timespec for a sleep, if the kernel would take it. Returns 0, -EFAULT or -EINVAL.
 int duration(const timespec* from, timespec* to);
-/// Copies `size` bytes that the user says are there; false: they are not.
+/// Copies `size` bytes that the user says are there. Returns false if they are not.
 bool copyIn(void* to, const void* from, size_t size);
 
 }  // namespace sylar::ask

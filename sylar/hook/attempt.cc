@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <climits>
 
 #include "sylar/hook/ask.h"
-#include "sylar/hook/terminal.h"
+#include "sylar/hook/reopened.h"
 
 #ifdef SYLAR_TSAN
 #include <sanitizer/tsan_interface.h>
@@ -18,7 +19,7 @@
 namespace sylar::attempt {
 namespace {
 
-/// What TSan does for the calls that it intercepts: bytes that were read came after those that were written.
+/// Orders the reading of bytes after their writing, as TSan does for the calls that it intercepts.
 char g_order;
 void readOrder([[maybe_unused]] long result) {
 #ifdef SYLAR_TSAN
@@ -44,21 +45,63 @@ long writevNoWait(int fd, const iovec* parts, int count) {
   return sys::call(SYS_pwritev2, fd, parts, count, -1L, -1L, kNoWait);
 }
 
-/// For what cannot be told not to wait: ask first.
+/// Makes a call that cannot be told not to wait, after asking whether it would.
 template <class Call>
 long whenReady(Entry& entry, int fd, short events, Call call) {
   const Turn turn(entry);
   return ask::isReady(fd, events) ? call() : -EAGAIN;
 }
 
-/// How much a descriptor of this kind takes at once without waiting when poll says that it takes something.
+/// Returns how many bytes a descriptor of this kind takes at once without waiting, if poll says that it takes something.
 size_t roomOf(FdKind kind) {
   if (kind == FdKind::kPipe) return PIPE_BUF;
-  return kind == FdKind::kTerminal ? 256 : SSIZE_MAX;  // what a pseudoterminal's buffer grows by
+  return kind == FdKind::kTerminal ? 256 : SSIZE_MAX;  // 256 bytes are what a pseudoterminal's buffer grows by
 }
 
-long writeWhenReady(Entry& entry, FdKind kind, int fd, const void* data, size_t size) {
-  return whenReady(entry, fd, POLLOUT, [&] { return SYLAR_ATTEMPT_(write, SYS_write, fd, data, std::min(size, roomOf(kind))); });
+/// Returns 0 if an eventfd takes such a write at all, else the -errno that the kernel reports before it waits for room. Asks an
+/// eventfd of our own.
+long refusalOfEventfd(const iovec* parts, int count) {
+  const long own = sys::call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (own < 0) return 0;
+  const long written = SYLAR_ATTEMPT_(writev, SYS_writev, static_cast<int>(own), parts, count);
+  sys::closeFd(static_cast<int>(own));
+  return std::min(written, 0L);
+}
+
+/// Returns true if poll tells too little for a write: not how much a terminal takes, nor what fits into the last page of a FIFO.
+bool writesReopened(FdKind kind, int fd) {
+  if (kind == FdKind::kTerminal) return !ask::isMaster(fd);  // reopening the master makes another pseudoterminal
+  if (kind != FdKind::kPipe) return false;
+  const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
+  return flags >= 0 && (flags & O_DIRECT) == 0;  // only the user's open file makes packets
+}
+
+/// Writes what fits now, through the reopened file. Returns -EOPNOTSUPP if that is not possible.
+long writevReopened(FdKind kind, int fd, const iovec* parts, int count) {
+  if (!writesReopened(kind, fd)) return -EOPNOTSUPP;
+  return onReopened(fd, O_WRONLY, [=](int own) { return SYLAR_ATTEMPT_(writev, SYS_writev, own, parts, count); });
+}
+
+/// Writes with `call`, which writes no more than fits, if poll says that there is room.
+template <class Call>
+long writeWhenReady(Entry& entry, FdKind kind, int fd, const iovec* parts, int count, Call call) {
+  if (kind != FdKind::kPolled) return whenReady(entry, fd, POLLOUT, call);
+  // A write to an eventfd may still block, so it is made without the lock, which the number's next owner may need.
+  if (ask::isReady(fd, POLLOUT)) return call();
+  const long error = ask::isEventfd(fd) ? refusalOfEventfd(parts, count) : 0;
+  return error != 0 ? error : -EAGAIN;
+}
+
+/// Reads with `call(fd)` if poll says that there is something. A FIFO that never had a writer is at its end, which a read reports
+/// and poll does not, so it is reopened and read. That read is made within the turn as well, because it takes bytes that come in
+/// between, and another fiber's read would then wait for them.
+template <class Call>
+long readWhenReady(Entry& entry, FdKind kind, int fd, Call call) {
+  const Turn turn(entry);
+  if (ask::isReady(fd, POLLIN)) return call(fd);
+  if (kind != FdKind::kPipe) return -EAGAIN;
+  const long last = onReopened(fd, O_RDONLY, call);
+  return last == -EOPNOTSUPP ? -EAGAIN : last;
 }
 
 FdKind askKind(int fd) {
@@ -71,10 +114,10 @@ FdKind askKind(int fd) {
     case S_IFDIR:
     case S_IFBLK: return FdKind::kOther;
     case S_IFSOCK: break;
-    default: return FdKind::kPolled;  // no file: eventfd and its like
+    default: return FdKind::kPolled;  // not a file: eventfd and its like
   }
   if (ask::socketOption(fd, SO_TYPE) != SOCK_STREAM) return FdKind::kMessages;
-  // A stream that we did not see made may carry TLS in the kernel: no short-read rule, even if it is TCP.
+  // A stream that we did not see being made may carry TLS in the kernel, so it gets no short-read rule, even if it is TCP.
   return ask::socketOption(fd, SO_RCVLOWAT) > 1 ? FdKind::kMarkedStream : FdKind::kStream;
 }
 
@@ -99,9 +142,8 @@ int64_t timeoutNs(int fd, Direction direction) {
   return sys::call(SYS_getsockopt, fd, SOL_SOCKET, option, &timeout, &size) == 0 ? toNs(timeout) : 0;
 }
 
-long recvmsg(int fd, msghdr* message, int flags) {
-  return SYLAR_ATTEMPT_(recvmsg, SYS_recvmsg, fd, message, flags | MSG_DONTWAIT);
-}
+long recvmsg(int fd, msghdr* message, int flags) { return plainRecvmsg(fd, message, flags | MSG_DONTWAIT); }
+long plainRecvmsg(int fd, msghdr* message, int flags) { return SYLAR_ATTEMPT_(recvmsg, SYS_recvmsg, fd, message, flags); }
 
 long sendmsg(int fd, const msghdr* message, int flags) {
   return SYLAR_ATTEMPT_(sendmsg, SYS_sendmsg, fd, message, flags | MSG_DONTWAIT);
@@ -111,68 +153,77 @@ long plainRead(int fd, void* buffer, size_t size) { return SYLAR_ATTEMPT_(read, 
 long plainReadv(int fd, const iovec* parts, int count) { return SYLAR_ATTEMPT_(readv, SYS_readv, fd, parts, count); }
 
 long readOther(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {
-  if (kind == FdKind::kPolled && size == 0) return plainRead(fd, buffer, size);  // the vector calls do not ask what reads it
+  // An empty vector call would not reach the device.
+  if (kind == FdKind::kPolled && size == 0) return plainRead(fd, buffer, size);
   const iovec part{buffer, size};
   const long result = readvNoWait(fd, &part, 1);
   if (result != -EOPNOTSUPP) return result;
-  return whenReady(entry, fd, POLLIN, [&] { return plainRead(fd, buffer, size); });
+  return readWhenReady(entry, kind, fd, [=](int from) { return plainRead(from, buffer, size); });
 }
 
 long readv(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
   const long result = readvNoWait(fd, parts, count);
   if (result != -EOPNOTSUPP || kind == FdKind::kTerminal) return result;
-  return whenReady(entry, fd, POLLIN, [&] { return plainReadv(fd, parts, count); });
+  return readWhenReady(entry, kind, fd, [=](int from) { return plainReadv(from, parts, count); });
 }
 
 long writeOther(Entry& entry, FdKind kind, int fd, const void* data, size_t size) {
-  // An empty message is a message: write sends it, the vector calls do not.
+  // An empty message is a message, which write sends and the vector calls do not.
   if (kind == FdKind::kMessages && size == 0) return sendto(fd, data, size, 0, nullptr, 0);
   if (kind == FdKind::kPolled && size == 0) return SYLAR_ATTEMPT_(write, SYS_write, fd, data, size);
   const iovec part{const_cast<void*>(data), size};
   const long result = writevNoWait(fd, &part, 1);
   if (result != -EOPNOTSUPP) return result;
-  if (kind == FdKind::kTerminal) {
-    if (const long written = terminal::writevNow(fd, &part, 1); written != -EOPNOTSUPP) return written;
-  }
-  return writeWhenReady(entry, kind, fd, data, size);
+  if (const long written = writevReopened(kind, fd, &part, 1); written != -EOPNOTSUPP) return written;
+  return writeWhenReady(entry, kind, fd, &part, 1,
+                        [=] { return SYLAR_ATTEMPT_(write, SYS_write, fd, data, std::min(size, roomOf(kind))); });
 }
 
 long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
   const long result = writevNoWait(fd, parts, count);
   if (result != -EOPNOTSUPP) return result;
-  if (kind == FdKind::kTerminal) {
-    if (const long written = terminal::writevNow(fd, parts, count); written != -EOPNOTSUPP) return written;
-  }
-  // At once goes what fits; the caller goes on with the rest.
+  if (const long written = writevReopened(kind, fd, parts, count); written != -EOPNOTSUPP) return written;
+  // Write at once what fits; the caller goes on with the rest.
   const size_t room = roomOf(kind);
   size_t size = 0;
   int fitting = 0;
   while (fitting < count && parts[fitting].iov_len <= room - size) size += parts[fitting++].iov_len;
   if (size == 0 && fitting < count) {
-    return writeWhenReady(entry, kind, fd, parts[fitting].iov_base, parts[fitting].iov_len);
+    const iovec& first = parts[fitting];
+    return writeWhenReady(entry, kind, fd, parts, count,
+                          [&] { return SYLAR_ATTEMPT_(write, SYS_write, fd, first.iov_base, room); });
   }
-  return whenReady(entry, fd, POLLOUT, [&] { return SYLAR_ATTEMPT_(writev, SYS_writev, fd, parts, fitting); });
+  return writeWhenReady(entry, kind, fd, parts, count, [&] { return SYLAR_ATTEMPT_(writev, SYS_writev, fd, parts, fitting); });
 }
 
 [[gnu::weak]] long plainAccept(int fd, sockaddr* address, socklen_t* size, int flags) {
   return SYLAR_ATTEMPT_(accept4, SYS_accept4, fd, address, size, flags);
 }
 
-long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags) {
+long numberForAccept(const EpollEngine& engine) {
+  // The kernel reserves the number before it looks at the listener. An epoll is then rejected as no socket (ENOTSOCK).
+  return sys::call(SYS_accept4, engine.fd(), nullptr, nullptr, 0) == -EMFILE ? -EMFILE : -EAGAIN;
+}
+
+long accept(Entry& entry, const EpollEngine& engine, int fd, sockaddr* address, socklen_t* size, int flags) {
   // Linux keeps connections that were reset in the queue, so an accept after a positive poll does not block.
-  Lock lock(entry.acceptLock());
-  // What does not listen fails at once.
-  if (!ask::isReady(fd, POLLIN) && ask::socketOption(fd, SO_ACCEPTCONN) == 1) return -EAGAIN;
+  const Turn turn(entry);
+  // A socket that does not listen fails at once.
+  if (!ask::isReady(fd, POLLIN) && ask::socketOption(fd, SO_ACCEPTCONN) == 1) return numberForAccept(engine);
   return plainAccept(fd, address, size, flags);
 }
 
-long connect(int fd, const sockaddr* address, socklen_t size) {
+[[gnu::weak]] long plainConnect(int fd, const sockaddr* address, socklen_t size) {
+  return SYLAR_ATTEMPT_(connect, SYS_connect, fd, address, size);
+}
+
+long connect(Entry& entry, int fd, const sockaddr* address, socklen_t size) {
   const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
-  if (flags < 0) return flags;
-  const bool blocking = (flags & O_NONBLOCK) == 0;
-  if (blocking) sys::call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
-  const long result = SYLAR_ATTEMPT_(connect, SYS_connect, fd, address, size);
-  if (blocking) sys::call(SYS_fcntl, fd, F_SETFL, flags);
+  if (flags < 0 || (flags & O_NONBLOCK) != 0) return flags < 0 ? flags : plainConnect(fd, address, size);
+  sys::call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
+  const long result = plainConnect(fd, address, size);
+  // Flags that another thread has set in between stay.
+  if (!entry.nonblocking()) sys::call(SYS_fcntl, fd, F_SETFL, sys::call(SYS_fcntl, fd, F_GETFL, 0) & ~long{O_NONBLOCK});
   return result;
 }
 

@@ -1,6 +1,6 @@
-// Internal. The non-blocking attempt of each call, by kind of descriptor: the flags of the user's descriptor stay as they are.
+// Internal. The non-blocking attempt of each call, by kind of descriptor. The flags of the user's descriptor stay as they are.
 //
-// Results: >= 0, or -errno; -EAGAIN: it would have blocked. Pointers go to the kernel unread. None suspends.
+// Results are >= 0 or -errno, and -EAGAIN if the call would have blocked. Pointers go to the kernel unread. May suspend: no.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,8 +15,8 @@
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
-// A bare system call saves libc's cancellation point, 40 ns in a threaded process. Sanitizers need to see the buffers and the
-// order that a descriptor gives, so there the call goes through their interceptor.
+// A bare system call saves libc's cancellation point, 40 ns in a threaded process. Sanitizers need to see the buffers, and the
+// order that a descriptor gives, so under them the call goes through their interceptor.
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
 #define SYLAR_ATTEMPT_(name, number, ...) ::sylar::attempt::keepingErrno([&] { return ::sylar::real::name(__VA_ARGS__); })
 #else
@@ -34,22 +34,24 @@ long keepingErrno(Call call) {
   return answer;
 }
 
-/// Asks the kernel what kind `fd` is of, and notes it in its entry.
+/// Asks the kernel for the kind of `fd`, and notes it in its entry.
 FdKind learnKind(Entry& entry, int fd);
 
-/// The kind of `fd`, learned on first need.
+/// Returns the kind of `fd`, which is learned on first need.
 inline FdKind kindOf(Entry& entry, int fd) {
   const FdKind kind = entry.kind();
   return kind != FdKind::kUnknown ? kind : learnKind(entry, fd);
 }
 
-/// SO_RCVTIMEO or SO_SNDTIMEO, as the kernel has it; 0: none, or no socket. What is negative it has as 0.
+/// Returns the kernel's SO_RCVTIMEO or SO_SNDTIMEO, or 0 if there is none or `fd` is no socket. The kernel reports negative ones
+/// as 0.
 int64_t timeoutNs(int fd, Direction direction);
-/// A timeout in nanoseconds, held at kNever instead of overflowing; < 0: waits for nothing.
+/// Converts a timeout to nanoseconds, capped at kNever instead of overflowing. A negative result means that the call waits for
+/// nothing.
 int64_t toNs(const timeval& timeout);
 
-/// Held over a question and the call that its answer allows: between the two no other fiber takes what is there. A signal handler
-/// over the thread that holds it goes ahead.
+/// Serialises a readiness probe and the call that follows it, so that no other fiber takes what the probe has found. A signal
+/// handler that interrupts the holder proceeds without the lock.
 class Turn {
  public:
   explicit Turn(Entry& entry) SYLAR_NO_THREAD_SAFETY_ANALYSIS : m_lock(entry.acceptLock()), m_mine(!m_lock.heldByThisThread()) {
@@ -66,33 +68,36 @@ class Turn {
   const bool m_mine;
 };
 
-inline bool isStreamSocket(FdKind kind) {
-  return kind == FdKind::kTcp || kind == FdKind::kStream || kind == FdKind::kMarkedStream;
-}
-/// Whether a blocking write to it transfers everything, in pieces if it must.
+inline bool isStreamSocket(FdKind kind) { return kind >= FdKind::kTcp && kind <= FdKind::kMarkedStream; }
+/// Returns true if a blocking write to this kind transfers everything, in pieces if it must.
 inline bool takesPieces(FdKind kind) { return isStreamSocket(kind) || kind == FdKind::kPipe || kind == FdKind::kTerminal; }
 
-/// They block if there is nothing.
+/// Reads, and blocks if there is nothing. So does plainReadv().
 long plainRead(int fd, void* buffer, size_t size);
 long plainReadv(int fd, const iovec* parts, int count);
-/// Of a terminal: the kernel's opinion of the vector, else -EOPNOTSUPP.
+/// Reads into a vector. For a terminal it reads nothing, and returns the kernel's verdict on the vector, or -EOPNOTSUPP.
 long readv(Entry& entry, FdKind kind, int fd, const iovec* parts, int count);
 inline long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
   return SYLAR_ATTEMPT_(recvfrom, SYS_recvfrom, fd, buffer, size, flags | MSG_DONTWAIT, from, from_size);
 }
 long readOther(Entry& entry, FdKind kind, int fd, void* buffer, size_t size);
-/// Of all but terminals.
+/// Reads from all kinds but terminals.
 inline long read(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {
   if (isStreamSocket(kind) && size > 0) return recvfrom(fd, buffer, size, 0, nullptr, nullptr);
   return readOther(entry, kind, fd, buffer, size);
 }
+/// Receives, and blocks if there is nothing, unless reading is shut down.
+inline long plainRecvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
+  return SYLAR_ATTEMPT_(recvfrom, SYS_recvfrom, fd, buffer, size, flags, from, from_size);
+}
 long recvmsg(int fd, msghdr* message, int flags);
+long plainRecvmsg(int fd, msghdr* message, int flags);
 
 inline long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
   return SYLAR_ATTEMPT_(sendto, SYS_sendto, fd, data, size, flags | MSG_DONTWAIT, to, to_size);
 }
 long writeOther(Entry& entry, FdKind kind, int fd, const void* data, size_t size);
-/// `flags`: of send, on stream sockets. An empty write to one reports its errors.
+/// Writes. `flags` are those of send, for stream sockets. An empty write to a stream socket reports its errors.
 inline long write(Entry& entry, FdKind kind, int fd, const void* data, size_t size, int flags = 0) {
   if (isStreamSocket(kind)) return sendto(fd, data, size, flags, nullptr, 0);
   return writeOther(entry, kind, fd, data, size);
@@ -100,11 +105,16 @@ inline long write(Entry& entry, FdKind kind, int fd, const void* data, size_t si
 long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count);
 long sendmsg(int fd, const msghdr* message, int flags);
 
-/// It blocks if there is none. Weak: a test may bring its own, which fails.
+/// Accepts a connection, and blocks if there is none. Weak, so that a test may bring its own, which fails.
 long plainAccept(int fd, sockaddr* address, socklen_t* size, int flags);
-/// Of a blocking listener.
-long accept(Entry& entry, int fd, sockaddr* address, socklen_t* size, int flags);
-/// Begins or goes on with connecting a blocking socket.
-long connect(int fd, const sockaddr* address, socklen_t size);
+/// Called before an accept waits. Returns -EMFILE if there is no number left for the connection, which the kernel reports at
+/// once, else -EAGAIN.
+long numberForAccept(const EpollEngine& engine);
+/// Accepts from a blocking listener.
+long accept(Entry& entry, const EpollEngine& engine, int fd, sockaddr* address, socklen_t* size, int flags);
+/// Makes the bare call. Weak, so that a test may bring its own, in which more happens.
+long plainConnect(int fd, const sockaddr* address, socklen_t size);
+/// Begins or continues to connect a blocking socket.
+long connect(Entry& entry, int fd, const sockaddr* address, socklen_t size);
 
 }  // namespace sylar::attempt

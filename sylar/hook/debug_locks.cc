@@ -1,8 +1,8 @@
-// In the debug preset only: a fiber that is suspended while it holds a pthread mutex (a std::mutex is one) is reported, once for
-// each pair of places. Another fiber of its thread that wants the mutex would block the thread, and with it the owner, for ever.
+// In the debug preset only: reports a fiber that is suspended while it holds a pthread mutex (a std::mutex is one), once for each
+// pair of places. Another fiber of its thread that wants the mutex would block the thread forever, and the owner with it.
 //
-// The pthread functions pass through; what fibers lock is noted in a table of fixed size. Nothing here allocates or blocks. A
-// mutex may be unlocked by another fiber or thread than the one that locked it: its note goes, whoever made it.
+// The pthread functions pass through. The mutexes that fibers lock are noted in a table of fixed size; nothing here allocates or
+// blocks. A mutex may be unlocked by another fiber or thread than the one that locked it. Its note is removed whoever made it.
 #ifdef SYLAR_DEBUG_LOCKS
 #include <execinfo.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/raw_line.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/suspend_check.h"
 #include "sylar/fiber/thread_fibers.h"
@@ -55,7 +55,7 @@ Place callersOf(void* frame, const Stack& stack) {
   return place;
 }
 
-/// One mutex in the hands of one fiber.
+/// One mutex that one fiber holds.
 struct Held {
   const pthread_mutex_t* mutex;
   uint64_t fiber;  ///< its id
@@ -69,7 +69,7 @@ class HeldLocks {
     Lock lock(m_lock);
     Held* held = find([=](const Held& each) { return each.mutex == mutex && each.fiber == fiber; });
     if (held == nullptr) {
-      if (m_size == m_held.size()) return;  // goes unnoticed
+      if (m_size == m_held.size()) return;  // the table is full, so this one goes unnoticed
       held = &m_held[m_size++];
       *held = {mutex, fiber, 0, {}};
     }
@@ -77,7 +77,7 @@ class HeldLocks {
     held->locked = place;
   }
 
-  /// `fiber`: who unlocks, 0 for none.
+  /// Removes the note of a mutex that `fiber` unlocks; 0 stands for no fiber.
   void remove(const pthread_mutex_t* mutex, uint64_t fiber) {
     if (m_size.load(std::memory_order_relaxed) == 0) return;
     Lock lock(m_lock);
@@ -87,7 +87,7 @@ class HeldLocks {
     *held = m_held[--m_size];
   }
 
-  /// What `fiber`, suspended at the place `hash`, holds and was not reported for; false if there is nothing.
+  /// Finds a mutex that `fiber`, suspended at the place `hash`, holds and was not reported for. Returns false if there is none.
   bool takeReport(uint64_t fiber, uint64_t hash, Held& out) {
     if (m_size.load(std::memory_order_relaxed) == 0) return false;
     Lock lock(m_lock);
@@ -177,7 +177,8 @@ int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const times
 
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   const sylar::FiberCore* const core = sylar::runningFiber();
-  sylar::g_held.remove(mutex, core != nullptr ? core->fiber->getId() : 0);  // first: then it may be another's
+  // Before the unlock, because afterwards another may hold the mutex.
+  sylar::g_held.remove(mutex, core != nullptr ? core->fiber->getId() : 0);
   return sylar::g_unlock(mutex);
 }
 

@@ -1,9 +1,11 @@
-// Closers, and what puts another file behind a number. On every thread, in and out of fibers.
+// Calls that close a number, or put another file behind it. They act on every thread, in and out of fibers.
 //
-// What the library made for itself (a worker's epoll, its wake-up descriptor, a manager's timerfd) is no descriptor of the
-// user's: close and dup2 refuse it, close_range and closefrom pass over it. In a forked child they are as in libc. Source:
+// A descriptor that the library made for itself (a worker's epoll, its wake-up descriptor, a manager's timerfd) is not the
+// user's: close and dup2 refuse it, close_range and closefrom pass over it. In a forked child these calls are as in libc. Source:
 // close(2), close_range(2), closefrom(3), dup(2), fclose(3), fopen(3), popen(3).
+#include <fcntl.h>
 #include <linux/close_range.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <cstdio>
 
 #include "sylar/base/sys.h"
+#include "sylar/hook/attempt.h"
 #include "sylar/hook/duplicate.h"
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
@@ -35,7 +38,15 @@ int fail(int error) {
   return -1;
 }
 
-/// `real_dup` puts the open file of `fd` behind `target`: a close and an open.
+/// Takes the number from a stream if it was closed behind the stream's back and is the library's now, so that stdio neither
+/// writes there nor closes it. Returns true if the stream had such a number.
+bool leavesLibrarys(FILE* file) {
+  if (!isLibrarys(::fileno(file))) return false;
+  file->_fileno = -1;
+  return true;
+}
+
+/// Calls `real_dup`, which puts the open file of `fd` behind `target`, as a close and an open.
 template <class RealDup>
 int duplicateOnto(int fd, int target, RealDup real_dup) {
   if (fd == target || sys::call(SYS_fcntl, fd, F_GETFD, 0) < 0) return real_dup();  // nothing happens, or EBADF
@@ -43,7 +54,7 @@ int duplicateOnto(int fd, int target, RealDup real_dup) {
   return duplicated(fd, FdTable::close(target, real_dup));
 }
 
-/// Closes what is open in [first, last], but what is the library's own. 0, or -errno.
+/// Closes all that is open in [first, last] except the library's own. Returns 0 or -errno.
 long closeUnknown(unsigned first, unsigned last) {
   while (first <= last) {
     const auto own = static_cast<unsigned>(sys::nextOwn(static_cast<int>(std::min<unsigned>(first, INT_MAX))));
@@ -58,14 +69,24 @@ long closeUnknown(unsigned first, unsigned last) {
   return 0;
 }
 
-/// Closes [first, last], each number once: another thread may have it the moment after. Those that somebody may wait for go one
-/// by one.
+/// Closes without a cancellation point, for functions that are declared to throw nothing. Under a sanitizer the attempt is libc's
+/// close, which is a cancellation point.
+int closeNow(int fd) {
+  int before = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  const long result = SYLAR_ATTEMPT_(close, SYS_close, fd);
+  ::pthread_setcancelstate(before, nullptr);
+  return static_cast<int>(result);
+}
+
+/// Closes [first, last], each number once, because another thread may have it the moment after. Numbers that somebody may wait
+/// for are closed one by one.
 int closeRange(unsigned first, unsigned last) {
   long result = 0;
   const auto close_known = [&](int fd, const Entry& entry) {
     if (result < 0 || !entry.known() || sys::isOwn(fd)) return;
     if (static_cast<unsigned>(fd) > first) result = closeUnknown(first, static_cast<unsigned>(fd) - 1);
-    FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
+    FdTable::closeOrLater(fd, [fd] { return closeNow(fd); });
     first = static_cast<unsigned>(fd) + 1;
   };
   const unsigned begin = first;
@@ -74,11 +95,13 @@ int closeRange(unsigned first, unsigned last) {
   return result < 0 ? fail(static_cast<int>(-result)) : 0;
 }
 
-/// Without close_range(2).
+/// Closes all numbers from `first` on where there is no close_range(2).
 void closeEach(int first) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  for (int fd = first; static_cast<rlim_t>(fd) < std::min<rlim_t>(limit.rlim_cur, INT_MAX); ++fd) ::close(fd);
+  for (int fd = first; static_cast<rlim_t>(fd) < std::min<rlim_t>(limit.rlim_cur, INT_MAX); ++fd) {
+    if (!isLibrarys(fd)) FdTable::closeOrLater(fd, [fd] { return closeNow(fd); });
+  }
 }
 
 }  // namespace
@@ -95,7 +118,7 @@ int close(int fd) {
 int __close(int fd) { return close(fd); }
 
 int close_range(unsigned first, unsigned last, int flags) noexcept {
-  // Marks for exec, errors, and the numbers of a thread that leaves the others theirs.
+  // The kernel handles close-on-exec marks, errors, and a thread that leaves the other threads their numbers.
   const bool leaves = (flags & CLOSE_RANGE_UNSHARE) != 0 && sys::hasWorkers();
   if (first > last || (flags & ~CLOSE_RANGE_UNSHARE) != 0 || leaves || sys::inForkedChild()) {
     const long result = sys::call(SYS_close_range, first, last, flags);
@@ -116,12 +139,18 @@ void closefrom(int first) noexcept {
 }
 
 int fclose(FILE* file) {
-  const int fd = ::fileno(file);  // -1: a stream without a descriptor
+  if (leavesLibrarys(file)) {
+    real::fclose(file);
+    errno = EBADF;
+    return EOF;
+  }
+  const int fd = ::fileno(file);  // -1 for a stream without a descriptor
   return FdTable::close(fd, [file] { return real::fclose(file); });
 }
 
-// The number stays, if libc can arrange it; what is behind it afterwards is not known.
+// libc keeps the number if it can. The file behind it afterwards is not known.
 FILE* freopen(const char* path, const char* mode, FILE* file) {
+  leavesLibrarys(file);
   FILE* result = nullptr;
   FdTable::close(::fileno(file), [&] {
     result = real::freopen(path, mode, file);
@@ -130,6 +159,7 @@ FILE* freopen(const char* path, const char* mode, FILE* file) {
   return result;
 }
 FILE* freopen64(const char* path, const char* mode, FILE* file) {
+  leavesLibrarys(file);
   FILE* result = nullptr;
   FdTable::close(::fileno(file), [&] {
     result = real::freopen64(path, mode, file);
@@ -138,7 +168,7 @@ FILE* freopen64(const char* path, const char* mode, FILE* file) {
   return result;
 }
 
-// Waits for the child with the number closed and perhaps another's: only what comes before is a close.
+// libc waits for the child with the number closed, and perhaps another's already. Only the part before that is a close.
 int pclose(FILE* file) {
   FdTable::close(::fileno(file), [] { return 0; });
   return real::pclose(file);
@@ -152,6 +182,7 @@ int dup2(int fd, int target) noexcept {
 int __dup2(int fd, int target) noexcept { return dup2(fd, target); }
 
 int dup3(int fd, int target, int flags) noexcept {
+  if ((flags & ~O_CLOEXEC) != 0) return real::dup3(fd, target, flags);  // EINVAL, and no number changes
   return duplicateOnto(fd, target, [=] { return real::dup3(fd, target, flags); });
 }
 

@@ -1,5 +1,5 @@
-// Flags and timeouts: what the table of descriptors remembers of them stays true. On every thread, in and out of fibers.
-// Source: fcntl(2), ioctl(2), setsockopt(2).
+// Calls that set flags and timeouts; they keep the table of descriptors correct, on every thread, in and out of fibers. Source:
+// fcntl(2), ioctl(2), setsockopt(2).
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/time.h>
@@ -13,6 +13,11 @@
 
 namespace sylar {
 namespace {
+
+// The names of these options for 64-bit times. Where a long has 64 bits the value is a timeval as well.
+constexpr int kReceiveTimeoutNew = 66;  // SO_RCVTIMEO_NEW
+constexpr int kSendTimeoutNew = 67;     // SO_SNDTIMEO_NEW
+static_assert(sizeof(timeval) == 2 * sizeof(int64_t));
 
 int64_t timeoutNs(const void* value) { return attempt::toNs(*static_cast<const timeval*>(value)); }
 
@@ -55,10 +60,12 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
   const int result = real::setsockopt(fd, level, option, value, size);
   Entry* const entry = result == 0 ? FdTable::find(fd) : nullptr;
   if (entry == nullptr) return result;
-  if (level == SOL_SOCKET && option == SO_RCVTIMEO) entry->setTimeoutNs(Direction::kRead, timeoutNs(value));
-  if (level == SOL_SOCKET && option == SO_SNDTIMEO) entry->setTimeoutNs(Direction::kWrite, timeoutNs(value));
-  if (level == SOL_SOCKET && option == SO_RCVLOWAT) entry->setKind(FdKind::kUnknown);  // learned anew, with the mark
-  if (level == IPPROTO_TCP && option == TCP_ULP) entry->setKind(FdKind::kStream);      // records: short reads prove nothing
+  const bool receives = option == SO_RCVTIMEO || option == kReceiveTimeoutNew;
+  const bool sends = option == SO_SNDTIMEO || option == kSendTimeoutNew;
+  if (level == SOL_SOCKET && receives) entry->setTimeoutNs(Direction::kRead, timeoutNs(value));
+  if (level == SOL_SOCKET && sends) entry->setTimeoutNs(Direction::kWrite, timeoutNs(value));
+  if (level == SOL_SOCKET && option == SO_RCVLOWAT) entry->setKind(FdKind::kUnknown);  // learned again, with the mark
+  if (level == IPPROTO_TCP && option == TCP_ULP) entry->setKind(FdKind::kStream);      // records, so short reads prove nothing
   return result;
 }
 

@@ -1,6 +1,7 @@
-// fork and its kin: the child has all that is open, too, so this process can no longer remember the flags of any of it.
-// In the child the hooks are libc (sys::inForkedChild) if workers ran here. vfork is fork: its child would share this process's
-// memory, and with it the table. Source: fork(2), vfork(2), posix_spawn(3), popen(3), system(3).
+// fork and its kin. The child shares all that is open, so this process can no longer remember the flags of any of it. In the
+// child the hooks are libc (sys::inForkedChild) if workers ran here. vfork is made as fork, because its child would share this
+// process's memory, and with it the table. Source: fork(2), vfork(2), forkpty(3), posix_spawn(3), popen(3), system(3).
+#include <pty.h>
 #include <spawn.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 namespace sylar {
 namespace {
 
-/// Shares what is open before `make` runs, and what other threads have opened since.
+/// Marks as shared all that is open before `make` runs, and all that other threads have opened since.
 template <class Make>
 auto sharing(Make make) {
   if (sys::inForkedChild()) return make();
@@ -35,6 +36,21 @@ pid_t fork() noexcept {
   return sharing([] { return real::fork(); });
 }
 pid_t vfork() noexcept { return fork(); }
+pid_t __fork() noexcept { return fork(); }
+pid_t __vfork() noexcept { return fork(); }
+
+/// Runs no handlers of pthread_atfork, so it tells the child itself that its thread is another one.
+pid_t _Fork() noexcept {
+  const pid_t child = sharing([] { return real::_Fork(); });
+  if (child == 0) sys::detail::t_thread_id = 0;
+  return child;
+}
+
+int forkpty(int* master, char* name, const termios* mode, const winsize* size) noexcept {
+  const pid_t child = sharing([=] { return real::forkpty(master, name, mode, size); });
+  if (child > 0) FdTable::opened(*master, FdKind::kUnknown, false, false);
+  return child;
+}
 
 int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
                 char* const arguments[], char* const environment[]) {

@@ -1,6 +1,5 @@
-// Creators: what they make is known to the table of descriptors. On every thread, in and out of fibers.
-// Source: socket(2), socketpair(2), pipe(2), open(2), eventfd(2), timerfd_create(2), signalfd(2), inotify_init(2),
-// epoll_create(2).
+// Calls that create descriptors and enter them in the table, on every thread, in and out of fibers. Source: socket(2),
+// socketpair(2), pipe(2), open(2), eventfd(2), timerfd_create(2), signalfd(2), inotify_init(2), epoll_create(2).
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -29,8 +28,8 @@ void openedPair(int result, const int* fds, FdKind kind, bool is_private, bool n
   FdTable::opened(fds[1], kind, is_private, nonblocking);
 }
 
-// Sanitizers' runtimes make pipes by our name and close them by bare system calls: there nothing is known of a pipe until it is
-// used.
+// The runtimes of sanitizers make pipes by our name and close them by bare system calls, so under them nothing is known of a pipe
+// until it is used.
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
 constexpr bool kPipesArePrivate = false;
 constexpr FdKind kKindOfPipes = FdKind::kUnknown;
@@ -39,13 +38,13 @@ constexpr bool kPipesArePrivate = true;
 constexpr FdKind kKindOfPipes = FdKind::kPipe;
 #endif
 
-/// Files of all kinds. libc closes some of them by itself (closedir), so they are asked before each wait.
+/// Notes a file of any kind. libc closes some files by itself (closedir), so the kernel is asked about them before each wait.
 int openedFile(int fd) {
   FdTable::opened(fd, FdKind::kUnknown, false, false);
   return fd;
 }
 
-/// eventfd and its like; their flags are O_NONBLOCK by other names.
+/// Notes an eventfd or its like, whose flags are O_NONBLOCK by other names.
 int openedEvent(int fd, int flags) {
   FdTable::opened(fd, FdKind::kUnknown, true, (flags & O_NONBLOCK) != 0);
   return fd;
@@ -53,7 +52,7 @@ int openedEvent(int fd, int flags) {
 static_assert(EFD_NONBLOCK == O_NONBLOCK && TFD_NONBLOCK == O_NONBLOCK && SFD_NONBLOCK == O_NONBLOCK &&
               IN_NONBLOCK == O_NONBLOCK && SOCK_NONBLOCK == O_NONBLOCK);
 
-/// The mode that follows `flags`, if they say that there is one.
+/// Returns the mode that follows `flags` if they say that there is one, else 0.
 mode_t modeOf(int flags, va_list arguments) {
   const bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
   return creates ? va_arg(arguments, mode_t) : 0;
@@ -107,7 +106,7 @@ int openat64(int directory, const char* path, int flags, ...) { SYLAR_OPEN_(open
 int creat(const char* path, mode_t mode) { return openedFile(real::creat(path, mode)); }
 int creat64(const char* path, mode_t mode) { return openedFile(real::creat64(path, mode)); }
 
-// What programs built with _FORTIFY_SOURCE call where no mode is given; libc's own end the process if one would be needed.
+// Programs built with _FORTIFY_SOURCE call these where no mode is given. libc's own end the process if a mode is needed.
 int __open_2(const char* path, int flags) { return openedFile(real::__open_2(path, flags)); }
 int __open64_2(const char* path, int flags) { return openedFile(real::__open64_2(path, flags)); }
 int __openat_2(int directory, const char* path, int flags) { return openedFile(real::__openat_2(directory, path, flags)); }
@@ -122,7 +121,7 @@ int epoll_create1(int flags) noexcept { return openedEvent(real::epoll_create1(f
 
 int signalfd(int fd, const sigset_t* mask, int flags) noexcept {
   const int made = real::signalfd(fd, mask, flags);
-  return fd == -1 ? openedEvent(made, flags) : made;  // else it is `fd`, with another mask
+  return fd == -1 ? openedEvent(made, flags) : made;  // otherwise it is `fd`, with another mask
 }
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// poll: the kernel is asked without waiting; if nothing is ready, one waiter stands in the entry of each descriptor and
+// poll. It asks the kernel without waiting. If nothing is ready, it queues one waiter in the entry of each descriptor and
 // direction, all with the same waker, and the first event wakes the fiber to ask again. Source: poll(2).
 #include <poll.h>
 
@@ -13,6 +13,15 @@
 
 namespace sylar {
 namespace {
+
+/// Returns the kernel's present answer, as libc's poll gives it.
+int pollNow(pollfd* fds, nfds_t count) {
+  long ready;
+  do {
+    ready = attempt::keepingErrno([=] { return real::poll(fds, count, 0); });
+  } while (ready == -EINTR);  // nothing is ready and a signal handler has run, which does not interrupt a call that would park
+  return static_cast<int>(IoCall::result(ready));
+}
 
 /// One descriptor and direction of a poll call.
 struct Watched {
@@ -33,20 +42,20 @@ class PollCall {
     if (!watchAll()) return static_cast<int>(IoCall::result(-ENOMEM));
     for (bool first = true;; first = false) {
       for (Watched& one : watched()) one.edges_seen = one.entry->edges(one.direction);
-      if (const int ready = first ? real::poll(m_fds, m_count, 0) : askAgain()) return ready;
+      if (const int ready = first ? pollNow(m_fds, m_count) : askAgain()) return ready;
       if (!reserveTimeout(deadline)) return static_cast<int>(IoCall::result(-ENOMEM));
-      Wait wait(Fiber::WaitsFor::kPoll);
+      Wait wait(WaitsFor::kPoll);
       if (const int error = enqueueAll(wait)) {
         wait.giveUp();
         dequeueAll();
         if (error == -EAGAIN) continue;
         if (error == -EBADF) {
           if (const int closed = closedMeanwhile()) return closed;
-          continue;  // behind our back: the kernel will say so
+          continue;  // closed behind our back; the kernel will say so
         }
-        if (error == -ENOMEM || error == -ENOSPC) return static_cast<int>(IoCall::result(-ENOMEM));  // poll knows no ENOSPC
+        if (error == -ENOMEM || error == -ENOSPC) return static_cast<int>(IoCall::result(-ENOMEM));  // poll has no ENOSPC
         if (error == -ECANCELED) return static_cast<int>(IoCall::result(error));
-        return real::poll(m_fds, m_count, timeoutMs(deadline));  // something that cannot be waited for
+        return real::poll(m_fds, m_count, timeoutMs(deadline));  // a descriptor that cannot be waited for
       }
       const WakeReason reason = wait.park(deadline);
       dequeueAll();
@@ -56,7 +65,7 @@ class PollCall {
         case WakeReason::kTimeout: return 0;
         case WakeReason::kCanceled: return static_cast<int>(IoCall::result(-ECANCELED));
       }
-      // Events that bring nothing do not prolong it.
+      // Events that bring nothing do not prolong the wait.
       if (!deadline.isNever() && waitClock().nowNs() >= deadline.ns()) return askAgain();
     }
   }
@@ -64,7 +73,7 @@ class PollCall {
  private:
   std::span<Watched> watched() { return {m_watched, m_watched_count}; }
 
-  /// False: no memory.
+  /// Sets up all that is to be watched. Returns false if there is no memory.
   bool watchAll() {
     if (m_count > kFew) {
       m_many.reset(new (std::nothrow) Watched[2 * m_count]);
@@ -75,32 +84,34 @@ class PollCall {
       constexpr short kWritable = POLLOUT | POLLWRNORM | POLLWRBAND;
       const short events = m_fds[i].events;
       if ((events & kWritable) != 0 && !watch(i, Direction::kWrite)) return false;
-      const bool reads = (events & ~kWritable) != 0 || events == 0;  // errors are reported there, too
+      const bool reads = (events & ~kWritable) != 0 || events == 0;  // errors are reported in that direction as well
       if (reads && !watch(i, Direction::kRead)) return false;
     }
     return true;
   }
 
-  /// A number that is being closed just now is looked at when that is over: this call comes after it. False: no memory.
+  /// Adds one direction to watch. The call comes after a close of the number that is under way. Returns false if there is no
+  /// memory.
   bool watch(size_t index, Direction direction) {
     Entry* const entry = FdTable::at(m_fds[index].fd);
-    if (entry == nullptr) return !FdTable::covers(m_fds[index].fd);  // a negative one is passed over, an absurd one not open
+    // A negative number is passed over, an absurd one is not open.
+    if (entry == nullptr) return !FdTable::covers(m_fds[index].fd);
     m_watched[m_watched_count++] = {
         .index = index,
         .fd = m_fds[index].fd,
         .direction = direction,
         .entry = entry,
-        .generation = Entry::generationOf(entry->awaitOpen()),
+        .generation = Entry::generationOf(entry->awaitOpen(m_fds[index].fd)),
     };
     return true;
   }
 
-  /// Asks the kernel, with the numbers pinned: one that was closed meanwhile may be somebody else's.
+  /// Asks the kernel with the numbers pinned, because one that was closed since may be somebody else's.
   int askAgain() {
     size_t pinned = 0;
     while (pinned < m_watched_count && m_watched[pinned].entry->pin(m_watched[pinned].generation)) ++pinned;
     const bool all = pinned == m_watched_count;
-    const int ready = all ? real::poll(m_fds, m_count, 0) : 0;
+    const int ready = all ? pollNow(m_fds, m_count) : 0;
     while (pinned > 0) m_watched[--pinned].entry->unpin();
     return all ? ready : closedMeanwhile();
   }
@@ -113,7 +124,7 @@ class PollCall {
       one.waiter.events = wakingEvents(m_fds[one.index].events);
       const bool ask_kernel = !one.entry->isPrivate();
       const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
-      if (error != 0 && error != -EPERM) return error;  // EPERM: a file; nothing ever happens to it
+      if (error != 0 && error != -EPERM) return error;  // EPERM means a file, to which nothing ever happens
     }
     return 0;
   }
@@ -122,7 +133,7 @@ class PollCall {
     for (Watched& one : watched()) one.entry->dequeue(one.direction, one.waiter);
   }
 
-  /// Reports the numbers that were closed, and asks nothing about them: they may be somebody else's by now.
+  /// Reports the numbers that were closed. Does not ask the kernel about them, because they may be somebody else's by now.
   int closedMeanwhile() {
     int closed = 0;
     for (nfds_t i = 0; i < m_count; ++i) m_fds[i].revents = 0;
@@ -135,7 +146,7 @@ class PollCall {
     return closed;
   }
 
-  /// The engine's events that may make one of `events` true; epoll's bits are poll's.
+  /// Returns the events of the engine that may make one of `events` true. epoll's bits are poll's.
   static uint32_t wakingEvents(short events) {
     uint32_t waking = static_cast<unsigned short>(events);
     if ((events & (POLLRDNORM | POLLRDBAND)) != 0) waking |= EPOLLIN;
@@ -170,11 +181,12 @@ extern "C" {
 
 int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   count = static_cast<unsigned>(count);  // as the kernel does
-  EpollEngine* const engine = timeout_ms == 0 ? nullptr : hookEngine();
-  if (engine == nullptr) return real::poll(fds, count, timeout_ms);
+  EpollEngine* const engine = hookEngine();
+  if (engine != nullptr && timeout_ms == 0) engine->countCall();
+  if (engine == nullptr || timeout_ms == 0) return real::poll(fds, count, timeout_ms);
   takeTurns(*engine);
   // The first look also proves the array readable.
-  if (const int ready = real::poll(fds, count, 0)) {
+  if (const int ready = pollNow(fds, count)) {
     engine->countCall();
     return ready;
   }

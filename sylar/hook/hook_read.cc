@@ -5,6 +5,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/ask.h"
 #include "sylar/hook/iovec_rest.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/receive.h"
@@ -14,7 +15,7 @@
 namespace sylar {
 namespace {
 
-/// A read of a terminal; `plain(n)` reads at most n bytes.
+/// Reads from a terminal; `plain(n)` reads at most n bytes.
 template <class Plain>
 long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
   terminal::Reading reading(fd);
@@ -33,24 +34,26 @@ long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
   });
 }
 
-/// Calls that never wait, on a socket of this kind.
+/// Returns true if a call with these flags never waits on a socket of this kind.
 bool neverWaits(IoCall& call, int flags) {
-  if ((flags & (MSG_DONTWAIT | MSG_ERRQUEUE)) != 0) return true;
+  if ((flags & MSG_DONTWAIT) != 0) return true;
+  if ((flags & MSG_ERRQUEUE) != 0 && ask::socketOption(call.fd(), SO_DOMAIN) != AF_UNIX) return true;  // AF_UNIX ignores it
   return (flags & MSG_OOB) != 0 && attempt::isStreamSocket(call.kind());
 }
 
-/// A recv or recvfrom with flags or a mark.
+/// Receives with flags or from a socket with a mark (SO_RCVLOWAT).
 [[gnu::noinline]] long receiveSpecially(IoCall& call, int fd, void* buffer, size_t size, int flags, sockaddr* from,
                                         socklen_t* from_size) {
   const auto once = [&] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
+  const auto plain = [&] { return attempt::plainRecvfrom(fd, buffer, size, flags, from, from_size); };
   const iovec part{buffer, std::min(size, kMaxTransfer)};
-  if (!waitsForMore(call.kind(), flags)) return call.run(once);
+  if (!waitsForMore(call.kind(), flags)) return call.receive(once, plain);
   if (from == nullptr) return receiveMore(call, fd, &part, 1, flags);
-  const long first = call.run(once);  // an address is the kernel's to write
+  const long first = call.run(once);  // only the kernel can write an address
   return first <= 0 ? first : receiveMore(call, fd, &part, 1, flags, static_cast<size_t>(first));
 }
 
-/// What libc's read gives after an attempt, or a wait for the next one, has failed with -errno `n`.
+/// Returns what libc's read gives, after an attempt or the wait for the next one has failed with -errno `n`.
 [[gnu::noinline]] ssize_t readFailed(IoCall& call, long n, int fd, void* buffer, size_t size) {
   if (n == -ENOTSOCK) {
     call.learnAnew();
@@ -74,44 +77,65 @@ bool neverWaits(IoCall& call, int flags) {
   return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
 }
 
+/// Returns what libc's recv or recvfrom gives for the result `n` of the attempts.
+ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
+  return n < 0 && call.passesOn() ? real::recvfrom(fd, buffer, size, flags, from, from_size) : IoCall::result(n);
+}
+
 [[gnu::noinline]] ssize_t receiveWithFlags(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
                                            socklen_t* from_size) {
   IoCall call(here, Direction::kRead);
-  if (neverWaits(call, flags)) return real::recvfrom(here.fd(), buffer, size, flags, from, from_size);
-  return IoCall::result(receiveSpecially(call, here.fd(), buffer, size, flags, from, from_size));
+  if (neverWaits(call, flags)) {
+    here.engine().countCall();
+    return real::recvfrom(here.fd(), buffer, size, flags, from, from_size);
+  }
+  const long n = receiveSpecially(call, here.fd(), buffer, size, flags, from, from_size);
+  return receiveEnds(call, n, here.fd(), buffer, size, flags, from, from_size);
 }
 
-template <class Attempt>
-[[gnu::noinline]] ssize_t receiveOn(HookedFd here, Tried first, Attempt once, size_t size) {
-  return IoCall::result(IoCall(here, Direction::kRead).goOn(first, once, size));
+[[gnu::noinline]] ssize_t receiveOn(HookedFd here, Tried first, void* buffer, size_t size, int flags, sockaddr* from,
+                                    socklen_t* from_size) {
+  const int fd = here.fd();
+  const auto once = [=] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
+  const auto plain = [=] { return attempt::plainRecvfrom(fd, buffer, size, flags, from, from_size); };
+  IoCall call(here, Direction::kRead);
+  if (size == 0 && first.done == -EAGAIN && ask::isTcp(fd)) {
+    // The kernel waits until something comes, looks at none of it, and has received no bytes. When its timeout passes, it has
+    // received none either.
+    call.setTimeoutError(0);
+    return receiveEnds(call, call.goOn(first, [] { return 0L; }), fd, buffer, size, flags, from, from_size);
+  }
+  return receiveEnds(call, call.receiveOn(first, once, plain, {buffer, size}), fd, buffer, size, flags, from, from_size);
 }
 
-inline ssize_t receive(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
+[[gnu::always_inline]] inline ssize_t receive(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
+                                              socklen_t* from_size) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC;
   if ((flags & ~kOrdinary) != 0 || here.kind() == FdKind::kMarkedStream) {
     return receiveWithFlags(here, buffer, size, flags, from, from_size);
   }
   const auto once = [=, fd = here.fd()] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
-  const Tried first = here.tryFirst(Direction::kRead, once, size);
-  return first.done >= 0 ? first.done : receiveOn(here, first, once, size);
+  const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
+  return first.done >= 0 ? first.done : receiveOn(here, first, buffer, size, flags, from, from_size);
 }
 
-template <class Attempt>
-[[gnu::noinline]] ssize_t readOn(HookedFd here, Tried first, Attempt once, void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t readOn(HookedFd here, Tried first, FdKind kind, void* buffer, size_t size) {
   IoCall call(here, Direction::kRead);
-  const long n = call.goOn(first, once, size);
+  const auto once = [=, &entry = here.entry(), fd = here.fd()] { return attempt::read(entry, kind, fd, buffer, size); };
+  const auto plain = [=, fd = here.fd()] { return attempt::plainRead(fd, buffer, size); };
+  const long n = call.receiveOn(first, once, plain, {buffer, size});
   return n >= 0 ? n : readFailed(call, n, here.fd(), buffer, size);
 }
 
-/// A function of its own, so that outside fibers nothing is set up for it.
+/// Reads in a fiber. A function of its own, so that outside fibers nothing is set up for it.
 [[gnu::noinline]] ssize_t readInFiber(int fd, void* buffer, size_t size) {
   HookedFd here(fd);
   if (!here.parks()) return real::read(fd, buffer, size);
   const FdKind kind = here.kind();
   if (kind >= FdKind::kMarkedStream) return readSpecially(here, kind, buffer, size);
   const auto once = [=, &entry = here.entry()] { return attempt::read(entry, kind, fd, buffer, size); };
-  const Tried first = here.tryFirst(Direction::kRead, once, size);
-  return first.done >= 0 ? first.done : readOn(here, first, once, buffer, size);
+  const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
+  return first.done >= 0 ? first.done : readOn(here, first, kind, buffer, size);
 }
 
 }  // namespace
@@ -133,9 +157,9 @@ ssize_t readv(int fd, const iovec* parts, int count) {
   const FdKind kind = call.kind();
   if (kind == FdKind::kOther) return real::readv(fd, parts, count);
   const auto once = [&] { return attempt::readv(call.entry(), kind, fd, parts, count); };
-  const auto plain = [&](size_t) { return attempt::plainReadv(fd, parts, count); };
-  long n = kind == FdKind::kTerminal ? once() : call.run(once);  // a terminal only looks at the vector
-  if (n == -EOPNOTSUPP) n = readTerminal(call, fd, SIZE_MAX, plain);
+  const auto plain = [&] { return attempt::plainReadv(fd, parts, count); };
+  long n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
+  if (n == -EOPNOTSUPP) n = readTerminal(call, fd, SIZE_MAX, [&](size_t) { return plain(); });
   if (n > 0 && kind == FdKind::kMarkedStream) {
     return IoCall::result(receiveMore(call, fd, parts, static_cast<size_t>(count), 0, static_cast<size_t>(n)));
   }
@@ -156,20 +180,30 @@ ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, s
 ssize_t recvmsg(int fd, msghdr* message, int flags) {
   IoCall call(fd, Direction::kRead);
   ssize_t n;
-  if (!call.parks() || neverWaits(call, flags)) {
+  const bool never_waits = call.parks() && neverWaits(call, flags);
+  if (never_waits) call.engine().countCall();
+  if (!call.parks() || never_waits) {
     n = real::recvmsg(fd, message, flags);
   } else if (waitsForMore(call.kind(), flags)) {
     n = IoCall::result(receiveMore(call, fd, message, flags));
   } else {
-    n = IoCall::result(call.run([&] { return attempt::recvmsg(fd, message, flags); }));
+    n = IoCall::result(call.receive([&] { return attempt::recvmsg(fd, message, flags); },
+                                    [&] { return attempt::plainRecvmsg(fd, message, flags); }));
   }
   if (n >= 0) rightsReceived(*message);
   return n;
 }
 
+/// Blocks the thread, as libc's does, and notes the descriptors that it receives.
+int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  const int received = real::recvmmsg(fd, messages, count, flags, timeout);
+  for (int i = 0; i < received; ++i) rightsReceived(messages[i].msg_hdr);
+  return received;
+}
+
 int eventfd_read(int fd, eventfd_t* value) { return read(fd, value, sizeof *value) == sizeof *value ? 0 : -1; }
 
-// What programs built with _FORTIFY_SOURCE call, and the underscored names of old binaries.
+// Programs built with _FORTIFY_SOURCE call the first ones; old binaries call the underscored names.
 ssize_t __read_chk(int fd, void* buffer, size_t size, size_t buffer_size) {
   if (size > buffer_size) __chk_fail();
   return read(fd, buffer, size);

@@ -1,5 +1,5 @@
-// sleep, usleep, nanosleep, clock_nanosleep: at least as long as asked, in nanoseconds.
-// Source: sleep(3), usleep(3), nanosleep(2), clock_nanosleep(2), thrd_sleep(3).
+// sleep, usleep, nanosleep, clock_nanosleep. They sleep at least as long as asked, counted in nanoseconds. Source: sleep(3),
+// usleep(3), nanosleep(2), clock_nanosleep(2), thrd_sleep(3).
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +21,8 @@ int64_t toNs(const timespec& time) {
 }
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
-/// Sleeps `ns` >= 0; 0, or what was left when the fiber was cancelled. Without memory for a timeout the thread sleeps.
+/// Sleeps for `ns` >= 0. Returns 0, or the time that was left when the fiber was cancelled. Without memory for a timeout the
+/// thread sleeps.
 int64_t sleepFor(int64_t ns) {
   const Clock& clock = waitClock();
   const Deadline deadline = Deadline::after(std::chrono::nanoseconds(ns), clock);
@@ -34,7 +35,7 @@ int64_t sleepFor(int64_t ns) {
   return std::max<int64_t>(deadline.ns() - clock.nowNs(), 1);
 }
 
-/// What nanosleep and relative clock_nanosleep share: 0, or an error number.
+/// Implements nanosleep and relative clock_nanosleep. Returns 0 or an error number.
 int sleepRelative(const timespec* duration, timespec* rest) {
   timespec wanted;
   if (const int error = ask::duration(duration, &wanted)) return -error;
@@ -44,7 +45,7 @@ int sleepRelative(const timespec* duration, timespec* rest) {
   return ECANCELED;
 }
 
-/// Until `clock` shows `time`. It may be set back meanwhile: so it is asked at the end.
+/// Sleeps until `clock` shows `time`. Asks the clock again at the end, because it may have been set back.
 int sleepUntil(clockid_t clock, const timespec* time) {
   timespec wanted;
   if (const int error = ask::duration(time, &wanted)) return -error;
@@ -54,11 +55,11 @@ int sleepUntil(clockid_t clock, const timespec* time) {
     ::clock_gettime(clock, &now);
     if (toNs(now) >= until_ns) return 0;
     if (sleepFor(until_ns - toNs(now)) != 0) return ECANCELED;
-    if (&waitClock() != &steadyClock()) return 0;  // time is driven by hand here, and that clock is not
+    if (&waitClock() != &steadyClock()) return 0;  // the scheduler's clock is driven by hand, and `clock` is not
   }
 }
 
-/// The others count processor time, wake the machine, or do not exist.
+/// Returns true for the clocks that sleeps may use. The others count processor time, wake the machine, or do not exist.
 bool isWallClock(clockid_t clock) {
   return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME || clock == CLOCK_TAI;
 }

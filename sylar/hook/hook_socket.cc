@@ -1,5 +1,4 @@
-// connect and accept. Source: connect(2), accept(2).
-#include <fcntl.h>
+// connect, accept, shutdown. Source: connect(2), accept(2), shutdown(2).
 #include <poll.h>
 
 #include <atomic>
@@ -7,7 +6,9 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/hook.h"
+#include "sylar/hook.h"
+#include "sylar/hook/ask.h"
+#include "sylar/hook/connect.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/io/blocking_pool.h"
@@ -17,21 +18,21 @@ namespace {
 
 constinit std::atomic<int64_t> g_connect_timeout_ns{5'000'000'000};
 
-/// The entry of a descriptor that accept() made, however it was called.
+/// Notes a descriptor that accept() made, however it was called, and returns it.
 int accepted(Entry* listener, int fd, int flags) {
   if (fd < 0) return fd;
-  // Of a listener that we do not know everything about, the new socket inherits what we do not know.
+  // From a listener about which we do not know everything, the new socket inherits properties that we do not know.
   const bool known = listener != nullptr && listener->isPrivate();
   FdTable::opened(fd, listener != nullptr ? listener->kind() : FdKind::kUnknown, known, (flags & SOCK_NONBLOCK) != 0);
   for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
-    // TCP hands its timeouts on, AF_UNIX does not: the new socket itself knows.
+    // TCP hands its timeouts on and AF_UNIX does not, so the new socket is asked.
     if (!known || listener->timeoutNs(direction) == 0) continue;
     if (Entry* entry = FdTable::find(fd)) entry->setTimeoutNs(direction, attempt::timeoutNs(fd, direction));
   }
   return fd;
 }
 
-/// An accept on a helper thread, one at a time of a listener.
+/// An accept on a helper thread. There is only one at a time for a listener.
 struct SharedAccept {
   const int fd;
   const uint32_t generation;
@@ -59,35 +60,26 @@ void end(SharedAccept& mine, Entry& listener) {
     while (*at != &mine) at = &(*at)->next;
     *at = mine.next;
   }
-  listener.wakeAll(Direction::kRead);  // rivals, who saw a connection and left it: there may be another
+  listener.wakeAll(Direction::kRead);  // rivals saw a connection and left it to us; there may be another
 }
 
-bool isNonblocking(int fd) { return (sys::call(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) != 0; }
-
-bool isReadable(int fd) {
-  pollfd one{fd, POLLIN, 0};
-  const timespec zero{};
-  return sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) != 0;
-}
-
-/// Of a blocking listener that others may know, too: another process, or a number that we do not see. Who is faster gets the
-/// connection, and the other's accept blocks: so ours does on a helper thread.
+/// Accepts from a blocking listener that others may use as well, in another process or by a number that we do not see. The faster
+/// one gets the connection and the accept of the other blocks, so ours is made on a helper thread.
 long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int flags) {
   SharedAccept mine{fd, Entry::generationOf(call.entry().life())};
   const long ready = call.run([&]() -> long {
-    int listening = 0;
-    socklen_t length = sizeof listening;
-    const bool listens = sys::call(SYS_getsockopt, fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening != 0;
-    return listens && (!isReadable(fd) || !begin(mine)) ? -EAGAIN : listens;
+    const bool listens = ask::socketOption(fd, SO_ACCEPTCONN) > 0;
+    if (listens && !ask::isReady(fd, POLLIN)) return attempt::numberForAccept(call.engine());
+    return listens && !begin(mine) ? -EAGAIN : listens;
   });
   if (ready < 0) return ready;
   long result = -EINVAL;
   const auto accept_it = [&] { result = attempt::plainAccept(fd, address, size, flags); };
-  if (ready == 0) {  // what does not listen fails at once
+  if (ready == 0) {  // a socket that does not listen fails at once
     accept_it();
     return result;
   }
-  // Without a helper: rather perhaps a wait of this worker than an error that a blocking accept does not have.
+  // If no helper is free, rather risk that this worker waits than return an error that a blocking accept does not have.
   if (blocking(accept_it) < 0) accept_it();
   end(mine, call.entry());
   return result;
@@ -96,15 +88,17 @@ long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int 
 int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
   IoCall call(fd, Direction::kRead);
   Entry* const listener = FdTable::find(fd);
-  if (!call.parks() || call.kind() == FdKind::kOther || call.kind() == FdKind::kPipe) {
+  const bool valid = (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == 0;
+  if (!call.parks() || !valid || call.kind() == FdKind::kOther || call.kind() == FdKind::kPipe) {
     return accepted(listener, real::accept4(fd, address, size, flags), flags);
   }
-  if (!listener->isPrivate() && !isNonblocking(fd)) {
+  if (!listener->isPrivate() && !ask::isNonblocking(fd)) {
     return accepted(listener, static_cast<int>(IoCall::result(acceptShared(call, fd, address, size, flags))), flags);
   }
-  return accepted(
-      listener,
-      static_cast<int>(IoCall::result(call.run([&] { return attempt::accept(call.entry(), fd, address, size, flags); }))), flags);
+  return accepted(listener, static_cast<int>(IoCall::result(call.run([&] {
+                    return attempt::accept(call.entry(), call.engine(), fd, address, size, flags);
+                  }))),
+                  flags);
 }
 
 }  // namespace
@@ -114,23 +108,20 @@ void setConnectTimeout(std::chrono::milliseconds timeout) {
                              std::memory_order_relaxed);
 }
 
-}  // namespace sylar
+int64_t connectTimeoutNs() {
+  const int64_t timeout_ns = g_connect_timeout_ns.load(std::memory_order_relaxed);
+  return timeout_ns > 0 ? timeout_ns : -1;
+}
 
-using namespace sylar;  // NOLINT: the names below are libc's
-
-extern "C" {
-
-/// `timeout_ns` < 0: no limit.
-static int connectWithin(int64_t timeout_ns, int fd, const sockaddr* address, socklen_t size) {
-  IoCall call(fd, Direction::kWrite);
-  if (!call.parks()) return real::connect(fd, address, size);
+long connectOn(IoCall& call, int fd, const sockaddr* address, socklen_t size, int64_t timeout_ns) {
   if (timeout_ns >= 0) call.limit(Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()), ETIMEDOUT);
   call.setTimeoutError(EINPROGRESS);
-  // Finished by a second connect, not by SO_ERROR: only so the socket leaves its "connecting" state as after a blocking call.
+  // It is finished by a second connect and not by SO_ERROR, because only then does the socket leave its "connecting" state as
+  // after a blocking call.
   long answer = 0;
   bool begun = false;
   const long result = call.run([&]() -> long {
-    answer = attempt::connect(fd, address, size);
+    answer = attempt::connect(call.entry(), fd, address, size);
     if (answer == -EAGAIN) {  // an AF_UNIX listener with a full backlog, which never reports room
       call.setTimeoutError(EAGAIN);
       call.askAgainLater();
@@ -140,17 +131,36 @@ static int connectWithin(int64_t timeout_ns, int fd, const sockaddr* address, so
     begun = true;
     return -EAGAIN;
   });
-  return static_cast<int>(IoCall::result(call.passesOn() ? answer : result));
+  return call.passesOn() ? answer : result;
 }
 
-int connect(int fd, const sockaddr* address, socklen_t size) {
-  const int64_t timeout_ns = g_connect_timeout_ns.load(std::memory_order_relaxed);
-  return connectWithin(timeout_ns > 0 ? timeout_ns : -1, fd, address, size);
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+/// Connects within `timeout_ns`; a negative one means no limit.
+static int connectWithin(int64_t timeout_ns, int fd, const sockaddr* address, socklen_t size) {
+  IoCall call(fd, Direction::kWrite);
+  if (!call.parks()) return real::connect(fd, address, size);
+  return static_cast<int>(IoCall::result(connectOn(call, fd, address, size, timeout_ns)));
 }
+
+int connect(int fd, const sockaddr* address, socklen_t size) { return connectWithin(connectTimeoutNs(), fd, address, size); }
 int connect_with_timeout(int fd, const sockaddr* address, socklen_t size, uint64_t timeout_ms) {
   return connectWithin(timeout_ms == ~uint64_t{0} ? -1 : msToNs(timeout_ms), fd, address, size);
 }
 int __connect(int fd, const sockaddr* address, socklen_t size) { return connect(fd, address, size); }
+
+/// Acts on every thread, in and out of fibers. Wakes the writers, because no event tells a writer on AF_UNIX that its own side
+/// was shut down.
+int shutdown(int fd, int how) noexcept {
+  const int result = real::shutdown(fd, how);
+  Entry* const entry = how == SHUT_RD || sys::inForkedChild() ? nullptr : FdTable::find(fd);
+  if (entry != nullptr && !Entry::interrupting()) entry->wakeAll(Direction::kWrite, true);
+  return result;
+}
 
 int accept(int fd, sockaddr* address, socklen_t* size) { return acceptHooked(fd, address, size, 0); }
 int accept4(int fd, sockaddr* address, socklen_t* size, int flags) { return acceptHooked(fd, address, size, flags); }

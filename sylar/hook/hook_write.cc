@@ -1,11 +1,15 @@
-// write and its kin. A blocking write transfers everything unless an error or a timeout stops it; what was already transferred
-// is then the result, as in the kernel. Source: write(2), writev(2), send(2).
+// write and its kin. A blocking write transfers everything unless an error or a timeout stops it. The result is then what was
+// already transferred, as in the kernel. Source: write(2), writev(2), send(2).
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 
+#include <algorithm>
+
+#include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/ask.h"
+#include "sylar/hook/connect.h"
 #include "sylar/hook/iovec_rest.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/rights.h"
@@ -18,24 +22,33 @@ constexpr size_t kPartsAtOnce = 16;
 
 inline bool isAll(long done, size_t size) { return done >= 0 && static_cast<size_t>(done) == size; }
 
-/// The rest of a call whose first part has transferred `first` >= 0 of `size` bytes: where it takes pieces, repeats `step(done)`,
-/// which transfers some more and gives their number, until all are through or it gives none.
+/// Finishes a call whose first part has transferred `first` >= 0 of `size` bytes, and returns the total. If the kind takes
+/// pieces, repeats `step(done, left)`, which transfers up to `left` more and returns their number, until all are through or it
+/// returns none.
 template <class Step>
 ssize_t finish(long first, FdKind kind, size_t size, Step step) {
   if (first == 0 || !attempt::takesPieces(kind)) return first;
+  size = std::min(size, kMaxTransfer);
   auto done = static_cast<size_t>(first);
   while (done < size) {
-    const long n = step(done);
+    const long n = step(done, size - done);
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
   return static_cast<ssize_t>(done);
 }
 
-/// What is left of a vector call after the first, partial attempt. Only that may raise SIGPIPE.
+/// Has libc's call make the rest of a transfer that passes on, and returns the total. `done` is the result of the first attempt.
+template <class Rest>
+ssize_t passOn(long done, Rest rest) {
+  const ssize_t more = rest(static_cast<size_t>(std::max(done, 0L)));
+  return done <= 0 ? more : done + std::max<ssize_t>(more, 0);
+}
+
+/// Finishes a vector call after the first, partial attempt. Only that attempt may raise SIGPIPE.
 template <class SendParts>
 ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts send_parts) {
-  IovecRest rest(parts, count);
+  IovecRest rest(parts, count, kMaxTransfer);
   rest.skip(done);
   while (!rest.empty()) {
     iovec some[kPartsAtOnce];
@@ -48,22 +61,53 @@ ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts se
   return static_cast<ssize_t>(done);
 }
 
-ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
-  const long first = call.run([&] {
-    const long n = attempt::sendmsg(fd, message, flags);
-    if (n == -EAGAIN && message->msg_name != nullptr) call.askAgainLater();
-    return n;
-  });
+/// Sends the rest of a message after the first attempt has given `first`.
+ssize_t sendRest(IoCall& call, int fd, const msghdr* message, int flags, long first) {
   if (first <= 0 || !attempt::takesPieces(call.kind())) return IoCall::result(first);
   return finishVector(message->msg_iov, message->msg_iovlen, static_cast<size_t>(first), [&](iovec* some, size_t n) {
-    msghdr rest{};  // what it carried besides bytes has gone out with the first of them
+    msghdr rest{};  // all that it carried besides bytes has gone out with the first of them
     rest.msg_iov = some;
     rest.msg_iovlen = n;
     return call.run([&] { return ask::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, flags | MSG_NOSIGNAL); });
   });
 }
 
-/// What libc's write gives after an attempt, or a wait for the next one, has failed with -errno `n`.
+ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
+  const long first = call.run([&] {
+    const long n = attempt::sendmsg(fd, message, flags);
+    if (n == -EAGAIN && message->msg_name != nullptr) call.askAgainLater();
+    return n;
+  });
+  return sendRest(call, fd, message, flags, first);
+}
+
+/// Makes a send that may connect. A blocking one returns when the connection stands, and only then sends the bytes that did not
+/// go with the SYN.
+[[gnu::noinline]] ssize_t sendFastOpen(HookedFd here, const msghdr* message, int flags) {
+  const int fd = here.fd();
+  if (onOtherStack()) return real::sendmsg(fd, message, flags);
+  const long first = attempt::sendmsg(fd, message, flags);
+  flags &= ~MSG_FASTOPEN;
+  here.othersRan();
+  IoCall call(here, Direction::kWrite);
+  if (first == -EINPROGRESS || (first >= 0 && ask::tcpConnects(fd))) {
+    if (ask::isNonblocking(fd)) return IoCall::result(first);
+    IoCall connecting(here, Direction::kWrite);
+    const auto* const to = static_cast<const sockaddr*>(message->msg_name);
+    const long error = connectOn(connecting, fd, to, message->msg_namelen, connectTimeoutNs());
+    if (error == -EINPROGRESS && first > 0) return IoCall::result(first);
+    if (error != 0 && error != -EISCONN) return IoCall::result(error);
+  }
+  if (first == -EINPROGRESS) {
+    msghdr unnamed = *message;
+    unnamed.msg_name = nullptr;
+    unnamed.msg_namelen = 0;
+    return sendMessage(call, fd, &unnamed, flags);
+  }
+  return first == -EAGAIN ? sendMessage(call, fd, message, flags) : sendRest(call, fd, message, flags, first);
+}
+
+/// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.
 [[gnu::noinline]] ssize_t writeFailed(IoCall& call, long n, int fd, const void* data, size_t size) {
   if (n == -ENOTSOCK) {
     call.learnAnew();
@@ -74,19 +118,26 @@ ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
 
 template <class Attempt>
 [[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, Attempt once, FdKind kind, const char* bytes, size_t size) {
+  // An eventfd says that it has room, and then blocks for more than that, which must not happen with the number pinned.
+  const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
+  const UniqueFd copy(may_block ? here.useCopy() : -1);
   IoCall call(here, Direction::kWrite);
   const int fd = here.fd();
-  const long n = call.goOn(first, once);
+  if (call.passesOn() && (first.done > 0 || first.done == -EAGAIN)) {
+    return passOn(first.done, [=](size_t done) { return real::write(fd, bytes + done, size - done); });
+  }
+  const auto on_copy = [&] { return attempt::write(call.entry(), kind, copy.get(), bytes, size); };
+  const long n = copy.valid() ? call.goOn(first, on_copy) : call.goOn(first, once);
   if (n < 0) return writeFailed(call, n, fd, bytes, size);
-  return finish(n, kind, size, [&](size_t done) {
+  return finish(n, kind, size, [&](size_t done, size_t left) {
     return call.run([&] {
       if (attempt::isStreamSocket(kind) && ask::tcpHasFailed(fd)) return 0L;
-      return attempt::write(call.entry(), kind, fd, bytes + done, size - done, MSG_NOSIGNAL);
+      return attempt::write(call.entry(), kind, fd, bytes + done, left, MSG_NOSIGNAL);
     });
   });
 }
 
-/// A function of its own, so that outside fibers nothing is set up for it.
+/// Writes in a fiber. A function of its own, so that outside fibers nothing is set up for it.
 [[gnu::noinline]] ssize_t writeInFiber(int fd, const void* data, size_t size) {
   HookedFd here(fd);
   if (!here.parks()) return real::write(fd, data, size);
@@ -97,19 +148,22 @@ template <class Attempt>
   return isAll(first.done, size) ? first.done : writeOn(here, first, once, kind, static_cast<const char*>(data), size);
 }
 
-/// Where `to` is another's full queue, no event tells of room.
+/// Continues a send after the first attempt. If `to` is another socket whose queue is full, no event tells of room.
 template <class Attempt>
 [[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, Attempt once, const char* bytes, size_t size, int flags,
                                  const sockaddr* to, socklen_t to_size) {
   IoCall call(here, Direction::kWrite);
   if (to != nullptr) call.askAgainLater();
   const int fd = here.fd();
+  if (call.passesOn() && (first.done > 0 || first.done == -EAGAIN)) {
+    return passOn(first.done, [=](size_t done) { return real::sendto(fd, bytes + done, size - done, flags, to, to_size); });
+  }
   const long n = call.goOn(first, once);
-  if (n < 0) return IoCall::result(n);
-  return finish(n, call.kind(), size, [&](size_t done) {
+  if (n < 0) return call.passesOn() ? real::sendto(fd, bytes, size, flags, to, to_size) : IoCall::result(n);
+  return finish(n, call.kind(), size, [&](size_t done, size_t left) {
     return call.run([&] {
       if (ask::tcpHasFailed(fd)) return 0L;
-      return attempt::sendto(fd, bytes + done, size - done, flags | MSG_NOSIGNAL, to, to_size);
+      return attempt::sendto(fd, bytes + done, left, flags | MSG_NOSIGNAL, to, to_size);
     });
   });
 }
@@ -145,9 +199,21 @@ ssize_t writev(int fd, const iovec* parts, int count) {
 }
 
 ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
-  if ((flags & MSG_DONTWAIT) != 0) return real::sendto(fd, data, size, flags, to, to_size);
+  if ((flags & MSG_DONTWAIT) != 0) {
+    countCallHere();
+    return real::sendto(fd, data, size, flags, to, to_size);
+  }
   HookedFd here(fd);
   if (!here.parks()) return real::sendto(fd, data, size, flags, to, to_size);
+  if ((flags & MSG_FASTOPEN) != 0) [[unlikely]] {
+    iovec part{const_cast<void*>(data), size};
+    msghdr message{};
+    message.msg_name = const_cast<sockaddr*>(to);
+    message.msg_namelen = to_size;
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    return sendFastOpen(here, &message, flags);
+  }
   const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
   const Tried first = here.tryFirst(Direction::kWrite, once);
   if (isAll(first.done, size)) return first.done;
@@ -157,16 +223,34 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
 ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(fd, data, size, flags, nullptr, 0); }
 
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  IoCall call(fd, Direction::kWrite);
-  const bool parks = call.parks() && (flags & MSG_DONTWAIT) == 0;
-  const ssize_t n = parks ? sendMessage(call, fd, message, flags) : real::sendmsg(fd, message, flags);
+  const HookedFd here(fd);
+  IoCall call(here, Direction::kWrite);
+  const bool never_waits = call.parks() && (flags & MSG_DONTWAIT) != 0;
+  if (never_waits) call.engine().countCall();
+  ssize_t n;
+  if (!call.parks() || never_waits) {
+    n = real::sendmsg(fd, message, flags);
+  } else if ((flags & MSG_FASTOPEN) != 0) {
+    n = sendFastOpen(here, message, flags);
+  } else {
+    n = sendMessage(call, fd, message, flags);
+  }
   if (n >= 0 && message->msg_controllen > 0) rightsSent(*message);
   return n;
 }
 
+/// Blocks the thread, as libc's does, and notes the descriptors that it sends.
+int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  const int sent = real::sendmmsg(fd, messages, count, flags);
+  for (int i = 0; i < sent; ++i) {
+    if (messages[i].msg_hdr.msg_controllen > 0) rightsSent(messages[i].msg_hdr);
+  }
+  return sent;
+}
+
 int eventfd_write(int fd, eventfd_t value) { return write(fd, &value, sizeof value) == sizeof value ? 0 : -1; }
 
-// The underscored names of old binaries.
+// Old binaries call the underscored names.
 ssize_t __write(int fd, const void* data, size_t size) { return write(fd, data, size); }
 ssize_t __send(int fd, const void* data, size_t size, int flags) { return send(fd, data, size, flags); }
 

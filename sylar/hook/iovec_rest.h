@@ -3,39 +3,47 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace sylar {
 
-/// What is left of an iovec list. Read by us only after the kernel has accepted it.
+/// The rest of an iovec list. We read the list only after the kernel has accepted it.
 class IovecRest {
  public:
-  IovecRest(const iovec* parts, size_t count) : m_part(parts), m_end(parts + count) {}
+  /// Covers at most the first `limit` bytes of the list.
+  IovecRest(const iovec* parts, size_t count, size_t limit = SIZE_MAX) : m_part(parts), m_end(parts + count), m_limit(limit) {}
 
   void skip(size_t bytes) {
+    m_limit -= bytes;
     m_skip += bytes;
     while (m_part != m_end && m_skip >= m_part->iov_len) m_skip -= (m_part++)->iov_len;
   }
-  bool empty() const { return m_part == m_end; }
+  bool empty() const { return m_part == m_end || m_limit == 0; }
 
-  /// As many parts as fit; the number of them.
+  /// Fills `out` with as many parts as fit, and returns their number.
   template <size_t N>
   size_t fill(iovec (&out)[N]) const {
     size_t n = 0;
-    for (const iovec* part = m_part; part != m_end && n < N; ++part, ++n) out[n] = *part;
-    if (n == 0) return 0;
-    out[0].iov_base = static_cast<char*>(out[0].iov_base) + m_skip;
-    out[0].iov_len -= m_skip;
+    size_t skip = m_skip, left = m_limit;
+    for (const iovec* part = m_part; part != m_end && n < N && left > 0; ++part, ++n) {
+      const size_t size = std::min(part->iov_len - skip, left);
+      out[n] = {static_cast<char*>(part->iov_base) + skip, size};
+      left -= size;
+      skip = 0;
+    }
     return n;
   }
 
  private:
   const iovec* m_part;
   const iovec* m_end;
+  size_t m_limit;
   size_t m_skip = 0;
 };
 
-/// What the kernel transfers at most with one call.
+/// The most bytes that the kernel transfers with one call.
 inline constexpr size_t kMaxTransfer = 0x7ffff000;
 
 inline size_t totalSize(const iovec* parts, size_t count) {

@@ -1,7 +1,7 @@
-// sylar's names for libc's own functions. Constant-initialised: they are there before any constructor.
+// sylar's names for libc's own functions. Constant-initialised, so they are there before any constructor runs.
 #include <cstdarg>
 
-#include "sylar/hook/hook.h"
+#include "sylar/hook.h"
 #include "sylar/hook/real.h"
 
 namespace sylar {

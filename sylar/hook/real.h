@@ -1,12 +1,13 @@
-// Internal. libc's own functions, behind the names that this room interposes.
+// Internal. libc's own functions, behind the names that this module interposes.
 //
-// Looked up before main, or on first use without malloc: hooks are called before constructors run. Order: the sanitizer's
-// interceptor if there is one (in a program with clang's static runtime our name hides it, and without it TSan sees false races);
-// the next symbol.
+// They are looked up before main, or on first use without malloc, because hooks are called before constructors run. The
+// sanitizer's interceptor comes first if there is one, then the next symbol. (In a program with clang's static runtime our name
+// hides the interceptor, and without it TSan sees false races.)
 #pragma once
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pty.h>
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,7 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-// libc has them for programs built with _FORTIFY_SOURCE, and declares them to those only.
+// libc has these for programs built with _FORTIFY_SOURCE, and declares them to those only.
 extern "C" {
 int __open_2(const char* path, int flags);
 int __open64_2(const char* path, int flags);
@@ -33,7 +34,7 @@ int __openat64_2(int directory, const char* path, int flags);
 
 namespace sylar::real {
 
-/// Address of the next definition of `name`; ends the process if there is none.
+/// Returns the address of the next definition of `name`; ends the process if there is none.
 void* resolve(const char* name);
 
 template <class Function>
@@ -41,7 +42,7 @@ class Real {
  public:
   constexpr Real(const char* name, Function* interceptor) : m_name(name), m_interceptor(interceptor) {}
 
-  /// `next`: the next definition; null: there is none, which matters only if it is called.
+  /// Stores the function to call. `next` is the next definition, or null if there is none, which matters only if it is called.
   void lookUp(void* next) {
     Function* const function = m_interceptor != nullptr ? m_interceptor : reinterpret_cast<Function*>(next);
     m_function.store(function, std::memory_order_relaxed);
@@ -56,7 +57,7 @@ class Real {
   }
 
  private:
-  // A call of its own, so that the usual one is a jump.
+  // A function of its own, so that the usual call is a jump.
   template <class... Args>
   [[gnu::noinline]] auto resolveAndCall(Args... args) {
     lookUp(m_interceptor != nullptr ? nullptr : resolve(m_name));
@@ -71,20 +72,20 @@ class Real {
 // clang-format off
 #define SYLAR_HOOKED_NAMES(X)                                                \
   X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep)                         \
-  X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect)   \
+  X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(shutdown) \
   X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                \
   X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2)                    \
   X(eventfd) X(timerfd_create) X(signalfd) X(inotify_init) X(inotify_init1)  \
   X(epoll_create) X(epoll_create1)                                           \
   X(close) X(fclose) X(freopen) X(freopen64) X(pclose) X(dup) X(dup2) X(dup3) \
-  X(fork) X(posix_spawn) X(posix_spawnp) X(popen) X(system)                 \
+  X(fork) X(_Fork) X(forkpty) X(posix_spawn) X(posix_spawnp) X(popen) X(system)                 \
   X(fcntl) X(ioctl) X(getsockopt) X(setsockopt)                              \
-  X(read) X(readv) X(recv) X(recvfrom) X(recvmsg)                            \
-  X(write) X(writev) X(send) X(sendto) X(sendmsg)                            \
+  X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(recvmmsg)                \
+  X(write) X(writev) X(send) X(sendto) X(sendmsg) X(sendmmsg)                \
   X(poll)
 // clang-format on
 
-// glibc's access attributes are no part of a type; GCC says so each time.
+// glibc's access attributes are no part of a type, and GCC warns each time.
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #define SYLAR_DECLARE_(name) extern constinit Real<decltype(::name)> name;
 SYLAR_HOOKED_NAMES(SYLAR_DECLARE_)

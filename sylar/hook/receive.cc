@@ -1,5 +1,7 @@
 #include "sylar/hook/receive.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <climits>
 
@@ -14,19 +16,20 @@ constexpr size_t kPartsAtOnce = 16;
 
 size_t targetOf(int fd, size_t size, int flags) {
   if ((flags & MSG_PEEK) != 0 && ask::socketOption(fd, SO_DOMAIN) == AF_UNIX)
-    return std::min<size_t>(size, 1);  // it looks at what is there
+    return std::min<size_t>(size, 1);  // such a peek looks at what is there
   const int mark = (flags & MSG_WAITALL) != 0 ? INT_MAX : ask::socketOption(fd, SO_RCVLOWAT);
   return std::min(size, static_cast<size_t>(std::max(mark, 1)));
 }
 
-/// A peek begins anew each time, unless the kernel remembers where it was.
+/// Returns true if a peek begins at the front each time, which it does unless the kernel remembers where it was (SO_PEEK_OFF).
 bool peeksAnew(int fd, int flags) { return (flags & MSG_PEEK) != 0 && ask::socketOption(fd, SO_PEEK_OFF) < 0; }
 
-/// Looks again and again until `target` bytes are there; each event of the descriptor is a reason to.
+/// Peeks until `target` bytes are there, again after each event of the descriptor.
 long peek(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t target) {
   long seen = 0;
   const long n = call.run([&]() -> long {
-    const bool ended = ask::hasEnded(fd);  // asked first: what came before the end is then seen
+    // Asked before the peek, which then sees all that came before the end, or all bytes up to an urgent one that has come.
+    const bool ended = ask::hasEnded(fd) || (ask::isReady(fd, POLLPRI) && !ask::atUrgentMark(fd));
     msghdr look = wanted;
     const long now = attempt::recvmsg(fd, &look, flags);
     if (now < 0) return now;
@@ -38,7 +41,19 @@ long peek(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
   return n < 0 && seen > 0 ? seen : n;
 }
 
-/// Receives until `target` bytes are there. Every piece brings its control messages anew; where the kernel would stop, we do.
+/// Receives a piece after the first, and returns 0 where the kernel would stop. There the kernel leaves the error of a TCP
+/// connection for the next call. So an attempt is made only if there are bytes, which come before the error, or if there is no
+/// error.
+long takeMore(int fd, msghdr* piece, int flags) {
+  if (ask::atUrgentMark(fd)) return 0;
+  if (!ask::hasBytes(fd)) {
+    if (!ask::isReady(fd, POLLIN | POLLRDHUP)) return -EAGAIN;
+    if (ask::tcpHasFailed(fd) && !ask::hasBytes(fd)) return 0;
+  }
+  return attempt::recvmsg(fd, piece, flags);
+}
+
+/// Receives until `target` bytes are there, or until the kernel would stop. Every piece brings new control messages.
 long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t done, size_t target) {
   IovecRest rest(wanted.msg_iov, wanted.msg_iovlen);
   rest.skip(done);
@@ -47,10 +62,7 @@ long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
     msghdr piece = wanted;
     piece.msg_iov = some;
     piece.msg_iovlen = rest.fill(some);
-    const long n = call.run([&]() -> long {
-      if (done > 0 && ask::atUrgentMark(fd)) return 0;
-      return attempt::recvmsg(fd, &piece, flags);
-    });
+    const long n = call.run([&] { return done > 0 ? takeMore(fd, &piece, flags) : attempt::recvmsg(fd, &piece, flags); });
     if (n < 0) return done > 0 ? static_cast<long>(done) : n;
     if (n == 0 && done > 0) break;
     message->msg_namelen = piece.msg_namelen;
@@ -68,7 +80,7 @@ long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
 long receiveMore(IoCall& call, int fd, msghdr* message, int flags) {
   msghdr wanted;
   const bool readable = ask::copyIn(&wanted, message, sizeof wanted);
-  // The first piece, or the reason why there is none, is the kernel's alone.
+  // The first piece, or the reason why there is none, comes from the kernel alone.
   const long first = call.run([&] { return attempt::recvmsg(fd, message, flags); });
   if (first <= 0 || !readable || endsWithRights(fd, *message)) return first;
   const size_t size = totalSize(wanted.msg_iov, wanted.msg_iovlen);

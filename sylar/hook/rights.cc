@@ -11,7 +11,7 @@ namespace {
 
 template <class Visit>
 void forEachRight(const msghdr& message, Visit visit) {
-  msghdr* const header = const_cast<msghdr*>(&message);  // CMSG_NXTHDR wants it so
+  msghdr* const header = const_cast<msghdr*>(&message);  // CMSG_NXTHDR does not take a const one
   for (cmsghdr* one = CMSG_FIRSTHDR(header); one != nullptr; one = CMSG_NXTHDR(header, one)) {
     if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS || one->cmsg_len < CMSG_LEN(0)) continue;
     for (size_t i = 0; i < (one->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
@@ -37,7 +37,7 @@ void rightsReceived(const msghdr& message) {
 bool endsWithRights(int fd, const msghdr& message) {
   bool any = false;
   forEachRight(message, [&any](int) { any = true; });
-  // With SO_PASSCRED there is always something for which there is no room.
+  // With SO_PASSCRED there is always something for which there is no room, so MSG_CTRUNC proves nothing.
   return any || ((message.msg_flags & MSG_CTRUNC) != 0 && ask::socketOption(fd, SO_PASSCRED) != 1);
 }
 

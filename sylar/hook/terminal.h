@@ -1,7 +1,5 @@
-// Internal. What is special about terminals: reads that a mode limits, and writes that must not wait.
+// Internal. Reads of terminals, which are limited by the terminal's mode.
 #pragma once
-
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,18 +8,18 @@
 
 namespace sylar::terminal {
 
-/// One read of a terminal, as its mode has it at the start: by lines, or in raw mode VMIN bytes or VTIME tenths of a second.
-/// Source: termios(3).
+/// One read of a terminal in the mode that it has at the start: by lines, or in raw mode by VMIN bytes or VTIME tenths of a
+/// second. Source: termios(3).
 class Reading {
  public:
   explicit Reading(int fd);
 
-  /// How many of `size` bytes a read takes now without waiting; SIZE_MAX: any number. 0: it would wait, and `call` has been told
-  /// how long: until -ETIME.
+  /// Returns how many of `size` bytes a read takes now without waiting, SIZE_MAX for any number. Returns 0 if it would wait;
+  /// `call` has then been told how long, until -ETIME.
   size_t bytesNow(IoCall& call, size_t size);
-  /// How many it takes when that time is over.
+  /// Returns how many bytes the read takes when that time is over.
   size_t bytesAtLast() const;
-  /// Whether the other side went away while this read waited: then it fails, and only later ones tell the end.
+  /// Returns true if the other side went away while this read waited. The read then fails, and only later ones report the end.
   bool wasHungUp() const;
 
  private:
@@ -35,8 +33,5 @@ class Reading {
   uint8_t m_tenths = 0;
   size_t m_waiting = 0;  // bytes seen last
 };
-
-/// Writes what fits, whatever the user's flags. >= 0; -errno, -EAGAIN: nothing fits; -EOPNOTSUPP: not possible in this way.
-long writevNow(int fd, const iovec* parts, int count);
 
 }  // namespace sylar::terminal

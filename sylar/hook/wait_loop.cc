@@ -4,26 +4,29 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include "sylar/base/check.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
-#include "sylar/hook/hook.h"
+#include "sylar/hook.h"
+#include "sylar/hook/ask.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
 namespace {
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = true;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = false;
 
-/// Whose fiber calls, if it may be suspended.
+/// Returns the worker of the calling fiber, or null if the call must not suspend.
 inline Worker* hookWorker() {
   const FiberCore* const me = runningFiber();
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Worker* const worker = static_cast<WorkerSlot*>(me->home)->worker;
-  // A signal handler over the library's own sections must not come back to their locks.
-  const bool passes = worker == nullptr || worker->detached() || sys::inForkedChild() || Entry::interrupting();
+  // A signal handler that interrupted the library's own sections must not come back to their locks.
+  const bool passes = worker == nullptr || worker->detached() || sys::inForkedChild() || Entry::interrupting() || onOtherStack();
   return passes ? nullptr : worker;
 }
+
+bool mayBeUnix(FdKind kind) { return kind == FdKind::kStream || kind == FdKind::kMarkedStream || kind == FdKind::kMessages; }
 
 }  // namespace
 
@@ -31,16 +34,19 @@ bool hookSleeps() { return hookWorker() != nullptr; }
 
 [[gnu::noinline]] EpollEngine* hookEngine() {
   __asm__ volatile("");
-  return hookEngineHere();
+  EpollEngine* const engine = hookEngineHere();
+  return engine == nullptr || onOtherStack() ? nullptr : engine;
 }
 
 bool takeTurns(EpollEngine& engine) {
   if (!engine.turnIsOver()) return false;
   engine.letOthersRun();
   const FiberCore* const me = runningFiber();
-  const bool mine = me->live && me->resumer == nullptr;  // one that is resumed by hand is its resumer's affair
+  // A fiber that is resumed by hand is its resumer's affair.
+  const bool mine = me->live && me->resumer == nullptr && !onOtherStack();
   if (!mine) return false;
-  // 256 fibers that all have this much to do would keep descriptors and timers waiting. None: a stop gave the worker up just now.
+  // 256 fibers that all have this much to do would keep descriptors and timers waiting, so the worker ends its turn. The worker
+  // is null if a stop gave it up just now.
   if (Worker* const worker = hookWorker()) worker->endTurn();
   Fiber::YieldToReady();
   return true;
@@ -60,16 +66,20 @@ void set_hook_enable(bool on) {
   }
 }
 
-uint64_t HookedFd::lifeAfterClose(const Entry& entry) { return entry.awaitOpen(); }
+uint64_t HookedFd::lifeAfterClose(const Entry& entry, int fd) { return entry.awaitOpen(fd); }
 
-void IoCall::limit(Deadline deadline, int error) {
-  m_deadline = deadline;
-  m_timeout_error = error;
+int HookedFd::useCopy() {
+  if (!m_entry->pin(m_generation)) return -EBADF;
+  const long copy = sys::call(SYS_fcntl, m_fd, F_DUPFD_CLOEXEC, 64);  // low numbers are the program's
+  m_entry->unpin();
+  m_has_copy = copy >= 0;
+  return static_cast<int>(copy);
 }
 
-/// Before the first park: whether the call blocks at all, and for how long. 0, or -EAGAIN if it does not block.
+/// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
   m_limits_known = true;
+  if (m_direction == Direction::kWrite) m_writes_to_unix = mayBeUnix(kind()) && ask::isUnixConnection(m_hooked.fd());
   const bool remembered = entry().isPrivate();
   return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
 }
@@ -86,17 +96,43 @@ inline int IoCall::learnLimits() {
   int64_t timeout_ns = entry().timeoutNs(m_direction);
   if (!remembered) {
     const int64_t kernels_ns = attempt::timeoutNs(m_hooked.fd(), m_direction);
-    if (kernels_ns != 0 || timeout_ns > 0) timeout_ns = kernels_ns;  // it does not tell "wait for nothing" from "none"
+    if (kernels_ns != 0 || timeout_ns > 0) timeout_ns = kernels_ns;  // the kernel does not tell "wait for nothing" from "none"
   }
   if (timeout_ns < 0) return -m_socket_timeout_error;
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
+    if (m_writes_to_unix) m_timeout_of_piece_ns = timeout_ns;
   }
   return 0;
 }
 
-/// When to ask again unasked: soon, then less and less often.
+void IoCall::renewTimeout() { m_deadline = Deadline::after(std::chrono::nanoseconds(m_timeout_of_piece_ns), waitClock()); }
+
+long IoCall::unixWriteError() const { return ask::unixWriteError(m_hooked.fd()); }
+
+/// Returns true if this is a receive of whole messages and reading is shut down. A lasting event has told so, now or before: the
+/// first registration makes the kernel report it again.
+bool IoCall::readsShutDownMessages() {
+  if (m_direction != Direction::kRead || !entry().sticky() || kind() != FdKind::kMessages) return false;
+  return ask::isShutDown(m_hooked.fd());
+}
+
+/// Makes the checks before a wait that are rarely needed. Returns 0, or -errno if something else has ended the call.
+[[gnu::noinline]] int IoCall::waitsStill(bool first) {
+  // In the kernel a writer to a pipe looks at O_NONBLOCK whenever it has been woken.
+  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && ask::isNonblocking(m_hooked.fd())) {
+    return -EAGAIN;
+  }
+  if (readsShutDownMessages()) {
+    m_shut_down = true;
+    return -EAGAIN;
+  }
+  // Events that bring nothing do not prolong the wait.
+  return !first && !m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns() ? -m_timeout_error : 0;
+}
+
+/// Returns when to ask again without an event: soon, then less and less often.
 Deadline IoCall::nextLook() {
   const auto pause = m_pause;
   m_pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::milliseconds(50));
@@ -104,34 +140,42 @@ Deadline IoCall::nextLook() {
 }
 
 int IoCall::wait(uint64_t edges_seen) {
-  if (!m_limits_known) {
-    if (const int error = learnLimits()) return error;
-  } else if (!m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) {
-    return -m_timeout_error;  // events that bring nothing do not prolong it
+  if (m_passes_on) return -EAGAIN;
+  const bool first = !m_limits_known;
+  if (first) {
+    if (const int error = learnLimits()) {
+      m_hooked.engine().countCall();  // it does not wait
+      return error;
+    }
   }
-  const Deadline until = m_asks_again ? std::min(m_deadline, nextLook()) : m_deadline;
+  if (!first || entry().sticky()) {
+    if (const int error = waitsStill(first)) return error;
+  }
+  // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
+  const bool looks_again = m_asks_again || m_writes_to_unix;
+  const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
   m_hooked.engine().letOthersRun();
-  Wait wait(m_direction == Direction::kRead ? Fiber::WaitsFor::kRead : Fiber::WaitsFor::kWrite, m_hooked.fd());
+  Wait wait(m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
   waiter.engine = &m_hooked.engine();
-  waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake everybody
-  // Readiness reported anew says nothing where no event tells.
-  const bool ask_kernel = !entry().isPrivate() && !m_asks_again;
+  waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake all waiters
+  // The number may be another file than its entry knows, so a MOD makes the kernel report readiness again. It is made once a
+  // call, because a second one would report what this call has left there, without end.
+  const bool ask_kernel = !entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true);
   const int error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
   if (error != 0) {
     wait.giveUp();
     m_passes_on = error == -EPERM;
     return error == -EAGAIN ? 0 : error;
   }
-  switch (wait.park(until)) {
-    case WakeReason::kReady: return 0;
-    case WakeReason::kClosed: return -EBADF;
-    case WakeReason::kTimeout: entry().dequeue(m_direction, waiter); return until < m_deadline ? 0 : -m_timeout_error;
-    case WakeReason::kCanceled: entry().dequeue(m_direction, waiter); return -ECANCELED;
-  }
-  return -EINVAL;
+  const WakeReason reason = wait.park(until);
+  if (reason == WakeReason::kReady) return 0;
+  if (reason == WakeReason::kClosed) return -EBADF;
+  entry().dequeue(m_direction, waiter);
+  if (reason == WakeReason::kCanceled) return -ECANCELED;
+  return until < m_deadline ? 0 : -m_timeout_error;
 }
 
 }  // namespace sylar

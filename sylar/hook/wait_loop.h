@@ -4,7 +4,7 @@
 //   if (!call.parks()) return real::read(fd, buffer, size);
 //   return call.result(call.run([&] { return attempt::read(call.entry(), call.kind(), fd, buffer, size); }));
 //
-// The calls that programs make most often make the first attempt on a HookedFd, and an IoCall only if that was not enough.
+// The most frequent calls make the first attempt on a HookedFd, and an IoCall only if that was not enough.
 #pragma once
 
 #include <cerrno>
@@ -17,47 +17,75 @@
 
 namespace sylar {
 
-/// The engine in which the calling fiber may wait for descriptors; null: make libc's call. Null on plain threads, with hooks
-/// off, in a plain Scheduler, and in a forked child, whatever way it was made.
+/// Returns the engine in which the calling fiber may wait for descriptors, or null if libc's call is to be made: on plain
+/// threads, with hooks off, in a plain Scheduler, and in a forked child however it was made.
 EpollEngine* hookEngine();
-/// The same, inlined, so only for the first line of a hook (see onThreadStack).
+/// Inlined form of hookEngine(), so only for the first line of a hook (see onThreadStack). Does not check onOtherStack().
 [[gnu::always_inline]] inline EpollEngine* hookEngineHere() {
   const FiberCore* const me = t_running;
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Driver* const driver = static_cast<WorkerSlot*>(me->home)->fd_driver.load(std::memory_order_acquire);
-  // A signal handler over the library's own sections must not come back to their locks.
+  // A signal handler that interrupted the library's own sections must not come back to their locks.
   if (driver == nullptr || sys::inForkedChild() || Entry::interrupting()) return nullptr;
   return static_cast<EpollEngine*>(driver);
 }
-/// Whether the calling fiber may sleep here.
+/// Returns true if the caller is not on the running fiber's stack, but is a signal handler with a stack of its own (SA_ONSTACK).
+/// It must not be suspended, because the thread's next handler would use that stack again. To be called in a fiber only.
+[[gnu::always_inline]] inline bool onOtherStack() {
+  const Stack& stack = t_running->stack;
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return here - reinterpret_cast<uintptr_t>(stack.base) >= stack.size;
+}
+/// Returns true if the calling fiber may sleep here.
 bool hookSleeps();
-/// Before a call: if many in a row did not wait, others run first, or a fast peer would have the worker for itself. True: they
-/// ran. Before and not after it, so that what a call brings, into memory that the thread's fibers share, say, is its caller's at
-/// once.
+/// Called before a call. If many calls in a row did not wait, lets others run first, or a fast peer would have the worker for
+/// itself. Returns true if they ran. It comes before the call and not after it, so that the caller has the call's results at
+/// once, for example in memory that the thread's fibers share.
 bool takeTurns(EpollEngine& engine);
 
-/// What one attempt has given.
-struct Tried {
-  long done;            ///< >= 0, or -errno; -EAGAIN: it would have blocked
-  uint64_t edges_seen;  ///< the entry's, read before it
+/// Counts a call that never waits. The call is not suspended; the next one that can be lets others run.
+[[gnu::always_inline]] inline void countCallHere() {
+  if (EpollEngine* const engine = hookEngineHere()) engine->countCall();
+}
+
+/// The buffer of a plain read; empty for any other call.
+struct Room {
+  const void* buffer = nullptr;
+  size_t size = 0;
 };
 
-/// The first part of a hooked call: who may wait for which number, and the one attempt that is nearly always enough. A value, so
-/// that it stays in registers; a call that has to wait hands it on to an IoCall.
+/// The outcome of one attempt.
+struct Tried {
+  /// Stands for a read with a Room that was not made because it is known to block. No caller gets to see it.
+  static constexpr long kNotMade = -4096;
+
+  bool wouldBlock() const { return done == -EAGAIN || done == kNotMade; }
+
+  long done;            ///< >= 0, or -errno; -EAGAIN if it would have blocked
+  uint64_t edges_seen;  ///< the entry's edges, read before the attempt
+};
+
+/// The first part of a hooked call: the engine and entry with which it may wait, and the one attempt that is nearly always
+/// enough. A value, so that it stays in registers; a call that has to wait hands it on to an IoCall.
 class HookedFd {
  public:
-  /// The first thing that a hook does.
+  /// Must be the first thing that a hook does.
   [[gnu::always_inline]] explicit HookedFd(int fd) : m_fd(fd) {
     EpollEngine* const engine = hookEngineHere();
     if (engine == nullptr) return;
     m_entry = FdTable::at(fd);
-    if (m_entry == nullptr || (m_entry->isPrivate() && m_entry->nonblocking())) return;
+    if (m_entry == nullptr) return;
+    if (m_entry->isPrivate() && m_entry->nonblocking()) {
+      engine->countCall();  // a call that cannot wait never suspends; the next one that can lets others run
+      return;
+    }
     const uint64_t life = m_entry->life();
-    m_generation = Entry::generationOf(Entry::isClosing(life) ? lifeAfterClose(*m_entry) : life);
+    m_generation = Entry::generationOf(Entry::isClosing(life) ? lifeAfterClose(*m_entry, fd) : life);
     m_engine = engine;
   }
 
-  /// False: libc's call is the right one. Always so on plain threads and for what the user made non-blocking.
+  /// Returns false if libc's call is the right one. That is always so on plain threads and for descriptors that the user made
+  /// non-blocking.
   bool parks() const { return m_engine != nullptr; }
 
   int fd() const { return m_fd; }
@@ -66,77 +94,108 @@ class HookedFd {
   uint32_t generation() const { return m_generation; }
   FdKind kind() const { return attempt::kindOf(*m_entry, m_fd); }
 
-  /// The first attempt of a call; before it others run if it is their turn. Arguments as for IoCall::goOn.
+  /// Makes the first attempt of a call, after letting others run if it is their turn. Arguments are as for IoCall::goOn.
   template <class Attempt>
-  [[gnu::always_inline]] Tried tryFirst(Direction direction, Attempt attempt, size_t short_of = 0) {
+  [[gnu::always_inline]] Tried tryFirst(Direction direction, Attempt attempt, Room room = {}) {
     if (m_engine->turnIsOver() && takeTurns(*m_engine)) othersRan();
-    return tryOnce(direction, attempt, short_of);
+    return tryOnce(direction, attempt, room);
   }
-  /// One attempt, unless it is known what it would give.
+  /// Makes one attempt, unless its outcome is known.
   template <class Attempt>
-  Tried tryOnce(Direction direction, Attempt attempt, size_t short_of);
-  /// From here on others may have run, and what the user closes meanwhile is his race no more: each attempt is ours, and holds a
-  /// pin.
-  void othersRan() { m_first = false; }
+  Tried tryOnce(Direction direction, Attempt attempt, Room room);
+  /// Notes that others may have run. A close by the user is no longer the user's own race, because each attempt from here on is
+  /// ours, so each holds a pin.
+  void othersRan() { m_pins = !m_has_copy; }
+  /// Makes a number of its own for the open file, and returns it or -errno. Attempts on that number need no pin, so they may
+  /// block and keep no close waiting.
+  int useCopy();
 
  private:
-  static uint64_t lifeAfterClose(const Entry& entry);
+  static uint64_t lifeAfterClose(const Entry& entry, int fd);
+  bool provesEmpty(Room room, size_t done) const;
 
   EpollEngine* m_engine = nullptr;
   Entry* m_entry = nullptr;
   int m_fd;
   uint32_t m_generation = 0;
-  bool m_first = true;  // the user's own attempt: what he closes meanwhile is his race, as in POSIX
+  bool m_pins = false;  // not for the user's own attempt: closing during it is the user's race, as in POSIX
+  bool m_has_copy = false;
 };
 
 /// One hooked call on a descriptor; may make several attempts (run) before it is through.
 class IoCall {
  public:
   [[gnu::always_inline]] IoCall(int fd, Direction direction) : IoCall(HookedFd(fd), direction) {}
-  IoCall(const HookedFd& hooked, Direction direction) : m_hooked(hooked), m_direction(direction) {}
+  IoCall(const HookedFd& hooked, Direction direction)
+      : m_hooked(hooked), m_direction(direction), m_passes_on(hooked.parks() && onOtherStack()) {}
 
-  bool parks() const { return m_hooked.parks(); }
+  bool parks() const { return m_hooked.parks() && !m_passes_on; }
   FdKind kind() { return m_hooked.kind(); }
+  int fd() const { return m_hooked.fd(); }
+  EpollEngine& engine() { return m_hooked.engine(); }
   Entry& entry() { return m_hooked.entry(); }
 
-  /// An end of its own for this call, beside SO_RCVTIMEO or SO_SNDTIMEO: at the deadline run() gives -`error`.
-  void limit(Deadline deadline, int error);
-  /// No event will tell when the descriptor is ready: from now on ask the kernel from time to time.
+  /// Gives this call a deadline of its own, besides SO_RCVTIMEO or SO_SNDTIMEO. At the deadline run() returns -`error`.
+  void limit(Deadline deadline, int error) {
+    m_deadline = deadline;
+    m_timeout_error = error;
+  }
+  /// Makes the call ask the kernel from time to time from now on, because no event will tell when the descriptor is ready.
   void askAgainLater() { m_asks_again = true; }
-  /// After run(): the descriptor cannot be waited for, or is non-blocking after all; libc's call is the right one.
+  /// Returns true, after run(), if the descriptor cannot be waited for or is non-blocking after all; libc's call is then the
+  /// right one.
   bool passesOn() const { return m_passes_on; }
-  /// The number belongs to something else than its entry says: it was closed behind our back.
+  /// Forgets what the entry says. The number was closed behind our back and belongs to something else.
   void learnAnew() {
     entry().setKind(FdKind::kUnknown);
     entry().share();
   }
-  /// What a passed SO_RCVTIMEO or SO_SNDTIMEO gives; EAGAIN unless it is set.
+  /// Sets the error for when SO_RCVTIMEO or SO_SNDTIMEO has passed; EAGAIN unless it is set.
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
 
-  /// Makes attempts until one gives something else than -EAGAIN. >= 0, or -errno: the kernel's; EBADF: closed meanwhile; EAGAIN:
-  /// timed out, or non-blocking after all; ECANCELED; ENOMEM, ENOSPC: it cannot be waited for now.
+  /// Makes attempts until one gives something else than -EAGAIN. Returns >= 0 or -errno. Besides the kernel's errors there are
+  /// EBADF if the descriptor was closed since, EAGAIN if the call timed out or is non-blocking after all, ECANCELED, and ENOMEM
+  /// and ENOSPC if the descriptor cannot be waited for now. May suspend: yes.
   template <class Attempt>
   long run(Attempt attempt) {
+    if (m_timeout_of_piece_ns > 0) renewTimeout();
     return goOn(m_hooked.tryFirst(m_direction, attempt), attempt);
   }
-  /// The same after the first of the attempts. `short_of` > 0: a plain read of that many bytes: on a TCP socket, fewer prove it
-  /// empty, and where it is known to be empty it need not be asked.
+  /// Does what run() does, after the first of the attempts. A plain read says where its `room` is: on a TCP socket, fewer bytes
+  /// than that prove it empty, and a socket that is known to be empty need not be asked.
   template <class Attempt>
-  long goOn(Tried last, Attempt attempt, size_t short_of = 0) {
+  long goOn(Tried last, Attempt attempt, Room room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
-    while (last.done == -EAGAIN) {
-      if (const int error = wait(last.edges_seen)) return error;
-      last = m_hooked.tryOnce(m_direction, attempt, m_asks_again ? 0 : short_of);
+    while (last.wouldBlock()) {
+      if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
+      const auto again = [&]() -> long {
+        if (m_writes_to_unix) [[unlikely]] {
+          if (const long error = unixWriteError()) return error;
+        }
+        return attempt();
+      };
+      last = m_hooked.tryOnce(m_direction, again, room);
     }
     return last.done;
   }
-  /// After run(): one attempt more, whatever it gives.
+  /// Does what run() does, for a receive that may be of whole messages. The kernel tells their end only to a call that may wait.
+  /// That call is `plain`, which does not wait any more when reading is shut down.
+  template <class Attempt, class Plain>
+  long receive(Attempt attempt, Plain plain) {
+    return receiveOn(m_hooked.tryFirst(m_direction, attempt), attempt, plain);
+  }
+  template <class Attempt, class Plain>
+  long receiveOn(Tried last, Attempt attempt, Plain plain, Room room = {}) {
+    const long n = goOn(last, attempt, room);
+    return m_shut_down ? tryAgain(plain) : n;
+  }
+  /// Makes one more attempt after run(), whatever it gives.
   template <class Attempt>
   long tryAgain(Attempt attempt) {
-    return m_hooked.tryOnce(m_direction, attempt, 0).done;
+    return m_hooked.tryOnce(m_direction, attempt, {}).done;
   }
 
-  /// libc's form of it.
+  /// Converts a result to libc's form, with errno.
   static ssize_t result(long result) {
     if (result >= 0) return result;
     sys::errnoRef() = static_cast<int>(-result);
@@ -144,33 +203,59 @@ class IoCall {
   }
 
  private:
-  /// Parks until the descriptor may be ready. 0: try again; else -errno.
+  /// Returns the result of a call whose wait has ended with `error` before the kernel was asked: what has come since, or `error`
+  /// if nothing has.
+  template <class Attempt>
+  long unlessReady(int error, Attempt attempt) {
+    const long done = tryAgain(attempt);
+    return done == -EAGAIN ? error : done;
+  }
+  /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
   int learnLimits();
+  int waitsStill(bool first);
   int learnTimeout(bool remembered);
+  long unixWriteError() const;
+  void renewTimeout();
+  bool readsShutDownMessages();
   Deadline nextLook();
 
   HookedFd m_hooked;
   const Direction m_direction;
+  bool m_passes_on;
   bool m_limits_known = false;
   bool m_asks_again = false;
-  bool m_passes_on = false;
+  bool m_kernel_asked = false;    // to report readiness again; see wait()
+  bool m_shut_down = false;       // a receive of whole messages that have ended
+  bool m_writes_to_unix = false;  // a write that no event ends when the other side stops reading
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
   std::chrono::nanoseconds m_pause = std::chrono::milliseconds(1);
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
+  int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
 };
 
+/// Returns true if `done` bytes are all that there were. A read also ends early at memory that the kernel cannot write. That
+/// cannot happen within a page of which it has just written a part, nor on the fiber's own stack.
+[[gnu::always_inline]] inline bool HookedFd::provesEmpty(Room room, size_t done) const {
+  if (m_entry->kind() != FdKind::kTcp || !m_entry->registered() || m_entry->sticky()) return false;
+  constexpr uintptr_t kPage = 4096;
+  const auto first = reinterpret_cast<uintptr_t>(room.buffer);
+  if ((first + done - 1) / kPage == (first + room.size - 1) / kPage) return true;
+  const Stack& stack = t_running->stack;
+  const auto base = reinterpret_cast<uintptr_t>(stack.base);
+  return room.size <= stack.size && first - base <= stack.size - room.size;
+}
+
 template <class Attempt>
-[[gnu::always_inline]] inline Tried HookedFd::tryOnce(Direction direction, Attempt attempt, size_t short_of) {
+[[gnu::always_inline]] inline Tried HookedFd::tryOnce(Direction direction, Attempt attempt, Room room) {
   const uint64_t edges_seen = m_entry->edges(direction);
-  if (short_of > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen)) return {-EAGAIN, edges_seen};
-  if (!m_first && !m_entry->pin(m_generation)) return {-EBADF, edges_seen};
+  if (room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen)) return {Tried::kNotMade, edges_seen};
+  if (m_pins && !m_entry->pin(m_generation)) return {-EBADF, edges_seen};
   const long done = attempt();
-  if (!m_first) m_entry->unpin();
+  if (m_pins) m_entry->unpin();
   if (done == -EAGAIN) return {done, edges_seen};
-  if (done > 0 && static_cast<size_t>(done) < short_of && m_entry->kind() == FdKind::kTcp && m_entry->registered() &&
-      !m_entry->sticky()) {
+  if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);
   }
   m_engine->countCall();

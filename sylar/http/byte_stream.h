@@ -1,4 +1,4 @@
-// The seam between the protocol and the connection that carries it: where bytes come from and where they go. The protocol
+// Internal. The interface between the protocol and the connection that carries it: a source and a sink of bytes. The protocol
 // knows no sockets; a session implements both over one, tests implement them over memory.
 #pragma once
 
@@ -11,26 +11,27 @@
 
 namespace sylar::http {
 
-/// Bytes from the peer. Thread safety: one caller at a time.
+/// Supplies bytes from the peer. Thread safety: one caller at a time.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  /// Reads what is there into `buffer[size]`, size > 0; waits for the first byte, at most for `timeout` >= 0. A time and not a
-  /// deadline: who waits as long as before reads no clock. Returns bytes (> 0), 0 at the end of the stream, -1 + errno: EAGAIN
-  /// when the time has passed, else whatever broke the connection. May suspend: yes, but not after it has begun to fill `buffer`,
-  /// which may be shared with other fibers of the thread. Source: recv(2).
+  /// Reads the bytes that are there into `buffer[size]`, size > 0. Waits for the first byte, at most for `timeout` >= 0. The
+  /// limit is a time and not a deadline, so that a caller with the same limit as before reads no clock. Returns the number of
+  /// bytes (> 0), 0 at the end of the stream, or -1 with errno: EAGAIN if the time has passed, else the error that broke the
+  /// connection. May suspend: yes, but not after it has begun to fill `buffer`, which may be shared with other fibers of the
+  /// thread. Source: recv(2).
   virtual ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) = 0;
 };
 
-/// Bytes to the peer. Thread safety: one caller at a time.
+/// Takes bytes for the peer. Thread safety: one caller at a time.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
 
-  /// Writes all `parts` in their order; the implementation may change the iovecs while it does. True when all is written; false +
-  /// errno when the connection is lost or the peer reads too slowly (the sink holds that limit), and then nothing more may be
-  /// written. May suspend: yes. Source: writev(2).
+  /// Writes all `parts` in order; the implementation may change the iovecs as it does so. Returns true when everything is
+  /// written. Returns false with errno if the connection is lost or the peer reads too slowly (the sink enforces that limit), and
+  /// then nothing more may be written. May suspend: yes. Source: writev(2).
   virtual bool writeAll(std::span<iovec> parts) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Internal. What a byte may be in HTTP/1.1, as one table lookup.
+// Internal. The classes of bytes in HTTP/1.1, tested by one table lookup.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@ namespace sylar::http {
 
 enum CharClass : uint8_t {
   kTokenChar = 1,   // RFC 9110 5.6.2: methods, field names
-  kTargetChar = 2,  // visible ASCII but '#': a request target has neither spaces nor a fragment
+  kTargetChar = 2,  // visible ASCII except '#': a request target has neither spaces nor a fragment
   kValueChar = 4,   // RFC 9110 5.5: visible, space, tab, and bytes >= 0x80
   kHexDigit = 8,
   kDigit = 16,
-  kHostChar = 32,  // of a host name or an IPv4 address: letters, digits, "-._~"
-  kLineChar = 64,  // all but CR, LF and NUL: what cannot end a line
+  kHostChar = 32,    // of a host name or an IPv4 address: letters, digits, "-._~"
+  kCookieChar = 64,  // RFC 6265 4.1.1: of a cookie's value; visible ASCII except '"' ',' ';' '\\'
 };
 
 namespace detail {
@@ -30,7 +30,7 @@ constexpr uint8_t classify(unsigned c) {
   if (digit || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) bits |= kHexDigit;
   if (digit) bits |= kDigit;
   if (digit || alpha || in("-._~")) bits |= kHostChar;
-  if (c != '\r' && c != '\n' && c != '\0') bits |= kLineChar;
+  if (c > 0x20 && c < 0x7f && !in("\",;\\")) bits |= kCookieChar;
   return bits;
 }
 
@@ -44,10 +44,10 @@ inline constexpr std::array<uint8_t, 256> kCharClasses = makeCharClasses();
 
 }  // namespace detail
 
-/// Is `c` in one of the classes `mask`?
+/// Returns true if `c` is in one of the classes `mask`.
 constexpr bool isChar(char c, uint8_t mask) { return (detail::kCharClasses[static_cast<uint8_t>(c)] & mask) != 0; }
 
-/// The first of [at, end) that is not of the class `mask`; `end` if there is none.
+/// Returns the first position in [at, end) whose byte is not of the class `mask`, or `end` if there is none.
 constexpr const char* skipChars(const char* at, const char* end, uint8_t mask) {
   const auto classes = [](char c) { return detail::kCharClasses[static_cast<uint8_t>(c)]; };
   while (end - at >= 4 && (classes(at[0]) & classes(at[1]) & classes(at[2]) & classes(at[3]) & mask) != 0) at += 4;
@@ -55,18 +55,18 @@ constexpr const char* skipChars(const char* at, const char* end, uint8_t mask) {
   return at;
 }
 
-/// Are all of `text` of the class `mask`, and is there one at all?
+/// Returns true if `text` is not empty and all its bytes are of the class `mask`.
 constexpr bool allChars(std::string_view text, uint8_t mask) {
   const char* const end = text.data() + text.size();
   return !text.empty() && skipChars(text.data(), end, mask) == end;
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 constexpr unsigned hexValue(char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
 
 constexpr char toLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
-/// `text` without the spaces and tabs around it.
+/// Returns `text` without the spaces and tabs around it.
 constexpr std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);

@@ -4,13 +4,15 @@
 #include <iterator>
 #include <limits>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/http/char_class.h"
+#include "sylar/http/field_list_control.h"
 
 namespace sylar::http {
 namespace {
 
-// Fields that say how a message is framed, routed or handled; they would come too late. Source: RFC 9110 section 6.5.1.
+// Fields that say how a message is framed, routed or handled. In a trailer they would come too late. Source: RFC 9110 section
+// 6.5.1.
 constexpr std::string_view kForbiddenTrailers[] = {
     "content-length", "transfer-encoding", "host",  "connection",   "upgrade", "expect", "te", "trailer",
     "content-type",   "content-encoding",  "range", "authorization"};
@@ -72,7 +74,7 @@ size_t ChunkDecoder::feed(std::string_view text) {
   while (used < text.size() && m_data_left == 0 && m_state < State::kTrailers) m_state = onByte(text[used++]);
   if (m_state != State::kTrailers) return used;
 
-  // The last chunk has come. The trailers are kept as they come; in most bodies they are the empty line alone.
+  // The last chunk has come. The trailers are stored as they arrive; in most bodies they are only the empty line.
   const size_t before = m_trailers.size();
   m_trailers.append(text.substr(used, m_limits.max_trailer_bytes + 2 - before));
   const Scan scan = m_scan.feed(m_trailers);
@@ -90,9 +92,9 @@ bool ChunkDecoder::hasForbiddenTrailer() const {
 }
 
 void ChunkDecoder::takeTrailers(FieldList& trailers) const {
-  const std::string_view text = trailers.adopt(m_trailers);
+  const std::string_view text = FieldListControl::adopt(trailers, m_trailers);
   eachField(text, [&trailers](std::string_view name, std::string_view value) {
-    trailers.addParsed(name, value);
+    FieldListControl::add(trailers, name, value);
     return true;
   });
 }

@@ -1,4 +1,4 @@
-// Internal. The framing of a chunked body: what stands between the pieces of data. Source: RFC 9112 section 7.1.
+// Internal. The framing of a chunked body, which is everything between the pieces of data. Source: RFC 9112 section 7.1.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace sylar::http {
 
-/// Takes chunk lines, the CRLF behind data, and trailers; the data itself never passes through it. Strict: CRLF only, no blank
-/// around a size, at most 16 digits, no framing field among the trailers.
+/// Decodes chunk lines, the CRLF after data, and trailers; the data itself never passes through it. It is strict: CRLF only, no
+/// blank around a size, at most 16 digits, no framing field among the trailers.
 ///
 /// Thread safety: none.
 class ChunkDecoder {
@@ -22,17 +22,17 @@ class ChunkDecoder {
 
   void start();
 
-  /// Consumes framing bytes from the front of `text` until data begins, the body ends, something is wrong, or `text` is used up;
-  /// returns how many. dataLeft() must be 0.
+  /// Consumes framing bytes from the front of `text` until data begins, the body ends, something is wrong, or `text` is used up.
+  /// Returns how many it has consumed. dataLeft() must be 0.
   size_t feed(std::string_view text);
-  /// Bytes of data that come next.
+  /// Returns how many bytes of data come next.
   uint64_t dataLeft() const { return m_data_left; }
-  /// `count` bytes of data were taken; count <= dataLeft().
+  /// Records that `count` bytes of data were taken; count <= dataLeft().
   void tookData(uint64_t count) { m_data_left -= count; }
 
   bool isDone() const { return m_state == State::kDone; }
   bool isBad() const { return m_state == State::kBad; }
-  /// The trailer fields, once done.
+  /// Stores the trailer fields in `trailers`, once isDone() is true.
   void takeTrailers(FieldList& trailers) const;
 
  private:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/http/char_class.h"
 
 namespace sylar::http {
@@ -12,7 +12,8 @@ bool detail::sameIgnoringCase(const char* a, const char* b, size_t size) {
   return std::equal(a, a + size, b, [](char x, char y) { return x == y || toLower(x) == toLower(y); });
 }
 
-bool CaseInsensitiveLess::operator()(std::string_view a, std::string_view b) const {
+bool NameLess::operator()(std::string_view a, std::string_view b) const {
+  if (exact) return a < b;
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
                                       [](char x, char y) { return toLower(x) < toLower(y); });
 }
@@ -22,7 +23,7 @@ void requireToken(std::string_view name, const char* what) {
 }
 
 void requireOneLine(std::string_view text, const char* what) {
-  if (!text.empty() && !allChars(text, kLineChar)) throw std::invalid_argument(std::string(what) + ": CR, LF or NUL in it");
+  if (!text.empty() && !allChars(text, kValueChar)) throw std::invalid_argument(std::string(what) + ": control character in it");
 }
 
 Field FieldList::operator[](size_t index) const {
@@ -75,7 +76,7 @@ void FieldList::set(std::string_view name, std::string_view value) {
   }
 }
 
-// Fields that were replaced or removed leave their bytes behind; this drops them.
+// Drops the bytes that replaced and removed fields have left behind.
 void FieldList::compact() {
   std::string text;
   for (Span& span : m_spans) {
@@ -98,32 +99,6 @@ void FieldList::clear() {
   if (m_text.capacity() > kKept) std::string().swap(m_text);
   m_text.clear();
   m_spans.clear();
-}
-
-uint32_t FieldList::offsetOf(std::string_view part) const {
-  SYLAR_DCHECK(part.data() >= m_text.data() && part.data() + part.size() <= m_text.data() + m_text.size());
-  return static_cast<uint32_t>(part.data() - m_text.data());
-}
-
-std::string_view FieldList::adopt(std::string_view text) {
-  m_spans.clear();
-  m_text.clear();
-  m_text.append(text);
-  return m_text;
-}
-
-void FieldList::addParsed(std::string_view name, std::string_view value) {
-  m_spans.push_back({offsetOf(name), static_cast<uint32_t>(name.size()), offsetOf(value), static_cast<uint32_t>(value.size())});
-}
-
-bool FieldList::replaceParsed(std::string_view name, std::string_view value) {
-  for (Span& span : m_spans) {
-    if (!equalsIgnoreCase(nameOf(span), name)) continue;
-    span.value_at = offsetOf(value);
-    span.value_size = static_cast<uint32_t>(value.size());
-    return true;
-  }
-  return false;
 }
 
 }  // namespace sylar::http

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sylar/http/char_class.h"
+#include "sylar/http/field_list_control.h"
 #include "sylar/http/head_scan.h"
 
 namespace sylar::http {
@@ -11,7 +12,8 @@ namespace {
 
 constexpr Verdict bad(const char* why) { return Verdict::refused(HttpStatus::BAD_REQUEST, why); }
 
-// Calls `use` with each element of a comma-separated list, blanks around it removed, until it says false; true if it never did.
+// Calls `use` with each element of a comma-separated list, without the blanks around it, until `use` returns false. Returns true
+// if it never did.
 template <class Use>
 bool eachElement(std::string_view list, Use use) {
   for (;;) {
@@ -22,7 +24,7 @@ bool eachElement(std::string_view list, Use use) {
   }
 }
 
-// The fields with a meaning for the protocol, collected while the head is taken apart.
+// The fields with a meaning for the protocol, collected while the head is split.
 struct KnownFields {
   int hosts = 0;
   std::string_view host;
@@ -37,7 +39,7 @@ struct KnownFields {
   bool expects_continue = false;
   bool expects_other = false;
 
-  /// False: a list of options is malformed.
+  /// Returns false if a list of options is malformed.
   bool take(std::string_view name, std::string_view value);
   bool takeOptions(std::string_view options);
 };
@@ -80,7 +82,7 @@ bool KnownFields::take(std::string_view name, std::string_view value) {
   return true;
 }
 
-// Digits only, and at most 2^63 - 1.
+// Accepts digits only, and at most 2^63 - 1.
 std::optional<uint64_t> parseLength(std::string_view text) {
   if (!allChars(text, kDigit) || text.size() > 19) return std::nullopt;
   uint64_t value = 0;  // 19 digits always fit
@@ -89,7 +91,7 @@ std::optional<uint64_t> parseLength(std::string_view text) {
   return value;
 }
 
-// We speak chunked and nothing else: what is well formed but other is 501, what is ambiguous is 400.
+// Only chunked is supported. Another well-formed coding is answered with 501, an ambiguous one with 400.
 Verdict checkCoding(std::string_view codings) {
   int chunked = 0;
   bool others = false, last_is_chunked = false;
@@ -119,7 +121,7 @@ Verdict checkFraming(const KnownFields& known, bool is_11, BodyFraming& framing)
   return checkCoding(known.coding);
 }
 
-// host [ ":" port ], the host a name, an IPv4 address or an IPv6 address in brackets.
+// Returns true for host [ ":" port ], where the host is a name, an IPv4 address or an IPv6 address in brackets.
 bool isAuthority(std::string_view text) {
   size_t host_end = std::min(text.find(':'), text.size());
   if (text.starts_with('[')) {
@@ -140,7 +142,7 @@ bool isAuthority(std::string_view text) {
   return number <= 65535;
 }
 
-// A request target: its host, if it names one, and what follows. Source: RFC 9112 section 3.2.
+// The parts of a request target: its host, if it names one, and what follows. Source: RFC 9112 section 3.2.
 struct Target {
   std::string_view authority, path, query;
 };
@@ -169,8 +171,9 @@ std::optional<Target> splitTarget(std::string_view target, HttpMethod method) {
 }  // namespace
 
 Verdict HeadParser::parse(std::string_view head, HttpRequest& request, BodyFraming& framing) {
-  // "GET /path HTTP/1.1\r\n" and the fields: the scan has found a blank, a blank and "\r\n" there, and none before.
-  const std::string_view text = request.m_headers.adopt(head);
+  // The head is "GET /path HTTP/1.1\r\n" and the fields. The scan has made sure that the first two blanks and the first "\r\n"
+  // are those of the request line.
+  const std::string_view text = FieldListControl::adopt(request.m_headers, head);
   const size_t method_end = text.find(' ');
   const size_t target_end = text.find(' ', method_end + 1);
   constexpr std::string_view kVersion = "HTTP/1.1";
@@ -179,7 +182,7 @@ Verdict HeadParser::parse(std::string_view head, HttpRequest& request, BodyFrami
   KnownFields known;
   const bool well_formed =
       eachField(text.substr(target_end + 1 + kVersion.size() + 2), [&](std::string_view name, std::string_view value) {
-        request.m_headers.addParsed(name, value);
+        FieldListControl::add(request.m_headers, name, value);
         return known.take(name, value);
       });
   if (!well_formed) return bad("connection malformed");
@@ -202,9 +205,10 @@ Verdict HeadParser::parse(std::string_view head, HttpRequest& request, BodyFrami
   request.m_websocket = known.upgrade && known.websocket;
   request.m_path.clear();
   request.m_path.append(target->path);
-  request.m_query.append(target->query);  // it is empty: the request is as new
-  // Last, for it may move the head to which the views belong.
-  if (const std::string_view host = target->authority; !host.empty() && !request.m_headers.replaceParsed("host", host)) {
+  request.m_query.append(target->query);  // it was empty, since the request is as new
+  // This comes last, because it may move the head to which the views belong.
+  if (const std::string_view host = target->authority;
+      !host.empty() && !FieldListControl::replace(request.m_headers, "host", host)) {
     request.m_headers.add("host", std::string(host));
   }
   return Verdict::accepted(!request.m_close);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/http/char_class.h"
 
 namespace sylar::http {
 namespace {
 
-// The first position from `at` on, before `end`, whose byte is not of the class `mask`; `end` if there is none. at <= end.
+// Returns the first position in [at, end) whose byte is not of the class `mask`, or `end` if there is none. at <= end.
 size_t skip(std::string_view text, size_t at, size_t end, uint8_t mask) {
   SYLAR_DCHECK(at <= end && end <= text.size());
   return static_cast<size_t>(skipChars(text.data() + at, text.data() + end, mask) - text.data());
@@ -33,7 +33,7 @@ Scan FieldScan::feed(std::string_view text) {
           ++m_at;
           break;
         }
-        if (!isChar(c, kTokenChar)) return Scan::kBad;  // also a folded line: it begins with a blank
+        if (!isChar(c, kTokenChar)) return Scan::kBad;  // includes a folded line, which begins with a blank
         if (m_count++ == m_max_count) return Scan::kTooLong;
         m_end = std::min(m_at + m_max_line, m_total_end - std::min<size_t>(m_total_end, 2));  // room for its CRLF
         m_state = State::kName;
@@ -85,7 +85,7 @@ Scan HeadScan::feed(std::string_view text) {
   return fields;
 }
 
-// The request line; kDone when the fields begin.
+// Scans the request line. Returns kDone when the fields begin.
 Scan HeadScan::feedLine(std::string_view text) {
   while (m_at < text.size()) {
     const char c = text[m_at];
@@ -141,7 +141,7 @@ Scan HeadScan::feedLine(std::string_view text) {
   return Scan::kMore;
 }
 
-// HTTP/1.0 and 1.1 exactly; another version of HTTP has an answer of its own.
+// Accepts exactly HTTP/1.0 and HTTP/1.1. Another version of HTTP has a refusal of its own.
 Scan HeadScan::checkVersion(std::string_view version) {
   if (version == "HTTP/1.1" || version == "HTTP/1.0") return Scan::kDone;
   const bool is_http = version.size() == 8 && version.starts_with("HTTP/") && isChar(version[5], kDigit) && version[6] == '.' &&

@@ -5,7 +5,7 @@ namespace {
 
 constexpr size_t kDateSize = sizeof "Sun, 06 Nov 1994 08:49:37 GMT" - 1;
 
-// strftime() would speak the language of the process's locale.
+// Not with strftime(), which would use the language of the process's locale.
 void format(time_t time, char* out) {
   static constexpr char kDays[] = "SunMonTueWedThuFriSat";
   static constexpr char kMonths[] = "JanFebMarAprMayJunJulAugSepOctNovDec";

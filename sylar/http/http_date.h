@@ -1,4 +1,4 @@
-// The date of HTTP headers. Source: RFC 9110 section 5.6.7.
+// Internal. The date of HTTP headers. Source: RFC 9110 section 5.6.7.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace sylar::http {
 
-/// Seconds since 1970 as "Sun, 06 Nov 1994 08:49:37 GMT".
+/// Returns seconds since 1970 as "Sun, 06 Nov 1994 08:49:37 GMT".
 ///
 /// Thread safety: from any thread. May suspend: no.
 std::string httpDate(time_t time);
 
-/// The same, formatted once a second. Thread safety: one caller at a time.
+/// Returns the text of httpDate(), but formats it only once per second. Thread safety: one caller at a time.
 class HttpDateCache {
  public:
-  /// The view ends with the next call for another second.
+  /// Returns the date of `time`. The view is valid until the next call for another second.
   std::string_view at(time_t time) {
     if (time != m_time) renew(time);
     return {m_text, sizeof m_text};

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "sylar/http/method_set.h"
+
 namespace sylar::http {
 namespace {
 
@@ -28,6 +30,14 @@ HttpMethod CharsToHttpMethod(const char* name) { return toHttpMethod(name); }
 const char* HttpMethodToString(HttpMethod method) {
   const auto index = static_cast<size_t>(method);
   return index < std::size(kMethods) ? kMethods[index].data() : "<unknown>";
+}
+
+std::string MethodSet::toString() const {
+  std::string names;
+  for (size_t i = 0; i < std::size(kMethods); ++i) {
+    if (has(static_cast<HttpMethod>(i))) names.append(names.empty() ? "" : ", ").append(kMethods[i]);
+  }
+  return names;
 }
 
 const char* HttpStatusToString(HttpStatus status) {

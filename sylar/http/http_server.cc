@@ -5,88 +5,71 @@
 #include <exception>
 #include <new>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/log.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/check.h"
 #include "sylar/http/http_error.h"
+#include "sylar/http/http_shared.h"
 #include "sylar/http/recycled.h"
+#include "sylar/http/session_control.h"
 
 namespace sylar::http {
 
-/// A session that endClient() finds. One that begins after the server has stopped says so in its answer.
-class HttpServer::Listed {
+struct HttpServer::Impl {
+  class Listed;
+
+  explicit Impl(bool keeps_alive) : keepalive(keeps_alive) {}
+
+  const bool keepalive;
+  std::shared_ptr<const HttpShared> shared = std::make_shared<const HttpShared>();
+  OsMutex mutex;
+  ServletDispatch::ptr dispatch SYLAR_GUARDED_BY(mutex) = std::make_shared<ServletDispatch>();
+  std::unordered_map<const Socket*, HttpSession*> sessions SYLAR_GUARDED_BY(mutex);  // being served
+  // Connections to end when their sessions begin. The pointer is weak, since a connection may have ended already.
+  std::unordered_map<const Socket*, std::weak_ptr<Socket>> told_early SYLAR_GUARDED_BY(mutex);
+};
+
+/// Registers a session so that endClient() finds it. If endClient() was called for its client before, the session is asked to end
+/// as it begins.
+class HttpServer::Impl::Listed {
  public:
-  Listed(HttpServer& server, const Socket::ptr& client, HttpSession& session) : m_server(server), m_client(client.get()) {
-    {
-      const Lock lock(m_server.m_mutex);
-      m_server.m_sessions[m_client] = &session;
-    }
-    if (m_server.isStop()) session.end();
+  Listed(Impl& server, const Socket::ptr& client, HttpSession& session) : m_server(server), m_client(client.get()) {
+    const Lock lock(m_server.mutex);
+    m_server.sessions[m_client] = &session;
+    const auto told = m_server.told_early.extract(m_client);
+    if (!told.empty() && told.mapped().lock() == client) session.end();
   }
   ~Listed() {
-    const Lock lock(m_server.m_mutex);
-    m_server.m_sessions.erase(m_client);
+    const Lock lock(m_server.mutex);
+    m_server.sessions.erase(m_client);
   }
   Listed(const Listed&) = delete;
   Listed& operator=(const Listed&) = delete;
 
  private:
-  HttpServer& m_server;
+  Impl& m_server;
   const Socket* const m_client;
 };
 
-HttpServer::HttpServer(bool keepalive, IOManager* worker, IOManager* io_worker, IOManager* accept_worker)
-    : TcpServer(worker, io_worker, accept_worker), m_keepalive(keepalive), m_dispatch(std::make_shared<ServletDispatch>()) {
-  setRecvTimeout(0);
-  setHttpLimits({});
+namespace {
+
+void logFailure(const HttpServer& server, const HttpSession& session, const char* what) {
+  const HttpRequest* const request = SessionControl::request(session);
+  log::error("sylar: {}: the handler of {:.200} failed: {}", server.getName(),
+             request == nullptr ? std::string_view("no request") : request->getPath(), what);
 }
 
-ServletDispatch::ptr HttpServer::getServletDispatch() const {
-  const Lock lock(m_mutex);
-  return m_dispatch;
-}
-
-void HttpServer::setServletDispatch(ServletDispatch::ptr dispatch) {
-  SYLAR_CHECK(dispatch != nullptr);
-  const Lock lock(m_mutex);
-  m_dispatch.swap(dispatch);
-}
-
-void HttpServer::setHttpLimits(const HttpLimits& limits) {
-  m_http_limits = limits;
-  if (!m_keepalive) m_http_limits.max_requests = 1;
-}
-
-void HttpServer::endClient(Socket::ptr client) {
-  const Lock lock(m_mutex);
-  if (const auto found = m_sessions.find(client.get()); found != m_sessions.end()) {
-    found->second->end();
-  } else {
-    client->shutdown(SHUT_RD);  // its session has not begun, and finds the end, even if the server starts again before
-  }
-}
-
-void HttpServer::handleClient(Socket::ptr client) {
-  const auto session = std::make_shared<HttpSession>(client, false, m_http_limits);
-  const Listed listed(*this, client, *session);
-  const ServletDispatch::ptr dispatch = getServletDispatch();
-  while (HttpRequest::ptr request = session->recvHead()) {
-    const HttpResponse::ptr response = Recycled<HttpResponse>::take();
-    response->setVersion(request->getVersion());
-    response->setClose(request->isClose());
-    answer(*dispatch, std::move(request), response, session);
-  }
-}
-
-// The request is only passed on: the session keeps it, and a copy less is two atomic counts less.
-void HttpServer::answer(ServletDispatch& dispatch, HttpRequest::ptr request, const HttpResponse::ptr& response,
-                        const HttpSession::ptr& session) const {
+// Passes the request on by moving the pointer, since the session keeps it. A copy would cost two atomic counts.
+void answer(const HttpServer& server, ServletDispatch& dispatch, HttpRequest::ptr request, const HttpResponse::ptr& response,
+            const HttpSession::ptr& session) {
   HttpStatus failure;
   try {
     const bool concerns_server = request->getMethod() == HttpMethod::OPTIONS && request->getPath() == "*";
     if (!concerns_server) dispatch.handle(std::move(request), response, session);
-    session->complete(response);
+    SessionControl::complete(*session, *response);
     return;
   } catch (const abi::__forced_unwind&) {
     throw;
@@ -94,20 +77,71 @@ void HttpServer::answer(ServletDispatch& dispatch, HttpRequest::ptr request, con
     failure = error.status();
   } catch (const std::bad_alloc&) {
     failure = HttpStatus::SERVICE_UNAVAILABLE;
-    failed(session->request(), "out of memory");
+    logFailure(server, *session, "out of memory");
   } catch (const std::exception& exception) {
     failure = HttpStatus::INTERNAL_SERVER_ERROR;
-    failed(session->request(), exception.what());
+    logFailure(server, *session, exception.what());
   } catch (...) {
     failure = HttpStatus::INTERNAL_SERVER_ERROR;
-    failed(session->request(), "an exception of unknown type");
+    logFailure(server, *session, "an exception of unknown type");
   }
-  session->fail(failure);
+  SessionControl::fail(*session, failure);
 }
 
-void HttpServer::failed(const HttpRequest* request, const char* what) const {
-  log::error("sylar: {}: the handler of {:.200} failed: {}", getName(),
-             request == nullptr ? std::string_view("no request") : request->getPath(), what);
+}  // namespace
+
+HttpServer::HttpServer(bool keepalive, IOManager* worker, IOManager* io_worker, IOManager* accept_worker)
+    : TcpServer(worker, io_worker, accept_worker), m_impl(std::make_unique<Impl>(keepalive)) {
+  setRecvTimeout(0);
+  setHttpLimits({});
+}
+
+HttpServer::~HttpServer() = default;
+
+ServletDispatch::ptr HttpServer::getServletDispatch() const {
+  const Lock lock(m_impl->mutex);
+  return m_impl->dispatch;
+}
+
+void HttpServer::setServletDispatch(ServletDispatch::ptr dispatch) {
+  SYLAR_CHECK(dispatch != nullptr);
+  const Lock lock(m_impl->mutex);
+  m_impl->dispatch.swap(dispatch);
+}
+
+void HttpServer::setHttpLimits(const HttpLimits& limits) {
+  HttpShared shared{.limits = limits, .totals = m_impl->shared->totals};
+  if (!m_impl->keepalive) shared.limits.max_requests = 1;
+  m_impl->shared = std::make_shared<const HttpShared>(std::move(shared));
+}
+
+const HttpLimits& HttpServer::getHttpLimits() const { return m_impl->shared->limits; }
+
+std::map<HttpStatus, uint64_t> HttpServer::getRefusals() const { return m_impl->shared->totals->refusals(); }
+
+uint64_t HttpServer::getBodyBytes() const { return m_impl->shared->totals->bodyBytes(); }
+
+void HttpServer::endClient(Socket::ptr client) {
+  const Lock lock(m_impl->mutex);
+  if (const auto found = m_impl->sessions.find(client.get()); found != m_impl->sessions.end()) return found->second->end();
+  try {
+    m_impl->told_early[client.get()] =
+        client;  // its session has not begun, and will find this even if the server is started again before that
+  } catch (const std::bad_alloc&) {
+    client->shutdown(SHUT_RD);
+  }
+}
+
+void HttpServer::handleClient(Socket::ptr client) {
+  const HttpSession::ptr session = SessionControl::make(client, m_impl->shared);
+  const Impl::Listed listed(*m_impl, client, *session);
+  const ServletDispatch::ptr dispatch = getServletDispatch();
+  while (HttpRequest::ptr request = session->recvHead()) {
+    const HttpResponse::ptr response = Recycled<HttpResponse>::take();
+    response->setVersion(request->getVersion());
+    response->setClose(request->isClose());
+    answer(*this, *dispatch, std::move(request), response, session);
+  }
 }
 
 }  // namespace sylar::http

@@ -1,4 +1,4 @@
-// Internal. The bytes of a response that are not sent yet: one block, kept from response to response.
+// Internal. The bytes of a response that are not sent yet, in one block that is kept from response to response.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class OutputBuffer {
     (put(texts), ...);
   }
 
-  /// Gives back a block of more than `kept` bytes, and what is in it.
+  /// Frees a block of more than `kept` bytes, with its contents.
   void shrink(size_t kept) {
     if (m_capacity <= kept) return;
     m_block.reset();

@@ -5,7 +5,7 @@
 namespace sylar::http {
 namespace {
 
-// The byte of the escape at text[at] == '%', or -1.
+// Returns the byte of the escape at text[at] == '%', or -1.
 int escapeAt(std::string_view text, size_t at) {
   if (text.size() - at < 3 || !isChar(text[at + 1], kHexDigit) || !isChar(text[at + 2], kHexDigit)) return -1;
   return static_cast<int>(hexValue(text[at + 1]) << 4 | hexValue(text[at + 2]));

@@ -1,5 +1,5 @@
-// Internal. Objects that live for one request, handed on from request to request within a thread, whatever their connections:
-// what served the last one is still in the processor's cache, and a connection that waits has none.
+// Internal. Objects that live for one request and are passed from request to request within a thread, across connections. An
+// object that served the last request is still in the processor's cache, and a connection that waits holds none.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,23 @@
 
 namespace sylar::http {
 
-/// An object and room for the control block of its shared_ptr are one piece. When the last reference ends, the object is reset;
-/// when the last weak one has ended, too, the piece is a spare of the thread in which that was. So nobody sees in it what is
-/// another's, and a piece that is used again costs no memory.
+/// An object and the room for the control block of its shared_ptr are one piece. When the last reference ends, the object is
+/// reset. When the last weak reference has ended as well, the piece becomes a spare of the thread in which that happened. So no
+/// request sees the data of another, and a piece that is used again needs no allocation.
 ///
-/// Thread safety: from any thread, and the last reference may end in any; each has its own spares. Suspends: no. What touches
-/// them is not inlined, for the thread may be another after a wait.
+/// Thread safety: take() from any thread, and the last reference may end in any. Each thread has its own spares. The functions
+/// that touch them are not inlined, since a fiber may be on another thread after a wait. May suspend: no.
 template <class T>
 class Recycled {
  public:
-  /// One that is as new: let it go as any other. May throw std::bad_alloc.
+  /// Returns an object that is as new; drop it like any other. May throw std::bad_alloc.
   static std::shared_ptr<T> take() {
     Piece* const piece = takePiece();
     return {&piece->object, Reset(), Room<T>(piece)};
   }
 
  private:
-  /// Requests that are at work at once, and wait in between, may be more; what is too many is deleted.
+  /// The most spares that a thread keeps; further ones are deleted. More requests than that may be in progress at once and wait.
   static constexpr size_t kMost = 16;
 
   struct Piece {
@@ -58,13 +58,13 @@ class Recycled {
     Piece* piece;
   };
 
-  /// Without a destructor: what ends later in a thread may still let objects go.
+  /// Has no destructor, since objects of the thread that end later may still drop references.
   struct Spares {
     Piece* pieces[kMost];
     size_t count;
     bool closed;
   };
-  static constinit inline thread_local Spares t_spares{};
+  [[gnu::tls_model("initial-exec")]] static constinit inline thread_local Spares t_spares{};
 
   struct AtThreadExit {
     ~AtThreadExit() {
@@ -89,7 +89,7 @@ class Recycled {
     }
     static thread_local AtThreadExit at_exit;
     (void)&at_exit;
-    tsan::release(piece);  // the fiber that has used it, for the one that will
+    tsan::release(piece);  // orders the fiber that has used it before the one that will
     t_spares.pieces[t_spares.count++] = piece;
   }
 };

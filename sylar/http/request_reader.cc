@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/http/head_parser.h"
 
 namespace sylar::http {
@@ -23,8 +23,8 @@ std::chrono::nanoseconds RequestReader::until(Deadline deadline) const {
   return std::chrono::nanoseconds(std::max<int64_t>(deadline.ns() - m_clock.nowNs(), 0));
 }
 
-// Reads into the buffer; as ByteSource::read(). Not onto the stack first: an array there keeps what runs before the wait and what
-// runs after it apart, and a connection has twice as many lines to fetch.
+// Reads into the buffer, with the result of ByteSource::read(). It does not read onto the stack first: an array there would keep
+// the frames before the wait and those after it apart, and a connection would have twice as many cache lines to fetch.
 ssize_t RequestReader::fill(std::chrono::nanoseconds timeout) {
   const std::span<char> room = m_buffer.room();
   const ssize_t count = m_source.read(room.data(), room.size(), timeout);
@@ -44,7 +44,7 @@ Verdict RequestReader::readHead(HttpRequest& request) {
 
 bool RequestReader::awaitHead() {
   SYLAR_CHECK(!hasBody());
-  if (!m_verdict.ok()) return false;  // nothing behind an error is a request
+  if (!m_verdict.ok()) return false;  // bytes after an error are not a request
   m_buffer.shrink();
   m_scan.start();
   auto timeout = m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout;
@@ -73,7 +73,8 @@ Verdict RequestReader::acceptHead(HttpRequest& request) {
   if (!verdict.ok()) return verdict;
   m_buffer.consume(m_scan.end());
   ++m_requests;
-  request.setCountLimits(m_limits.max_params, m_limits.max_cookies);
+  request.m_max_params = m_limits.max_params;
+  request.m_max_cookies = m_limits.max_cookies;
   m_awaits_continue = framing.awaits_continue;
   m_answer_begun = false;
   m_body = framing.chunked ? Body::kChunked : framing.length > 0 ? Body::kCounted : Body::kNone;
@@ -90,14 +91,19 @@ Verdict RequestReader::acceptHead(HttpRequest& request) {
   return verdict;
 }
 
-Verdict RequestReader::readBody(HttpRequest& request) {
+Verdict RequestReader::readBody(HttpRequest& request, BodyShare* share) {
   std::string& body = request.body();
   size_t used = body.size();
   while (hasBody()) {
-    // The string grows with what has really come: a peer's promise costs no memory.
+    // The string grows with the bytes that have arrived, so the length that a peer promises costs no memory.
     if (used == body.size()) {
       const uint64_t left = std::max<uint64_t>(1, m_body == Body::kCounted ? m_length - m_received : m_max_body - m_received);
-      body.resize(used + std::min<uint64_t>(left, std::max<uint64_t>(4096, used)));
+      const uint64_t size = used + std::min<uint64_t>(left, std::max<uint64_t>(4096, used));
+      if (share != nullptr && !share->reach(size)) {
+        refuse(HttpStatus::SERVICE_UNAVAILABLE, "no room for bodies");
+        break;
+      }
+      body.resize(size);
     }
     const ssize_t count = readBodySome(body.data() + used, body.size() - used);
     if (count > 0) used += static_cast<size_t>(count);
@@ -138,7 +144,7 @@ ssize_t RequestReader::readBodySome(char* buffer, size_t size) {
   return count;
 }
 
-// The first time that somebody asks for the body: is it allowed, and does the peer wait to be asked?
+// Runs before the first read of a body. Checks that the body is allowed, and sends "100 Continue" if the peer waits for it.
 bool RequestReader::startBody() {
   m_body_started = true;
   if (m_body == Body::kCounted && m_length > m_max_body) return refuse(HttpStatus::PAYLOAD_TOO_LARGE, "body too large");
@@ -148,7 +154,7 @@ bool RequestReader::startBody() {
   return m_sink.writeAll({&part, 1}) || leave("connection broken");
 }
 
-// Goes on to the next data of a chunked body, or to its end, which ends the body here too.
+// Goes on to the next data of a chunked body, or to its end, where it also ends the body here.
 bool RequestReader::reachData() {
   while (m_chunks.dataLeft() == 0) {
     ssize_t count = 0;
@@ -168,7 +174,7 @@ bool RequestReader::reachData() {
   return true;
 }
 
-// Reads bytes of the body, which only waiting can bring. `count` > 0 after true.
+// Waits for bytes of the body and reads them. If it returns true, `count` > 0.
 bool RequestReader::waitForBody(char* buffer, size_t size, ssize_t& count) {
   const int64_t begun = m_clock.nowNs();
   const int64_t patience_ns = std::clamp<int64_t>(m_linger_until.ns() - begun, 0, std::max<int64_t>(m_patience_ns, 0));
@@ -190,7 +196,7 @@ bool RequestReader::finishBody() {
   if (!m_verdict.ok()) return false;
   if (!hasBody()) return true;
   m_request = nullptr;
-  // As a rule the answer has gone out already, and there is none to a fault in the body.
+  // Usually the answer has been sent already, so a fault in the body has no answer.
   const auto refuseBody = [this] { return refuse(HttpStatus::PAYLOAD_TOO_LARGE, "body refused"); };
   if (m_awaits_continue && !m_body_started) return refuseBody();
   m_linger_until = Deadline::after(m_limits.linger_timeout, m_clock);
@@ -219,6 +225,12 @@ std::string RequestReader::takeBuffered() {
   std::string bytes(m_buffer.data());
   m_buffer.consume(bytes.size());
   return bytes;
+}
+
+size_t RequestReader::takeBuffered(char* buffer, size_t size) {
+  const size_t count = m_buffer.data().copy(buffer, size);
+  m_buffer.consume(count);
+  return count;
 }
 
 }  // namespace sylar::http

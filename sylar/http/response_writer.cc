@@ -11,9 +11,9 @@
 namespace sylar::http {
 namespace {
 
-// A body up to this size is copied behind its head; a larger one goes out from where it is.
+// A body up to this size is copied after its head; a larger one is sent from where it is.
 constexpr size_t kCopiedBody = 1024;
-// The output block is given back after a response that needed more: most connections are idle.
+// A larger output block is freed after the response, since most connections are idle.
 constexpr size_t kKeptOutput = 2 * 1024;
 
 /// A number as text.
@@ -27,7 +27,7 @@ class Digits {
   const char* const m_end;
 };
 
-/// Empty if the code is not a registered one.
+/// Returns the status line, or an empty text if the code is not a registered one.
 std::string_view statusLine(HttpStatus status) {
   switch (status) {
 #define XX(code, name, text) \
@@ -44,10 +44,7 @@ bool forbidsBody(HttpStatus status) {
          status == HttpStatus::NOT_MODIFIED;
 }
 
-/// Not one of those that say that another follows.
-bool isFinal(HttpStatus status) { return static_cast<unsigned>(status) >= 200 || status == HttpStatus::SWITCHING_PROTOCOLS; }
-
-/// Whether one of the connection fields lists `close`.
+/// Returns true if one of the connection fields lists `close`.
 bool wantsClose(const FieldList& headers) {
   for (size_t i = 0; i < headers.size(); ++i) {
     if (!equalsIgnoreCase(headers[i].name, "connection")) continue;
@@ -60,7 +57,7 @@ bool wantsClose(const FieldList& headers) {
   return false;
 }
 
-/// The length that the handler has given; 0: none.
+/// Returns the length that the handler has given, or 0 if there is none.
 uint64_t givenLength(const FieldList& headers) {
   const std::string_view text = headers.find("content-length").value_or("");
   uint64_t length = 0;
@@ -100,7 +97,7 @@ void ResponseWriter::putHead(const HttpRequest& request, const HttpResponse& res
     m_out.append("HTTP/1.1 ", Digits(static_cast<unsigned>(status)), " ", reason, "\r\n");
   }
 
-  // The answer to a HEAD may say the length of a body that nobody made; 205 says that it has none.
+  // The answer to a HEAD may give the length of a body that was never made. A 205 says that it has no body.
   if (m_head_only && length == 0) length = givenLength(headers);
   if (status == HttpStatus::RESET_CONTENT) {
     framing = Framing::kLength;
@@ -125,7 +122,7 @@ void ResponseWriter::putHead(const HttpRequest& request, const HttpResponse& res
   m_out.append("\r\n");
 }
 
-// Sends the head, or what else is in the output block, then `body` and `tail`, with one call.
+// Sends the output block (the head or other text), then `body` and `tail`, with one call.
 bool ResponseWriter::flush(std::string_view body, std::string_view tail) {
   m_started = true;
   std::array<iovec, 3> parts{};
@@ -144,7 +141,7 @@ bool ResponseWriter::flush(std::string_view body, std::string_view tail) {
 
 bool ResponseWriter::write(const HttpRequest& request, const HttpResponse& response) {
   if (m_state != State::kIdle) return fail(EPROTO);
-  if (!isFinal(response.getStatus())) return refuse();
+  if (!canSend(response.getStatus())) return refuse();
   const bool no_body = forbidsBody(response.getStatus());
   const std::string_view body = response.getBody();
   putHead(request, response, no_body ? Framing::kNone : Framing::kLength, body.size());
@@ -154,12 +151,13 @@ bool ResponseWriter::write(const HttpRequest& request, const HttpResponse& respo
 bool ResponseWriter::writeError(HttpStatus status) {
   HttpResponse response;
   response.setStatus(status);
+  if (status == HttpStatus::SERVICE_UNAVAILABLE) response.setHeader("retry-after", "1");
   return write(HttpRequest(), response);
 }
 
 bool ResponseWriter::begin(const HttpRequest& request, const HttpResponse& response, std::optional<uint64_t> length) {
   if (m_state != State::kIdle) return fail(EPROTO);
-  if (!isFinal(response.getStatus())) return refuse();
+  if (!canSend(response.getStatus())) return refuse();
   const bool no_body = forbidsBody(response.getStatus());
   const bool is_11 = request.getVersion() >= 0x11;
   const Framing framing = no_body ? Framing::kNone : length ? Framing::kLength : is_11 ? Framing::kChunked : Framing::kUntilClose;
@@ -171,7 +169,11 @@ bool ResponseWriter::begin(const HttpRequest& request, const HttpResponse& respo
 
 bool ResponseWriter::writePiece(std::string_view piece) {
   if (m_state == State::kIdle || m_state == State::kFailed) return refuse();
-  if (piece.empty() || m_state == State::kNoBody) return true;
+  if (m_state == State::kNoBody) {
+    errno = EALREADY;
+    return false;
+  }
+  if (piece.empty()) return true;
   m_out.clear();
   if (m_state == State::kCounted) {
     if (piece.size() > m_left) return fail(EMSGSIZE);

@@ -1,18 +1,21 @@
 #include "sylar/http/servlet.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
-#include "sylar/base/check.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/check.h"
+#include "sylar/http/glob.h"
 #include "sylar/http/http_session.h"
+#include "sylar/http/route_cache.h"
+#include "sylar/http/session_control.h"
 
 namespace sylar::http {
 
 namespace {
 
-/// Something that was added: a creator, and the servlet itself if it is always the same.
+/// A target of the dispatch: a creator, and the servlet itself if it is always the same.
 struct Route {
   IServletCreator::ptr creator;
   Servlet::ptr held;
@@ -20,7 +23,10 @@ struct Route {
   Servlet::ptr servlet() const { return held != nullptr ? held : creator->get(); }
 };
 
-using Glob = std::pair<std::string, Route>;
+struct GlobRoute {
+  Glob glob;
+  Route route;
+};
 
 Route routeTo(Servlet::ptr servlet) {
   SYLAR_CHECK(servlet != nullptr);
@@ -32,6 +38,21 @@ Route routeTo(IServletCreator::ptr creator) {
   return {std::move(creator), nullptr};
 }
 
+/// Returns true if the request is one for handle(). If not, `response` holds the answer, or the body was refused, which
+/// recvHead() answers. No byte of the body is taken before all other conditions hold.
+bool isForHandle(const Servlet& servlet, const HttpRequest& request, HttpResponse& response, HttpSession& session) {
+  MethodSet methods = servlet.getMethods();
+  if (!methods.has(request.getMethod())) {
+    if (request.getMethod() != HttpMethod::OPTIONS) response.setStatus(HttpStatus::METHOD_NOT_ALLOWED);
+    methods.add(HttpMethod::OPTIONS);
+    response.setHeader("allow", methods.toString());
+    return false;
+  }
+  if (const Servlet::Gate& gate = servlet.getGate(); gate != nullptr && !gate(request, response)) return false;
+  if (const auto limit = servlet.getBodyLimit()) session.setMaxBody(*limit);
+  return servlet.isStreaming() || session.collectBody();
+}
+
 uint64_t nextVersion() {
   static std::atomic<uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -39,35 +60,70 @@ uint64_t nextVersion() {
 
 }  // namespace
 
-/// Never changed once it is published.
+/// The routes of a dispatch. It is never changed once it is published.
 struct RouteTable {
   std::map<std::string, Route> exact;
-  std::vector<Glob> globs;
+  std::vector<GlobRoute> globs;
   Route fallback;
 
   const Route& match(const std::string& path) const {
-    if (const auto found = exact.find(path); found != exact.end()) return found->second;
-    const auto glob = std::find_if(globs.begin(), globs.end(),
-                                   [&](const Glob& one) { return ::fnmatch(one.first.c_str(), path.c_str(), 0) == 0; });
-    return glob != globs.end() ? glob->second : fallback;
+    if (const auto same = exact.find(path); same != exact.end()) return same->second;
+    const auto found = std::find_if(globs.begin(), globs.end(), [&](const GlobRoute& one) { return one.glob.matches(path); });
+    return found != globs.end() ? found->route : fallback;
   }
 
   auto findGlob(const std::string& uri) const {
-    return std::find_if(globs.begin(), globs.end(), [&](const Glob& one) { return one.first == uri; });
+    return std::find_if(globs.begin(), globs.end(), [&](const GlobRoute& one) { return one.glob.pattern() == uri; });
   }
   void setGlob(const std::string& uri, Route route) {
     eraseGlob(uri);
-    globs.emplace_back(uri, std::move(route));
+    globs.push_back({Glob(uri), std::move(route)});
   }
   void eraseGlob(const std::string& uri) {
     if (const auto old = findGlob(uri); old != globs.end()) globs.erase(old);
   }
 };
 
-FunctionServlet::FunctionServlet(callback cb) : Servlet("FunctionServlet"), m_cb(std::move(cb)) { SYLAR_CHECK(m_cb != nullptr); }
+/// Holds the published table.
+class ServletDispatch::Routes {
+ public:
+  std::shared_ptr<const RouteTable> table() const {
+    const Lock lock(m_mutex);
+    return m_table;
+  }
+  void change(const std::function<void(RouteTable&)>& edit) {
+    std::shared_ptr<const RouteTable> old;  // ends after the lock, since servlets may end with it
+    const Lock lock(m_mutex);
+    const auto changed = std::make_shared<RouteTable>(*m_table);
+    edit(*changed);
+    old = std::exchange(m_table, changed);
+    m_version.store(nextVersion(), std::memory_order_release);
+  }
+  /// Sets `cache` to the table, unless it is that already.
+  void renew(RouteCache& cache) const {
+    if (cache.version == m_version.load(std::memory_order_acquire)) return;
+    const Lock lock(m_mutex);
+    cache = {m_version.load(std::memory_order_relaxed), m_table};
+  }
+
+ private:
+  mutable OsMutex m_mutex;
+  std::shared_ptr<const RouteTable> m_table SYLAR_GUARDED_BY(m_mutex) = std::make_shared<RouteTable>();
+  std::atomic<uint64_t> m_version{0};  // of m_table; unique among all tables of a process
+};
+
+FunctionServlet::FunctionServlet(callback cb, MethodSet methods) : Servlet("FunctionServlet"), m_cb(std::move(cb)) {
+  SYLAR_CHECK(m_cb != nullptr);
+  setMethods(methods);
+}
 
 int32_t FunctionServlet::handle(HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr session) {
   return m_cb(std::move(request), std::move(response), std::move(session));
+}
+
+NotFoundServlet::NotFoundServlet(const std::string& name) : Servlet(name) {
+  setMethods(MethodSet::all());
+  setStreaming(true);
 }
 
 int32_t NotFoundServlet::handle(HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr) {
@@ -76,103 +132,100 @@ int32_t NotFoundServlet::handle(HttpRequest::ptr, HttpResponse::ptr response, Ht
   return 0;
 }
 
-ServletDispatch::ServletDispatch() : Servlet("ServletDispatch"), m_table(std::make_shared<RouteTable>()) {
+ServletDispatch::ServletDispatch() : Servlet("ServletDispatch"), m_routes(std::make_unique<Routes>()) {
   setDefault(std::make_shared<NotFoundServlet>());
-  setStreaming(true);  // whether the body is to be collected is up to the servlet that is found
+  // The servlet that is found decides which methods it allows, and whether it wants the body.
+  setMethods(MethodSet::all());
+  setStreaming(true);
 }
 
-// The table is moved out of the session while a servlet runs: that keeps it, with all its servlets, without counting, and a
-// dispatch that is itself a servlet of another one finds the place free.
+ServletDispatch::~ServletDispatch() = default;
+
+// The table is moved out of the session while a servlet runs. That keeps it alive with all its servlets, without reference
+// counting, and a dispatch that is itself a servlet of another one finds the place free.
 int32_t ServletDispatch::handle(HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr session) {
-  RouteCache routes = std::exchange(session->routes(), {});
-  if (routes.version != m_version.load(std::memory_order_acquire)) {
-    const Lock lock(m_mutex);
-    routes = {m_version.load(std::memory_order_relaxed), m_table};
-  }
+  RouteCache& kept = SessionControl::routes(*session);
+  RouteCache routes = std::exchange(kept, {});
+  m_routes->renew(routes);
   const Route& route = routes.table->match(request->getPath());
   const Servlet::ptr made = route.held != nullptr ? nullptr : route.creator->get();
   Servlet& servlet = made != nullptr ? *made : *route.held;
-  if (const auto limit = servlet.getBodyLimit()) session->setMaxBody(*limit);
-  if (!servlet.isStreaming() && !session->collectBody()) return -1;
-  const int32_t result = servlet.handle(std::move(request), std::move(response), session);
-  session->routes() = std::move(routes);
+  int32_t result = -1;
+  if (isForHandle(servlet, *request, *response, *session)) {
+    result = servlet.handle(std::move(request), std::move(response), session);
+  }
+  kept = std::move(routes);
   return result;
 }
 
-void ServletDispatch::change(const std::function<void(RouteTable&)>& edit) {
-  std::shared_ptr<const RouteTable> old;  // ends after the lock: with it go servlets
-  const Lock lock(m_mutex);
-  const auto changed = std::make_shared<RouteTable>(*m_table);
-  edit(*changed);
-  old = std::exchange(m_table, changed);
-  m_version.store(nextVersion(), std::memory_order_release);
-}
-
-std::shared_ptr<const RouteTable> ServletDispatch::table() const {
-  const Lock lock(m_mutex);
-  return m_table;
-}
-
 void ServletDispatch::addServlet(const std::string& uri, Servlet::ptr servlet) {
-  change([&](RouteTable& table) { table.exact[uri] = routeTo(servlet); });
+  m_routes->change([&](RouteTable& table) { table.exact[uri] = routeTo(servlet); });
 }
 
 void ServletDispatch::addServlet(const std::string& uri, FunctionServlet::callback cb) {
   addServlet(uri, std::make_shared<FunctionServlet>(std::move(cb)));
 }
 
+void ServletDispatch::addServlet(const std::string& uri, MethodSet methods, FunctionServlet::callback cb) {
+  addServlet(uri, std::make_shared<FunctionServlet>(std::move(cb), methods));
+}
+
 void ServletDispatch::addServletCreator(const std::string& uri, IServletCreator::ptr creator) {
-  change([&](RouteTable& table) { table.exact[uri] = routeTo(creator); });
+  m_routes->change([&](RouteTable& table) { table.exact[uri] = routeTo(creator); });
 }
 
 void ServletDispatch::addGlobServlet(const std::string& uri, Servlet::ptr servlet) {
-  change([&](RouteTable& table) { table.setGlob(uri, routeTo(servlet)); });
+  m_routes->change([&](RouteTable& table) { table.setGlob(uri, routeTo(servlet)); });
 }
 
 void ServletDispatch::addGlobServlet(const std::string& uri, FunctionServlet::callback cb) {
   addGlobServlet(uri, std::make_shared<FunctionServlet>(std::move(cb)));
 }
 
+void ServletDispatch::addGlobServlet(const std::string& uri, MethodSet methods, FunctionServlet::callback cb) {
+  addGlobServlet(uri, std::make_shared<FunctionServlet>(std::move(cb), methods));
+}
+
 void ServletDispatch::addGlobServletCreator(const std::string& uri, IServletCreator::ptr creator) {
-  change([&](RouteTable& table) { table.setGlob(uri, routeTo(creator)); });
+  m_routes->change([&](RouteTable& table) { table.setGlob(uri, routeTo(creator)); });
 }
 
 void ServletDispatch::delServlet(const std::string& uri) {
-  change([&](RouteTable& table) { table.exact.erase(uri); });
+  m_routes->change([&](RouteTable& table) { table.exact.erase(uri); });
 }
 
 void ServletDispatch::delGlobServlet(const std::string& uri) {
-  change([&](RouteTable& table) { table.eraseGlob(uri); });
+  m_routes->change([&](RouteTable& table) { table.eraseGlob(uri); });
 }
 
-Servlet::ptr ServletDispatch::getDefault() const { return table()->fallback.servlet(); }
+Servlet::ptr ServletDispatch::getDefault() const { return m_routes->table()->fallback.servlet(); }
 
 void ServletDispatch::setDefault(Servlet::ptr servlet) {
-  change([&](RouteTable& table) { table.fallback = routeTo(servlet); });
+  m_routes->change([&](RouteTable& table) { table.fallback = routeTo(servlet); });
 }
 
 Servlet::ptr ServletDispatch::getServlet(const std::string& uri) const {
-  const auto routes = table();
+  const auto routes = m_routes->table();
   const auto found = routes->exact.find(uri);
   return found != routes->exact.end() ? found->second.servlet() : nullptr;
 }
 
 Servlet::ptr ServletDispatch::getGlobServlet(const std::string& uri) const {
-  const auto routes = table();
+  const auto routes = m_routes->table();
   const auto found = routes->findGlob(uri);
-  return found != routes->globs.end() ? found->second.servlet() : nullptr;
+  return found != routes->globs.end() ? found->route.servlet() : nullptr;
 }
 
-Servlet::ptr ServletDispatch::getMatchedServlet(const std::string& uri) const { return table()->match(uri).servlet(); }
+Servlet::ptr ServletDispatch::getMatchedServlet(const std::string& uri) const { return m_routes->table()->match(uri).servlet(); }
 
 void ServletDispatch::listAllServletCreator(std::map<std::string, IServletCreator::ptr>& infos) const {
-  const auto routes = table();
+  const auto routes = m_routes->table();
   for (const auto& [uri, route] : routes->exact) infos[uri] = route.creator;
 }
 
 void ServletDispatch::listAllGlobServletCreator(std::map<std::string, IServletCreator::ptr>& infos) const {
-  const auto routes = table();
-  for (const auto& [uri, route] : routes->globs) infos[uri] = route.creator;
+  const auto routes = m_routes->table();
+  for (const auto& [glob, route] : routes->globs) infos[glob.pattern()] = route.creator;
 }
 
 }  // namespace sylar::http

@@ -1,32 +1,40 @@
 #include "sylar/http/socket_bytes.h"
 
-#include <linux/sockios.h>
-#include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
-#include "sylar/net/socket.h"
+#include "sylar/socket.h"
 
 namespace sylar::http {
 
 namespace {
 
-/// One wait; also for a deadline that is never reached.
+/// The longest single wait, also for a deadline that is never reached.
 constexpr int64_t kLongestMs = 24 * 3600 * 1000;
 
-/// Whole milliseconds, rounded up: nothing ends early.
+/// Returns whole milliseconds, rounded up so that nothing ends early.
 int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chrono::milliseconds>(time).count(); }
 
 }  // namespace
 
-// The socket keeps a timeout that is short enough, so that a connection on which requests come and go sets none: a wait that it
-// ends too early goes on with the time that is left. That is what is left by the timeouts: if the first wait came late to its
-// end, as on a busy worker, the whole ends as much later. To know, every read would have to look at the clock before it begins.
+// The socket keeps its timeout if that is short enough, so that a connection on which requests come and go does not set one each
+// time. If that timeout ends the wait too early, the wait goes on for the time that is left. The time left is computed from the
+// timeouts: if the first wait ended late, as on a busy worker, the whole wait ends that much later. To measure it, every read
+// would have to look at the clock before it begins.
 ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds timeout) {
   int64_t left_ms = std::min(toMs(timeout), kLongestMs);
+  if (m_grace.count() > 0) {
+    const auto grace = std::exchange(m_grace, std::chrono::nanoseconds{0});
+    if (grace < timeout) {
+      const ssize_t count = read(buffer, size, grace);
+      if (count >= 0 || errno != EAGAIN) return count;
+      left_ms -= std::min(toMs(grace), left_ms);
+      beginIdle();
+    }
+  }
   for (bool again = false;; again = true) {
     const int64_t set_ms = m_socket.getRecvTimeout();
     const bool fits = !again && set_ms > 0 && set_ms <= left_ms;
@@ -39,8 +47,8 @@ ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds ti
   }
 }
 
-// A blocking send tells only at its end how far it came, and a peer that takes a byte now and then could hold it for ever: so
-// each try is one that does not wait, and each wait one for room.
+// A blocking send tells only at its end how far it came, and a peer that takes a byte now and then could hold it without end. So
+// each send does not wait, and each wait is one for room.
 bool SocketBytes::writeAll(std::span<iovec> parts) {
   while (true) {
     while (!parts.empty() && parts.front().iov_len == 0) parts = parts.subspan(1);
@@ -62,27 +70,20 @@ bool SocketBytes::writeAll(std::span<iovec> parts) {
   }
 }
 
-// There is room only when a good part of what the kernel holds has gone, which takes a slow peer its time: what counts is how
-// much it has taken.
+// There is room only when a good part of what the kernel holds has gone, which takes time with a slow peer. So what counts is how
+// much the peer has taken.
 bool SocketBytes::awaitTaken() {
-  const int64_t before = untaken();
+  const int before = m_socket.getUnsent();
   const auto seconds = std::chrono::duration<double>(m_limits.write_timeout).count();
   const auto least = static_cast<int64_t>(seconds * static_cast<double>(m_limits.min_write_rate));
-  pollfd room{m_socket.getSocket(), POLLOUT, 0};
-  const int ready = ::poll(&room, 1, static_cast<int>(toMs(m_limits.write_timeout)));
+  const int ready = m_socket.awaitWritable(static_cast<int>(std::min(toMs(m_limits.write_timeout), kLongestMs)));
   if (ready > 0) return true;
   if (ready == 0) {
-    if (before - untaken() >= std::max<int64_t>(least, 1)) return true;
+    if (before - m_socket.getUnsent() >= std::max<int64_t>(least, 1)) return true;
     cut();
     errno = ETIMEDOUT;
   }
   return false;
-}
-
-int SocketBytes::untaken() const {
-  int bytes = 0;
-  ::ioctl(m_socket.getSocket(), SIOCOUTQ, &bytes);
-  return bytes;
 }
 
 void SocketBytes::beginIdle() {
@@ -95,7 +96,7 @@ void SocketBytes::end() {
   if (m_idle.load()) shutdownRead();
 }
 
-// What has come is read before the end is. Source: tcp(7), as Linux does it.
+// Bytes that have arrived are read before the end of the stream is. Source: tcp(7), as Linux does it.
 void SocketBytes::shutdownRead() { m_socket.shutdown(SHUT_RD); }
 
 void SocketBytes::shutdownWrite() { m_socket.shutdown(SHUT_WR); }

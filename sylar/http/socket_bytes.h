@@ -1,4 +1,4 @@
-// Internal. The bytes of an HTTP connection: their timeouts are those of its socket, and somebody else can ask for the end.
+// Internal. The bytes of an HTTP connection over a socket, with timeouts of that socket. Another thread can ask for the end.
 #pragma once
 
 #include <atomic>
@@ -17,39 +17,45 @@ namespace sylar::http {
 /// Thread safety: one reader and one writer at a time; end() from any thread, while the socket is open.
 class SocketBytes final : public ByteSource, public ByteSink {
  public:
-  /// Both outlive it. A peer that takes too little of what is written to it is lost: HttpLimits::write_timeout.
+  /// Both arguments must outlive it. A peer that takes too little of what is written to it loses the connection
+  /// (HttpLimits::write_timeout).
   SocketBytes(Socket& socket, const HttpLimits& limits) : m_socket(socket), m_limits(limits) {}
 
   ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override;
   bool writeAll(std::span<iovec> parts) override;
 
-  /// From now on read() that finds nothing is told the end of the stream if end() was called, or is called meanwhile; until bytes
-  /// have come.
+  /// From now on, until bytes have arrived, a read() that finds nothing returns the end of the stream if end() was called or is
+  /// called during the read.
   void beginIdle();
+  /// Acts as beginIdle() after HttpLimits::new_grace. Until then the next read() waits for bytes whether end() was called or not.
+  void beginNew() {
+    m_grace = m_limits.new_grace;
+    if (m_grace.count() <= 0) beginIdle();
+  }
   void endIdle() { m_idle.store(false, std::memory_order_relaxed); }
-  /// No request begins any more. Bytes that the kernel has received are still read.
+  /// Lets no further request begin. Bytes that the kernel has received are still read.
   void end();
   bool isEnding() const { return m_ending.load(std::memory_order_relaxed); }
 
-  /// Nothing more is written; the peer is told.
+  /// Ends the writing, and tells the peer.
   void shutdownWrite();
-  /// The close will be a reset: the peer must not take what it has for the whole, and the kernel forgets what it did not take.
+  /// Makes the close a reset, so that the peer does not take what it has for the whole. The kernel drops what the peer did not
+  /// take.
   void cut();
   bool isCut() const { return m_cut; }
 
  private:
   bool awaitTaken();
-  /// Bytes that the kernel holds for the peer. Source: tcp(7), SIOCOUTQ.
-  int untaken() const;
   void shutdownRead();
 
   Socket& m_socket;
   const HttpLimits& m_limits;
-  // beginIdle() sets m_idle, then looks at m_ending; end() does it the other way round, all in one order: one of the two sees the
-  // other.
+  // beginIdle() sets m_idle and then looks at m_ending; end() sets m_ending and then looks at m_idle. All four are in one total
+  // order, so at least one of the two sees the other.
   std::atomic<bool> m_idle{false};
   std::atomic<bool> m_ending{false};
   bool m_cut = false;
+  std::chrono::nanoseconds m_grace{0};  // of the next read
 };
 
 }  // namespace sylar::http

@@ -1,4 +1,4 @@
-// What the protocol decided about what the peer sent.
+// Internal. The decision of the protocol about what the peer has sent.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace sylar::http {
 
-/// The answer to "what now?" after reading. Only an accepted message may leave the connection in use; after everything else it
-/// is closed, with an answer (kRefused) or without a word (kGone).
+/// Says what to do after reading. Only an accepted message may leave the connection in use. After anything else it is closed,
+/// with an answer (kRefused) or silently (kGone).
 struct Verdict {
   enum class Kind : uint8_t {
     kAccepted,  // well formed and complete: handle it
@@ -19,9 +19,9 @@ struct Verdict {
   Kind kind = Kind::kAccepted;
   /// The error to answer when refused; OK otherwise.
   HttpStatus status = HttpStatus::OK;
-  /// May the connection serve another request after this one?
+  /// True if the connection may serve another request after this one.
   bool keep_alive = false;
-  /// Why not accepted, for the log: a constant text, never the peer's bytes.
+  /// Why the message was not accepted, for the log. A constant text, never the peer's bytes.
   const char* why = "";
 
   static constexpr Verdict accepted(bool keep_alive) { return {Kind::kAccepted, HttpStatus::OK, keep_alive, ""}; }

@@ -8,9 +8,9 @@
 #include <new>
 #include <utility>
 
-#include "sylar/base/check.h"
-#include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
+#include "sylar/clock.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
 
@@ -22,7 +22,7 @@ BlockingPool::~BlockingPool() { end(true); }
 
 BlockingPool& BlockingPool::process() {
   alignas(BlockingPool) static unsigned char s_memory[sizeof(BlockingPool)];
-  static BlockingPool& pool = *::new (s_memory) BlockingPool;  // never fails, for a hooked call cannot say so
+  static BlockingPool& pool = *::new (s_memory) BlockingPool;  // never fails, because a hooked call could not report it
   return pool;
 }
 
@@ -44,7 +44,7 @@ int BlockingPool::runJob(Job& job) {
   const this_fiber::CancelShield shield;
   job.virtual_time = StandsStill(waitClock());
   for (bool submitted = false;; submitted = true) {
-    Wait wait(Fiber::WaitsFor::kHelper);
+    Wait wait(WaitsFor::kHelper);
     Lock lock(m_mutex);
     job.waker = wait.waker();
     const bool refused = !submitted && !submit(job);
@@ -56,7 +56,7 @@ int BlockingPool::runJob(Job& job) {
       break;
     }
     if (wait.park() == WakeReason::kReady) break;
-    // The last call. The function still uses this stack: wait on, and be given up.
+    // The last call of a stop. The function still uses this stack, so wait on until the fiber is given up.
   }
   if (job.exception != nullptr) std::rethrow_exception(job.exception);
   return 0;
@@ -75,7 +75,7 @@ bool BlockingPool::submit(Job& job) {
 
 // ---- The threads. ------------------------------------------------------------------------------------------------------------
 
-/// False: there are none to be had now.
+/// Returns false if no thread can be had now.
 bool BlockingPool::addThread() {
   uint64_t all = ~uint64_t{0};
   uint64_t before = 0;
@@ -88,7 +88,7 @@ bool BlockingPool::addThread() {
   ::pthread_attr_destroy(&attributes);
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   m_threads += made;
-  m_idle += made;  // until it takes something
+  m_idle += made;  // until it takes a job
   return made;
 }
 
@@ -110,7 +110,7 @@ void BlockingPool::work() {
   }
 }
 
-/// Null: the thread is to end, and is counted no more. It is idle until then.
+/// Returns the next job, or null if the thread is to end and is no longer counted. The thread counts as idle until then.
 BlockingPool::Job* BlockingPool::take() {
   const int64_t deadline_ns = Deadline::after(m_options.idle, steadyClock()).ns();
   for (;;) {
@@ -146,11 +146,11 @@ void BlockingPool::finish(Job& job) {
   const StandsStill until_it_is_told(std::move(job.virtual_time));
   const Waker waker = job.waker;
   const bool won = waker.claim(WakeReason::kReady);
-  lock.unlock();  // the fiber may go from here on, if another woke it
+  lock.unlock();  // from here on the fiber may be gone, if another waker woke it
   if (won) Waker::deliver(*waker.core);
 }
 
-/// Without `all`: those that are idle.
+/// Ends the idle threads, or with `all` every thread.
 void BlockingPool::end(bool all) {
   for (;;) {
     Lock lock(m_mutex);

@@ -1,13 +1,13 @@
-// Internal. Helper threads for calls that cannot park: the calling fiber waits, its worker goes on.
+// Internal. Helper threads for calls that cannot park: the calling fiber waits while its worker goes on.
 //
 //   int fd;
-//   if (blocking([&] { fd = sys::call(SYS_accept4, ...); }) < 0) ... all helpers are busy, and enough wait for one
+//   if (blocking([&] { fd = sys::call(SYS_accept4, ...); }) < 0) ... all helpers are busy and the queue is full
 //
-// A function runs on a thread of its own choosing: it sees that thread's errno and thread-locals, not the fiber's, and takes its
-// results out by reference. Threads are made on demand, end after a while without work, and block all signals.
+// The function runs on any helper thread. It sees that thread's errno and thread-locals, not the fiber's, and hands its results
+// out by reference. Threads are made on demand, end after a while without work, and block all signals.
 //
-// The fiber is shielded while it waits, for the function uses its stack: neither cancel nor close ends the wait. stop() waits
-// for it; stop(deadline) gives the fiber up, with its stack kept for the function.
+// The fiber is shielded while it waits, because the function uses its stack, so neither cancel nor close ends the wait. stop()
+// waits for it; stop(deadline) gives the fiber up and keeps its stack for the function.
 //
 // Thread safety: all calls from any thread.
 #pragma once
@@ -35,34 +35,35 @@ struct BlockingPoolOptions {
 class BlockingPool {
  public:
   explicit BlockingPool(BlockingPoolOptions options = {});
-  /// Waits for what is queued or runs, and for the threads.
+  /// Waits for all queued and running functions, and for the threads to end.
   ~BlockingPool();
   BlockingPool(const BlockingPool&) = delete;
   BlockingPool& operator=(const BlockingPool&) = delete;
 
-  /// The process's own. Never destroyed.
+  /// Returns the pool of the process, which is never destroyed.
   static BlockingPool& process();
 
-  /// Runs `function` on a helper thread and returns when it has returned; an exception of it comes out here. 0, or -EAGAIN: it is
-  /// refused and was not run. Outside fibers, and in a forked child, it runs on the calling thread. Suspends: yes.
+  /// Runs `function` on a helper thread and returns when it has returned; its exceptions are rethrown here. Returns 0, or -EAGAIN
+  /// if the function was refused and not run. Outside fibers, and in a forked child, it runs on the calling thread. May suspend:
+  /// yes.
   template <class Function>
   [[nodiscard]] int run(Function&& function);
 
-  /// Ends the threads that have nothing to do, and returns when they have been told. Blocks the thread.
+  /// Ends the threads that have nothing to do. Blocks the calling thread until they have been told.
   void endIdle() { end(false); }
 
   size_t threads() const;
-  /// Functions that wait for a thread.
+  /// Returns the number of functions that wait for a thread.
   size_t queued() const;
 
  private:
-  /// One call; lies on its fiber's stack. Touched under the lock only, but by the thread that runs it.
+  /// One call, on the stack of its fiber. Touched only under the lock, except by the thread that runs it.
   struct Job {
     void (*call)(void* function);
     void* function;
     std::exception_ptr exception = nullptr;
     Waker waker = {};
-    StandsStill virtual_time = {};  // until the fiber has been told; one that was given up never unwinds
+    StandsStill virtual_time = {};  // held until the fiber has been told; a fiber that was given up never unwinds
     bool done = false;
     Job* next = nullptr;
   };
@@ -86,7 +87,7 @@ class BlockingPool {
   size_t m_idle SYLAR_GUARDED_BY(m_mutex) = 0;
   size_t m_threads SYLAR_GUARDED_BY(m_mutex) = 0;
   bool m_ending SYLAR_GUARDED_BY(m_mutex) = false;  // idle threads are to end now
-  std::atomic<uint32_t> m_calls{0};                 // idle threads sleep on it; changes with each reason to look
+  std::atomic<uint32_t> m_calls{0};                 // idle threads sleep on it; changes when they have a reason to look
   std::atomic<uint32_t> m_left_idle{0};             // end() sleeps on it
 };
 

@@ -4,9 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/sys.h"
-#include "sylar/io/fd_table.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -26,13 +24,6 @@ EpollEngine::EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep, int64_t spin_ns
   if (!m_epoll.valid()) throw std::system_error(-m_epoll.get(), std::generic_category(), "sylar: epoll of a worker");
   watch(m_wake_fd, EPOLLIN | EPOLLET);  // edge-triggered, so it need not be read
   if (m_timer_fd >= 0) watch(m_timer_fd, EPOLLIN | EPOLLEXCLUSIVE);
-}
-
-EpollEngine::~EpollEngine() { retire(); }
-
-void EpollEngine::retire() {
-  m_retired.store(true, std::memory_order_relaxed);
-  FdTable::leaveEngine(*this);
 }
 
 EpollEngine* EpollEngine::current() {
@@ -55,7 +46,8 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
 
 bool EpollEngine::serve(int64_t now_ns) { return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch); }
 
-/// Who waits has said that it sleeps, so whatever comes while it spins shows in the epoll, as it does for one that is asleep.
+/// Collects events, after spinning if that is on. The worker has already said that it sleeps, so work that comes while it spins
+/// shows in the epoll, as it does for a sleeping worker.
 int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
   if (m_spin_ns > 0 && deadline_ns > now_ns) {
     const int64_t end_ns = std::min(saturatingAdd(now_ns, m_spin_ns), deadline_ns);
@@ -66,26 +58,6 @@ int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
     if (now_ns >= deadline_ns) return 0;
   }
   return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
-}
-
-bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
-  const int n = collect(now_ns, deadline_ns);
-  SYLAR_CHECK(n >= 0 || n == -EINTR);
-  bool notified = false;
-  for (int i = 0; i < n; ++i) {
-    const uint64_t data = m_events[i].data.u64;
-    const auto fd = static_cast<int>(static_cast<uint32_t>(data));
-    if (fd == m_wake_fd) {
-      notified = true;
-      continue;
-    }
-    if (fd == m_timer_fd) {
-      m_timer_event = true;
-      continue;
-    }
-    FdTable::find(fd)->onEvent(static_cast<uint32_t>(data >> 32), m_events[i].events);
-  }
-  return notified;
 }
 
 }  // namespace sylar

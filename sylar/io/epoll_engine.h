@@ -1,6 +1,7 @@
-// Internal. A worker's epoll: it reports readiness to the entries of descriptors, and wakes for mail and for public timers.
+// Internal. The epoll of a worker. It reports readiness to the entries of descriptors, and wakes for mail and for public timers.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 
 #include <atomic>
@@ -17,41 +18,44 @@ namespace sylar {
 
 class DueTimers;
 
-/// What all workers of a scheduler look after together.
+/// The upkeep that all workers of a scheduler share.
 class SharedUpkeep {
  public:
-  /// Becomes readable when a timer is due; -1: there is none. Always the same.
+  /// Returns a descriptor that becomes readable when a timer is due, or -1 if there is none. Always the same.
   virtual int timerFd() const = 0;
-  /// When a timer is due, if there is no descriptor that tells. Any thread.
+  /// Returns when a timer is due, in case no descriptor tells. Callable from any thread.
   virtual int64_t timersDueNs() const = 0;
-  /// Once a turn of each. Runs what is due, bounded. `timers_woken`: the descriptor said so; else another worker may be at it
-  /// already, and that is fine. `batch`: the worker's last. True: more is due.
+  /// Runs a bounded amount of due work; each worker calls it once a turn. `timers_woken` says that the descriptor has told;
+  /// without it another worker may be serving the timers already, which is fine. `batch` is the last batch of the worker. Returns
+  /// true if more is due.
   virtual bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) = 0;
 
  protected:
   ~SharedUpkeep() = default;
 };
 
-/// Its worker's, but for add, modify and remove, which any thread may call under the lock of the descriptor's entry.
+/// Used by its worker only, except add, modify and remove, which any thread may call under the lock of the descriptor's entry.
 class EpollEngine final : public Driver {
  public:
   using Waker = sylar::Waker;
 
-  /// `spin_ns` > 0: a poll that may wait looks again and again for that long before it does; on steadyClock() only.
+  /// With `spin_ns` > 0 a poll that may wait polls repeatedly for that long first; on steadyClock() only.
   /// Throws std::system_error if there is no descriptor for it.
   EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep, int64_t spin_ns = 0);
   ~EpollEngine() override;
   EpollEngine(const EpollEngine&) = delete;
   EpollEngine& operator=(const EpollEngine&) = delete;
 
-  /// The engine of the worker that this is, or null: a plain thread, or a scheduler that waits for no descriptors.
+  /// Returns the engine of the calling worker, or null on a plain thread and in a scheduler that waits for no descriptors.
   static EpollEngine* current();
 
   int add(int fd, uint32_t generation, uint32_t events) { return control(EPOLL_CTL_ADD, fd, generation, events); }
   int modify(int fd, uint32_t generation, uint32_t events) { return control(EPOLL_CTL_MOD, fd, generation, events); }
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
   static void closeNumber(int fd) { sys::closeFd(fd); }
-  /// Any thread. Under the lock of an entry: either it is, or retire() has yet to come to that entry.
+  static bool isOpen(int fd) { return sys::call(SYS_fcntl, fd, F_GETFD, 0) >= 0; }
+  /// Returns true once retire() has begun. If false under the lock of an entry, retire() has yet to come to that entry. Callable
+  /// from any thread.
   bool retired() const { return m_retired.load(std::memory_order_relaxed); }
 
   /// Counts a call that did not have to wait.
@@ -59,12 +63,12 @@ class EpollEngine final : public Driver {
     const tsan::Exempt of_this_thread;
     ++m_calls_in_a_row;
   }
-  /// There were many since fibers last took turns.
+  /// Returns true if there were many such calls since fibers last took turns.
   bool turnIsOver() const {
     const tsan::Exempt of_this_thread;
     return m_calls_in_a_row >= kCallsInARow;
   }
-  /// Others run now.
+  /// Resets the count, because other fibers run now.
   void letOthersRun() {
     const tsan::Exempt of_this_thread;
     m_calls_in_a_row = 0;

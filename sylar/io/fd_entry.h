@@ -1,4 +1,4 @@
-// Internal. Who waits for which descriptor: one entry per descriptor number (protocol P3).
+// Internal. One entry per descriptor number: its waiters, readiness, registration and life (protocol P3).
 //
 // A small lock guards generation, registration, waiters and the writes of `edges`; it is held over epoll_ctl. Read without it:
 //
@@ -6,16 +6,16 @@
 //             without the lock, by the one who closes, and spans from before the waiters are told until after the real close. A
 //             pin keeps the number from being closed during the library's own retry; pinned calls never block.
 //   edges     counts the events of a direction; written by engines and openers, under the lock.
-//   drained   1 + the `edges` at which the descriptor was proven empty. Ready means: not drained at this edge. A stale value
-//             costs one call that says EAGAIN, nothing else, so it is stored relaxed.
+//   drained   1 + the `edges` at which a read proved the descriptor empty. Ready means: not drained at this edge. To wait for it
+//             proves nothing. A stale value costs one call that says EAGAIN, nothing else, so it is stored relaxed.
 //   sticky    event bits that stay true (RDHUP HUP ERR PRI): after them the call is always tried before parking.
 //
-// Signal handlers may open and close. One that interrupted a section (the lock) or a pin of its own thread waits for nothing: it
-// marks the number as closing and leaves the rest to the end of what it interrupted, whatever entry that was in. So no two
-// threads can wait for each other through their handlers either. Wakes of a close go by mail: the handler may have interrupted
-// the worker at its run queue.
+// Signal handlers may open and close. A handler that interrupted a section (the lock) or a pin of its own thread waits for
+// nothing. It marks the number as closing and leaves the rest to the end of the section or pin that it interrupted, whatever
+// entry that was in. So two threads cannot wait for each other through their handlers either. The wakes of a close go by mail,
+// because the handler may have interrupted the worker at its run queue.
 //
-// All-zero memory is a valid entry: open, ready, unregistered, of unknown kind. So a table chunk costs no page before its use.
+// All-zero memory is a valid entry (open, ready, unregistered, of unknown kind), so a table chunk costs no page before its use.
 #pragma once
 
 #include <sys/epoll.h>
@@ -33,38 +33,40 @@ namespace sylar {
 
 enum class Direction : uint8_t { kRead = 0, kWrite = 1 };
 
-/// What kind of thing a descriptor is, as far as calls on it differ. Learned once per generation.
+/// The kind of a descriptor, as far as calls on it differ. Learned once per generation.
 enum class FdKind : uint8_t {
   kUnknown = 0,
-  kTcp,       ///< a TCP socket: here a short read proves that it is empty
-  kStream,    ///< any other stream socket
   kPipe,      ///< pipe or FIFO
   kMessages,  ///< datagram and sequenced-packet sockets
   kPolled,    ///< eventfd, timerfd, signalfd, inotify, other devices: poll tells whether a call would wait
+  // Stream sockets.
+  kTcp,     ///< a TCP socket, on which a short read proves that it is empty
+  kStream,  ///< any other stream socket
   // From here on a read is more than one attempt, or none.
   kMarkedStream,  ///< a stream socket with SO_RCVLOWAT: its reads wait for more than the first byte
   kTerminal,      ///< terminal, either side of a pseudoterminal
   kOther,         ///< regular file, directory, block device: nothing to wait for, calls go to libc
 };
 
-/// One wait in a direction of a descriptor: of a fiber, or of a callback (then `waker` is empty and `fire` is set).
-/// A fiber's lies on its stack. Touched under the entry's lock only, but for a callback that was claimed.
+/// One wait of a fiber or a callback for one direction of a descriptor. A callback sets `fire` and leaves `waker` empty; a
+/// fiber's waiter lies on its stack. Touched only under the entry's lock, except for a callback that was claimed.
 template <class Engine>
 struct FdWaiter {
   typename Engine::Waker waker;
-  Engine* engine = nullptr;  ///< of the worker that waits: where the registration goes if its present engine ends
+  Engine* engine = nullptr;  ///< of the waiting worker; the registration moves there if its present engine ends
   void (*fire)(FdWaiter*, WakeReason) = nullptr;
-  uint32_t events = ~0U;  ///< wakes for these only; of epoll
+  uint32_t events = ~0U;  ///< only these epoll events wake it
   bool linked = false;
   FdWaiter* next = nullptr;
   FdWaiter* prev = nullptr;
 };
 
-/// What was claimed under the lock for one reason, to be delivered after it, oldest first.
+/// Collects waiters that are claimed under the lock for one reason, and delivers them after it, oldest first.
 template <class Engine>
 class Claimed {
  public:
-  explicit Claimed(WakeReason reason) : m_reason(reason) {}
+  explicit Claimed(WakeReason reason, bool by_mail = false)
+      : m_reason(reason), m_by_mail(by_mail || reason == WakeReason::kClosed) {}
   ~Claimed() { deliver(); }
   void add(FdWaiter<Engine>& waiter) {
     if (waiter.fire != nullptr) {
@@ -78,7 +80,7 @@ class Claimed {
   void deliver() {
     while (QueueNode* node = m_cores.pop()) {
       auto& core = *static_cast<decltype(Engine::Waker::core)>(node);
-      m_reason == WakeReason::kClosed ? Engine::Waker::deliverByMail(core) : Engine::Waker::deliver(core);
+      m_by_mail ? Engine::Waker::deliverByMail(core) : Engine::Waker::deliver(core);
     }
     while (FdWaiter<Engine>* waiter = m_callbacks) {
       m_callbacks = waiter->next;
@@ -89,14 +91,20 @@ class Claimed {
 
  private:
   const WakeReason m_reason;
+  const bool m_by_mail;
   NodeList m_cores;
   FdWaiter<Engine>* m_callbacks = nullptr;
   FdWaiter<Engine>** m_callbacks_end = &m_callbacks;
 };
 
-/// `Engine` has: a type Waker, as sched's; int add(int fd, uint32_t generation, uint32_t events), the same `modify`, and void
-/// remove(int fd); results 0 or -errno; bool retired(): it ends, and leaveEngine() comes or came to every entry afterwards; and
-/// a static void closeNumber(int fd), which closes it for a signal handler that could not.
+/// `Engine` provides:
+///
+///   Waker                                                    a type, as sched's
+///   int add(int fd, uint32_t generation, uint32_t events)    returns 0 or -errno; `modify` is alike
+///   void remove(int fd)
+///   bool retired()                                           true if it ends; leaveEngine() visits every entry after that
+///   static void closeNumber(int fd)                          closes the number for a signal handler that could not
+///   static bool isOpen(int fd)                               asks the kernel
 template <class Engine, class Memory = StdMemory>
 class alignas(64) FdEntry {
  public:
@@ -112,16 +120,16 @@ class alignas(64) FdEntry {
   bool knownEmpty(Direction direction, uint64_t edges_seen) const {
     return at(direction).drained.load(std::memory_order_relaxed) == edges_seen + 1 && !sticky();
   }
-  /// The descriptor was empty at some moment after `edges_seen` was read.
+  /// Records that a read proved the descriptor empty at some moment after `edges_seen` was read.
   void setDrained(Direction direction, uint64_t edges_seen) {
     at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);
   }
   bool sticky() const { return m_sticky.load(std::memory_order_relaxed) != 0; }
-  /// False: it says no more than that a number may be open.
+  /// Returns false if the entry says no more than that a number may be open.
   bool known() const { return registered() || isPrivate() || kind() != FdKind::kUnknown; }
   bool registered() const { return m_engine.load(std::memory_order_relaxed) != nullptr; }
 
-  /// Keeps the number open for a call that does not block. False: it is not this generation's any more.
+  /// Keeps the number open for a call that does not block. Returns false if the number no longer belongs to `generation`.
   [[nodiscard]] bool pin(uint32_t generation) {
     enter();
     const uint64_t before = m_life.fetch_add(1, std::memory_order_acq_rel);
@@ -134,56 +142,55 @@ class alignas(64) FdEntry {
     leave();
   }
 
-  // What the hooks remember. The flags and timeouts are kept true for private entries only.
+  // State that the hooks remember. The flags and timeouts are kept correct for private entries only.
   FdKind kind() const { return m_kind.load(std::memory_order_relaxed); }
   void setKind(FdKind kind) { m_kind.store(kind, std::memory_order_relaxed); }
   bool isPrivate() const { return m_private.load(std::memory_order_relaxed); }
   void share() { m_private.store(false, std::memory_order_relaxed); }
   bool nonblocking() const { return m_nonblocking.load(std::memory_order_relaxed); }
   void setNonblocking(bool on) { m_nonblocking.store(on, std::memory_order_relaxed); }
-  /// SO_RCVTIMEO, SO_SNDTIMEO; 0 = none.
+  /// Returns SO_RCVTIMEO or SO_SNDTIMEO, 0 if there is none.
   int64_t timeoutNs(Direction direction) const { return at(direction).timeout_ns.load(std::memory_order_relaxed); }
   void setTimeoutNs(Direction direction, int64_t ns) { at(direction).timeout_ns.store(ns, std::memory_order_relaxed); }
-  /// Held over poll + accept of a blocking listener: between the two nobody else takes the connection.
+  /// Held over the poll and the accept of a blocking listener, so that nobody else takes the connection between the two.
   typename Memory::Mutex& acceptLock() { return m_accept_lock; }
 
   // ---- Waiting. ------------------------------------------------------------------------------------------------------------
 
-  /// Queues `waiter`, after `edges_seen` was read and a call said that it would block. 0: queued. -EAGAIN: an event came
-  /// meanwhile, ask the kernel again. -EBADF: closed meanwhile. -ECANCELED: a stop has left the fiber behind. Else -errno of
-  /// epoll_ctl: it cannot be waited for.
-  /// `ask_kernel`: the number may belong to another open file than we think.
+  /// Queues `waiter`, after `edges_seen` was read and a call said that it would block. Returns 0 if it was queued, -EAGAIN if an
+  /// event came since (ask the kernel again), -EBADF if the number was closed since, -ECANCELED if a stop has left the fiber
+  /// behind, else -errno of epoll_ctl: the descriptor cannot be waited for.
+  /// `ask_kernel` says that the number may belong to another open file than we think.
   [[nodiscard]] int enqueue(int fd, uint32_t generation, Direction direction, uint64_t edges_seen, bool ask_kernel,
                             Waiter& waiter) {
     Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return -EBADF;
-    if (waiter.engine->retired()) return -ECANCELED;  // nobody would serve it, nor take it out
+    if (waiter.engine->retired()) return -ECANCELED;  // no worker would serve it or take it out
     const int error = registerFor(fd, direction, ask_kernel, *waiter.engine);
     if (error < 0) return error;
     if (edges(direction) != edges_seen) return -EAGAIN;
-    setDrained(direction, edges_seen);
     append(direction, waiter);
     return 0;
   }
 
-  /// Queues `waiter` whatever the state, and has readiness reported anew. 0, -EBADF or -errno of epoll_ctl, then it is not
-  /// queued.
+  /// Queues `waiter` whatever the state, and makes the kernel report readiness again. Returns 0, or -EBADF or -errno of epoll_ctl
+  /// if the waiter was not queued.
   [[nodiscard]] int enqueueAnew(int fd, Direction direction, Waiter& waiter) {
     Section section(*this);
     if (isClosing(life())) return -EBADF;
     const int error = registerFor(fd, direction, true, *waiter.engine);
-    if (error == 0) append(direction, waiter);  // the event, which comes through onEvent, waits for the lock
+    if (error == 0) append(direction, waiter);  // the event comes through onEvent(), which waits for the lock
     return error;
   }
 
-  /// Takes a waiter out that is not going to be woken; no effect if it was claimed or taken out before.
+  /// Removes a waiter that will not be woken. Has no effect if it was claimed or removed before.
   void dequeue(Direction direction, Waiter& waiter) {
     Section section(*this);
     if (waiter.linked) unlink(direction, waiter);
   }
 
-  /// Takes the waiters out for which `wanted` holds, without waking them, and hands each to `removed` after the lock.
+  /// Removes the waiters for which `wanted` holds, without waking them, and passes each to `removed` after releasing the lock.
   template <class Wanted, class Removed>
   void dequeueIf(Direction direction, Wanted wanted, Removed removed) {
     Waiter* found = nullptr;
@@ -206,9 +213,10 @@ class alignas(64) FdEntry {
     }
   }
 
-  /// Wakes everybody who waits in `direction`, to ask the kernel again. True: there was somebody.
-  bool wakeAll(Direction direction) {
-    Claimed<Engine> claimed(WakeReason::kReady);
+  /// Wakes all waiters of `direction`, which then ask the kernel again. Returns true if there were any. `by_mail` says that the
+  /// caller may be a signal handler, though not one that is interrupting().
+  bool wakeAll(Direction direction, bool by_mail = false) {
+    Claimed<Engine> claimed(WakeReason::kReady, by_mail);
     Section section(*this);
     const bool any = at(direction).first != nullptr;
     bump(direction);
@@ -220,9 +228,9 @@ class alignas(64) FdEntry {
 
   // ---- The engine. ---------------------------------------------------------------------------------------------------------
 
-  /// An event of the registration that was made in `generation`.
+  /// Handles an event of the registration that was made in `generation`.
   void onEvent(uint32_t generation, uint32_t events) {
-    Claimed<Engine> claimed(WakeReason::kReady);  // delivers when it goes, after the lock
+    Claimed<Engine> claimed(WakeReason::kReady);  // its destructor delivers, after the lock
     const Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return;
@@ -241,8 +249,8 @@ class alignas(64) FdEntry {
     }
   }
 
-  /// `engine` is about to end: fibers that wait there have been given up; the registration moves to the engine of somebody who
-  /// still waits, or ends.
+  /// Takes the entry off `engine`, which is about to end. Drops the fibers that wait there, which have been given up. Moves the
+  /// registration to the engine of another waiter, or ends it if there is none.
   void leaveEngine(int fd, const Engine& engine) {
     Claimed<Engine> claimed(WakeReason::kReady);
     Section section(*this);
@@ -258,7 +266,7 @@ class alignas(64) FdEntry {
       const Waiter* waiter = at(direction).first;
       while (waiter != nullptr && waiter->engine == &engine) waiter = waiter->next;
       if (waiter == nullptr || registerFor(fd, direction, false, *waiter->engine) == 0) continue;
-      // It cannot be waited for there. Who asks the kernel again gets that error himself.
+      // It cannot be waited for there. The waiters ask the kernel again and get that error.
       claimAll(direction, claimed);
     }
     section.end();
@@ -267,23 +275,23 @@ class alignas(64) FdEntry {
 
   // ---- Opening and closing. ------------------------------------------------------------------------------------------------
 
-  /// A creator's hook: the number is a new descriptor's.
+  /// Called by the hook of a creator: the number belongs to a new descriptor.
   void open(int fd, FdKind kind, bool is_private, bool nonblocking) {
-    if (interrupting()) {  // a number of which nothing is known does as well
+    if (interrupting()) {  // a number of which nothing is known will do
       leaveBehind(fd, false);
       return;
     }
     Claimed<Engine> claimed(WakeReason::kClosed);
     Section section(*this);
-    endWaits(fd, claimed);  // left over from one that was closed behind our back
+    endWaits(fd, claimed);  // left over from a descriptor that was closed behind our back
     nextGeneration();
     remember(kind, is_private, nonblocking);
     section.end();
     claimed.deliver();
   }
 
-  /// Runs `real_close` with nobody waiting for the number, nobody retrying on it, and nobody able to begin. In a signal handler
-  /// that interrupted a section it comes first, and the others learn of it when that has ended.
+  /// Runs `real_close` while nobody waits for the number or retries on it, and nobody can begin to. In a signal handler that
+  /// interrupted a section `real_close` comes first, and the waiters learn of it when that section has ended.
   template <class RealClose>
   int close(int fd, RealClose real_close) {
     if (interrupting()) {
@@ -291,25 +299,29 @@ class alignas(64) FdEntry {
       leaveBehind(fd, false);
       return result;
     }
-    if (!beginClosing()) {
-      // Somebody else is at it; but the number may be a new descriptor's already, which only the kernel knows.
-      awaitOpen();
-      return real_close();
+    while (!beginClosing()) {
+      if (isClosing(awaitOpen(fd)))
+        return real_close();  // another closer is at work, and the number is free: EBADF, unless it is dup2
     }
     return finishClosing(fd, real_close);
   }
 
-  /// Whether the caller is a signal handler that interrupted a section or a pin of its own thread.
+  /// Returns true if the caller is a signal handler that interrupted a section or a pin of its own thread.
   static bool interrupting() { return Memory::marks().inside > 0; }
 
-  /// For it: the number is closed when what it interrupted lets go. False: somebody is closing it already.
+  /// For an interrupting() handler: has the number closed when the interrupted section or pin ends. Returns false if the number
+  /// is being closed already.
   bool closeLater(int fd) { return leaveBehind(fd, true); }
 
-  /// The life of a number that nobody is closing; waits for the end of a close that is under way, unless it is the caller's own,
-  /// interrupted. For a call that begins now, it comes after that close.
-  uint64_t awaitOpen() const {
+  /// Returns the life of the number for a call that begins now, and so comes after a close that is under way. If nothing is open
+  /// there, returns at once with `closing` set, because a close that lingers (SO_LINGER) frees the number long before it ends.
+  /// Otherwise waits for the end of the close, because the open file is about to be closed, or belongs to a new owner that no
+  /// hook has told of. Never waits for a close of the calling thread itself, which the caller has interrupted as a signal
+  /// handler.
+  uint64_t awaitOpen(int fd) const {
     uint64_t now = life();
     while (isClosing(now) && !interrupting() && m_closer.load(std::memory_order_relaxed) != Memory::self()) {
+      if (!Engine::isOpen(fd)) break;
       Memory::yield();
       now = life();
     }
@@ -361,7 +373,7 @@ class alignas(64) FdEntry {
     auto& marks = Memory::marks();
     std::atomic_signal_fence(std::memory_order_seq_cst);
     --marks.inside;
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // a handler from here on does its work itself
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // from here on a handler does its work itself
     if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);
   }
 
@@ -382,14 +394,23 @@ class alignas(64) FdEntry {
     section.end();
     claimed.deliver();
     while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();
-    const int result = real_close();
-    Section after(*this);
-    if (generationOf(life()) == generation) {  // no creator has reused the number yet
-      m_closer.store(0, std::memory_order_relaxed);
-      nextGeneration();
-      remember(FdKind::kUnknown, false, false);
-    }
-    return result;
+    const ClosingEnd end{*this, generation};
+    return real_close();
+  }
+
+  /// Ends a close, even one in which a cancellation point does not return. The number may still be open then, and nothing is
+  /// known of it.
+  struct ClosingEnd {
+    FdEntry& entry;
+    const uint32_t generation;
+    ~ClosingEnd() { entry.endClosing(generation); }
+  };
+  void endClosing(uint32_t generation) {
+    const Section section(*this);
+    if (generationOf(life()) != generation) return;  // a creator has reused the number
+    m_closer.store(0, std::memory_order_relaxed);
+    nextGeneration();
+    remember(FdKind::kUnknown, false, false);
   }
 
   bool leaveBehind(int fd, bool close_number) {
@@ -398,7 +419,7 @@ class alignas(64) FdEntry {
     m_left_fd = close_number ? fd : ~fd;
     auto& first = Memory::marks().left;
     m_left_next = first.load(std::memory_order_relaxed);
-    while (!first.compare_exchange_weak(m_left_next, this, std::memory_order_relaxed)) continue;  // a handler of this handler
+    while (!first.compare_exchange_weak(m_left_next, this, std::memory_order_relaxed)) continue;  // a nested handler
     return true;
   }
 
@@ -424,7 +445,7 @@ class alignas(64) FdEntry {
   Side& at(Direction direction) { return m_sides[static_cast<size_t>(direction)]; }
   const Side& at(Direction direction) const { return m_sides[static_cast<size_t>(direction)]; }
 
-  /// A plain addition: all writers hold the lock.
+  /// Counts an event. A plain addition will do, because all writers hold the lock.
   void bump(Direction direction) SYLAR_REQUIRES(m_lock) {
     auto& counter = at(direction).edges;
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -446,7 +467,7 @@ class alignas(64) FdEntry {
     (waiter.next == nullptr ? side.last : waiter.next->prev) = waiter.prev;
   }
 
-  /// Those who wait for one of `events`; hang-up and error are for all.
+  /// Claims the waiters for any of `events`; hang-up and error are for all.
   void claimAll(Direction direction, Claimed<Engine>& claimed, uint32_t events = ~0U) SYLAR_REQUIRES(m_lock) {
     for (Waiter* waiter = at(direction).first; waiter != nullptr;) {
       Waiter* const following = waiter->next;
@@ -458,7 +479,7 @@ class alignas(64) FdEntry {
     }
   }
 
-  /// Sees to it that events of `direction` reach an engine: `engine`, unless somebody waits at another.
+  /// Makes events of `direction` reach an engine: `engine`, unless somebody waits at another one.
   int registerFor(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
     const uint32_t wanted = m_events | eventsOf(direction);
     if (m_engine.load(std::memory_order_relaxed) == &engine && wanted == m_events && !ask_kernel) return 0;  // the usual case
@@ -505,7 +526,7 @@ class alignas(64) FdEntry {
     m_events = 0;
   }
 
-  /// One fetch_add: a failing pin may be in flight.
+  /// Uses one fetch_add, because a failing pin may be in flight.
   void nextGeneration() SYLAR_REQUIRES(m_lock) {
     const uint64_t closing = m_life.load(std::memory_order_relaxed) & kClosing;
     m_life.fetch_add((uint64_t{1} << 32) - closing, std::memory_order_acq_rel);
@@ -528,13 +549,13 @@ class alignas(64) FdEntry {
   typename Memory::template Atomic<FdKind> m_kind;
   typename Memory::template Atomic<bool> m_private;
   typename Memory::template Atomic<bool> m_nonblocking;
-  typename Memory::template Atomic<Engine*> m_engine;  // written under the lock: who holds the registration
+  typename Memory::template Atomic<Engine*> m_engine;  // holds the registration; written under the lock
   uint32_t m_events SYLAR_GUARDED_BY(m_lock);
   typename Memory::Mutex m_accept_lock;
   Side m_sides[2];
   typename Memory::template Atomic<uint32_t> m_closer;  // the thread that made it closing
-  // What a signal handler left; read by the thread that it interrupted.
-  int m_left_fd;  // ~fd: the number itself is not to be closed
+  // Left by a signal handler, read by the thread that it interrupted.
+  int m_left_fd;  // ~fd if the number itself is not to be closed
   void* m_left_next;
 };
 

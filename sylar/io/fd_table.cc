@@ -14,7 +14,7 @@ constinit std::atomic<unsigned> FdTable::s_end{0};
 
 namespace {
 
-/// All-zero memory is valid entries.
+/// Maps a chunk, whose all-zero memory is valid entries.
 Entry* mapChunk(std::atomic<Entry*>& slot, size_t entries) {
   int error = 0;
   void* const memory = sys::mapMemory(entries * sizeof(Entry), &error);
@@ -38,7 +38,7 @@ Entry* FdTable::make(int fd) {
   if (chunk == nullptr) chunk = mapChunk(slot, kChunkEntries);
   if (chunk == nullptr) return nullptr;
   unsigned end = s_end.load(std::memory_order_relaxed);
-  // Even where it does not grow: whose chunk leaveEngine() does not see comes after it, and knows that the engine is retired.
+  // The read-modify-write orders this with leaveEngine(): a chunk it misses is published later and sees the retired flag.
   while (!s_end.compare_exchange_weak(end, std::max(end, number + 1), std::memory_order_acq_rel)) continue;
   return chunk + number % kChunkEntries;
 }
@@ -49,7 +49,7 @@ void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking) {
   if (entry != nullptr) entry->open(fd, kind, is_private, nonblocking);
 }
 
-/// EBADF is told now. Other errors of a close concern data, and are lost.
+/// Reports EBADF now. Other errors of a close concern data, and are lost.
 int FdTable::closeLater(Entry& entry, int fd) {
   if (sys::call(SYS_fcntl, fd, F_GETFD, 0) >= 0 && entry.closeLater(fd)) return 0;
   sys::errnoRef() = EBADF;

@@ -1,10 +1,10 @@
 // Internal. The entries of all descriptor numbers of the process.
 //
-// Two levels; chunks are mapped on first use and never freed; the top level is constant-initialised: usable before any
-// constructor and after main. Kept true by the hooked creators and closers on every thread.
+// The table has two levels. Chunks are mapped on first use and never freed, and the top level is constant-initialised, so the
+// table is usable before any constructor and after main. The hooked creators and closers keep it correct on every thread.
 //
-// In a forked child the table is empty, whoever held a lock of it: the kernel wipes it. There opened() and close() leave it alone
-// if workers ran in the parent.
+// In a forked child the kernel wipes the table, so it is empty there even if a thread held one of its locks. opened() and close()
+// leave it alone there if workers ran in the parent.
 //
 // Thread safety: all calls from any thread.
 #pragma once
@@ -22,16 +22,16 @@ static_assert(sizeof(Entry) == 128);
 
 class FdTable {
  public:
-  /// False: the number is negative or absurd; it has no entry.
+  /// Returns false if the number is negative or absurdly high; such a number has no entry.
   static bool covers(int fd) { return static_cast<unsigned>(fd) < kChunks * kChunkEntries; }
 
-  /// The entry of `fd`; null if it is not covered, or there is no memory.
+  /// Returns the entry of `fd`, or null if it is not covered or there is no memory.
   static Entry* at(int fd) {
     Entry* const entry = find(fd);
     return entry != nullptr ? entry : make(fd);
   }
 
-  /// The entry of `fd` if somebody has asked for one as high, else null.
+  /// Returns the entry of `fd` if somebody has asked for one as high, else null.
   static Entry* find(int fd) {
     const auto number = static_cast<unsigned>(fd);
     if (number >= s_end.load(std::memory_order_acquire)) return nullptr;
@@ -43,27 +43,28 @@ class FdTable {
   template <class Visit>
   static void forEach(Visit visit, unsigned first = 0, unsigned last = ~0U);
 
-  /// Before `engine` ends: no registration of it is left.
+  /// Called before `engine` ends; on return no entry is registered with it.
   static void leaveEngine(const EpollEngine& engine);
 
-  /// A creator made `fd`. -1 is passed over, so that a creator's result can be handed in.
+  /// Notes that a creator has made `fd`. Ignores -1, so that a creator's result can be passed in.
   static void opened(int fd, FdKind kind, bool is_private, bool nonblocking);
 
-  /// `real_close` closes `fd` or puts something else in its place; its result.
+  /// Calls `real_close`, which closes `fd` or puts something else in its place, and returns its result.
   template <class RealClose>
   static int close(int fd, RealClose real_close);
-  /// Closes `fd` by `real_close`, or later, if the caller is a signal handler that must not wait for it: then 0, or -1/EBADF.
+  /// Closes `fd` by `real_close`. If the caller is a signal handler that must not wait for the close, it is made later, and the
+  /// result is 0 or -1/EBADF.
   template <class RealClose>
   static int closeOrLater(int fd, RealClose real_close);
 
-  /// Another process has all that is open now, too.
+  /// Notes that another process shares all that is open now.
   static void shareAll();
 
  private:
   static constexpr unsigned kChunkEntries = 4096;
   static constexpr unsigned kChunks = 4096;  // 16.7 million numbers; the kernel's own limit is lower by default
   static std::atomic<Entry*> s_chunks[kChunks];
-  static std::atomic<unsigned> s_end;  // only grows: no number in use is as high
+  static std::atomic<unsigned> s_end;  // only grows; all numbers in use are lower
   static Entry* make(int fd);
   static int closeLater(Entry& entry, int fd);
 };

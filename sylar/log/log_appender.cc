@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kFatalPatience = std::chrono::milliseconds(5);
 
-// The program may be about to end without ceremony: what is fatal should be read.
+// Waits a moment for a fatal line to be written, because the program may be about to end abruptly.
 void write(LogWriter& writer, std::string text, LogLevel::Level level) {
   writer.append(std::move(text));
   if (level >= LogLevel::FATAL) writer.flush(Deadline::after(kFatalPatience));

@@ -5,20 +5,20 @@
 #include <cstdlib>
 #include <utility>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
-#include "sylar/base/thread.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/clock.h"
+#include "sylar/fiber.h"
 #include "sylar/log/logger.h"
+#include "sylar/thread.h"
 
 namespace sylar {
 namespace {
 
 constinit thread_local bool t_name_is_gone = false;
 
-// A static's destructor may log, on a main thread whose thread-locals have ended. Made after the thread's name, so it ends
-// before.
+// Notes that the thread's name is destroyed: a static's destructor may log on a main thread whose thread-locals have ended. It is
+// made after the name, so it is destroyed before.
 struct NameLife {
   NameLife() { Thread::GetName(); }
   ~NameLife() { t_name_is_gone = true; }
@@ -78,7 +78,7 @@ void LogEvent::append(const char* format, va_list arguments) {
 LogEventWrap::~LogEventWrap() {
   try {
     m_event->getLogger()->log(m_event->getLevel(), m_event);
-  } catch (...) {  // no memory for it: what appenders throw was reported
+  } catch (...) {  // out of memory; exceptions of appenders were reported already
     log::noMemory();
   }
 }

@@ -17,10 +17,10 @@
 namespace sylar {
 namespace {
 
-// Not blocking, for the sake of a FIFO that nobody reads: it is an error to open, and not a wait.
+// Non-blocking, so that opening a FIFO that nobody reads fails and does not wait.
 constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
 
-// Tells nothing: open does.
+// Reports no error, because the open that follows does.
 void makeDirectories(const std::string& path) {
   try {
     std::error_code failed;
@@ -53,7 +53,7 @@ int LogFile::mayOpen(const std::string& path) {
   struct stat is {};
   int error = statOf(path, is);
   if (error == 0) return S_ISDIR(is.st_mode) ? -EISDIR : mayAccess(path, W_OK);
-  // It is to be made, as are the directories above, in the first one that is there.
+  // The file, and its missing directories, will be made in the nearest directory above that exists.
   std::filesystem::path above = path;
   while (error == -ENOENT && above.has_relative_path()) {
     above = above.parent_path();
@@ -68,7 +68,9 @@ int LogFile::reopen() {
   makeDirectories(m_path);
   const long fd = sys::call(SYS_openat, AT_FDCWD, m_path.c_str(), kFlags, 0644);
   if (fd < 0) return static_cast<int>(fd);
-  UniqueFd opened(sys::keepOwn(fd));
+  const int own = sys::keepOwn(fd);
+  if (own < 0) return own;
+  UniqueFd opened(own);
   struct stat is {};
   if (::fstat(opened.get(), &is) != 0) return -errno;
   m_torn = m_torn && is.st_dev == m_device && is.st_ino == m_inode;

@@ -1,9 +1,9 @@
-// Internal. What lines are written to: a file that others may move or delete, and that may be rotated by size; or stdout.
+// Internal. The destination of log lines: stdout, or a file that may be rotated by size and that others may move or delete.
 //
-// Its system calls go past the hooks, and its descriptor is the library's own, so a user who closes whatever there is does not
-// close it. There is no buffer: what was written is with the kernel, and a forked child inherits nothing half done.
+// Its system calls bypass the hooks, and its descriptor is the library's own, so a program that closes every descriptor does not
+// close it. There is no buffer, so written text is in the kernel and a forked child inherits no half-written line.
 //
-// Thread safety: belongs to one thread.
+// Thread safety: none; an object belongs to one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -15,41 +15,37 @@
 #include <utility>
 
 #include "sylar/base/fd.h"
+#include "sylar/log/log_define.h"
 
 namespace sylar {
 
-struct LogRotation {
-  uint64_t bytes = 0;  ///< a file that would become larger is moved to `file.1`, that to `file.2`, and so on; 0: never
-  uint32_t keep = 5;   ///< so many old files stay, at least 1
-
-  friend bool operator==(const LogRotation&, const LogRotation&) = default;
-};
-
 class LogFile {
  public:
-  /// An empty path is stdout.
+  /// Makes a file that is not open yet; an empty path stands for stdout.
   explicit LogFile(std::string path) : m_path(std::move(path)) {}
 
-  /// What a path means here and now; the path itself if the working directory is gone: then opening fails.
+  /// Returns `path` as an absolute path, or `path` itself if the working directory is gone, in which case opening it fails.
   static std::string absolute(const std::string& path);
-  /// 0, or the -errno for which opening this path would fail by all that can be told without making anything.
+  /// Returns 0, or the -errno with which opening `path` would fail, as far as that can be told without making anything.
   static int mayOpen(const std::string& path);
 
-  /// Opens anew; makes missing directories. 0 or -errno, and then what was open stays so.
+  /// Opens the file again and makes missing directories. Returns 0, or -errno and leaves the old file open.
   int reopen();
-  /// Opens, if it is not open, or if the path leads to another file by now. 0 or -errno, and then what was open stays so.
+  /// Opens the file if it is not open, or if the path now leads to another file. Returns 0, or -errno and leaves the old file
+  /// open.
   int ensure();
   bool isOpen() const { return isStdout() || m_fd.valid(); }
   void setRotation(LogRotation rotation) { m_rotation = rotation; }
-  /// How much may be written at once for files to stay within the rotation's size.
+  /// Returns how many bytes may be written at once so that files stay within the rotation's size.
   size_t room() const;
-  /// Moves the file away if `more` bytes would make it too large. 0 or -errno, and then it goes on growing.
+  /// Moves the file away if `more` bytes would make it too large. Returns 0, or -errno and then the file keeps growing.
   int rotateFor(size_t more);
   struct Written {
     size_t bytes;
-    int error;  ///< 0: all of it; or -errno
+    int error;  ///< 0 if all was written, else -errno
   };
-  /// Waits until the device takes it. After a part of a line the next text begins with a newline, so that it is not mixed up.
+  /// Writes `text` and blocks until the device has taken it. If a write ended within a line, the next one begins with a newline,
+  /// so that lines do not mix.
   Written write(std::string_view text);
 
  private:
@@ -63,7 +59,7 @@ class LogFile {
   dev_t m_device = 0;
   ino_t m_inode = 0;
   uint64_t m_size = 0;
-  bool m_torn = false;  // what was written last ends within a line
+  bool m_torn = false;  // the last write ended within a line
 };
 
 }  // namespace sylar

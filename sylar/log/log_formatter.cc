@@ -8,6 +8,7 @@
 #include <ctime>
 #include <iterator>
 #include <new>
+#include <sstream>
 
 #include "sylar/base/log_sink.h"
 #include "sylar/base/os_mutex.h"
@@ -17,6 +18,7 @@ namespace sylar {
 namespace {
 
 constexpr std::string_view kLetters = "mprctflFN";
+constexpr char kItem = 1;  // instead of a letter, for an item of the program
 
 template <class Number>
 void appendNumber(std::string& out, Number number) {
@@ -24,7 +26,7 @@ void appendNumber(std::string& out, Number number) {
   out.append(digits.data(), digits.size());
 }
 
-// localtime_r takes a lock of libc's that a forked child would find taken for ever, if one of our threads was in there.
+// localtime_r takes a lock of libc, which would stay taken in a forked child if one of our threads held it during the fork.
 constinit OsMutex g_in_localtime;
 
 void keepForksOutOfLocaltime() {
@@ -44,8 +46,8 @@ std::string timeOf(const std::string& pattern, time_t second) {
   return std::string(text, std::strftime(text, sizeof text, pattern.c_str(), &parts));
 }
 
-// Without its fraction a time is the same for a whole second, and most programs have one pattern. Trivially destroyed, so that
-// the destructors of statics may log.
+// Caches the last formatted time: without its fraction it is the same for a whole second, and most programs have one pattern.
+// Trivially destroyed, so that the destructors of statics may log.
 struct LastTime {
   time_t second = -1;
   size_t pattern_size = 0;
@@ -77,21 +79,28 @@ void appendTime(std::string& out, const std::string& pattern, const LogEvent& ev
   out += text;
 }
 
+void appendItem(std::string& out, LogFormatter::FormatItem& item, const std::shared_ptr<Logger>& logger, LogLevel::Level level,
+                const LogEvent::ptr& event) {
+  std::ostringstream text;
+  item.format(text, logger, level, event);
+  out += text.view();
+}
+
 }  // namespace
 
-// The registration comes before that of the LoggerManager, so before a fork this lock is taken after those of appenders, which
-// may hold theirs while they format.
-LogFormatter::LogFormatter(const std::string& pattern) : m_pattern(pattern) {
+// The lock of localtime_r is registered before the LoggerManager's locks, so a fork takes it after those of appenders, which may
+// hold theirs while they format.
+LogFormatter::LogFormatter(const std::string& pattern, const std::map<char, FormatItem::ptr>& items) : m_pattern(pattern) {
   keepForksOutOfLocaltime();
-  parse();
+  parse(items);
 }
 
 void LogFormatter::addText(std::string_view text) {
-  if (m_items.empty() || m_items.back().letter != 0) m_items.push_back({0, {}});
-  m_items.back().text += text;
+  if (m_parts.empty() || m_parts.back().letter != 0) m_parts.push_back({0});
+  m_parts.back().text += text;
 }
 
-void LogFormatter::parse() {
+void LogFormatter::parse(const std::map<char, FormatItem::ptr>& items) {
   const std::string_view pattern = m_pattern;
   for (size_t at = 0; at < pattern.size();) {
     if (pattern[at] != '%') {
@@ -101,6 +110,11 @@ void LogFormatter::parse() {
       continue;
     }
     const char letter = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
+    if (const auto own = items.find(letter); own != items.end()) {
+      m_parts.push_back({kItem, {}, own->second});
+      at += 2;
+      continue;
+    }
     if (letter == 'd') {
       at = parseTime(at);
       continue;
@@ -112,7 +126,7 @@ void LogFormatter::parse() {
     } else if (letter == 'T') {
       addText("\t");
     } else if (letter != '\0' && kLetters.find(letter) != std::string_view::npos) {
-      m_items.push_back({letter, {}});
+      m_parts.push_back({letter});
     } else {
       m_error = true;
       addText(pattern.substr(at, 2));
@@ -121,7 +135,7 @@ void LogFormatter::parse() {
   }
 }
 
-// The pattern of a time is cut at the fractions: 'd' with what strftime does, and '3' '6' '9' with so many digits.
+// Cuts the pattern of a time at its fractions: a part 'd' is for strftime, parts '3' '6' '9' are fractions with so many digits.
 size_t LogFormatter::parseTime(size_t at) {
   const std::string_view pattern = m_pattern;
   std::string_view time = "%Y-%m-%d %H:%M:%S";
@@ -141,22 +155,23 @@ size_t LogFormatter::parseTime(size_t at) {
     if (time[i] != '%') continue;
     const bool fraction = i + 2 < time.size() && std::strchr("369", time[i + 1]) != nullptr && time[i + 2] == 'N';
     if (fraction) {
-      if (i > from) m_items.push_back({'d', std::string(time.substr(from, i - from))});
-      m_items.push_back({time[i + 1], {}});
+      if (i > from) m_parts.push_back({'d', std::string(time.substr(from, i - from))});
+      m_parts.push_back({time[i + 1]});
       from = i + 3;
     }
     i += fraction ? 2 : 1;
   }
-  if (from < time.size()) m_items.push_back({'d', std::string(time.substr(from))});
+  if (from < time.size()) m_parts.push_back({'d', std::string(time.substr(from))});
   return end;
 }
 
-std::string LogFormatter::format(const std::shared_ptr<Logger>&, LogLevel::Level level, const LogEvent::ptr& event) const {
+std::string LogFormatter::format(const std::shared_ptr<Logger>& logger, LogLevel::Level level, const LogEvent::ptr& event) const {
   std::string out;
-  out.reserve(160);  // most lines
-  for (const FormatItem& item : m_items) {
-    switch (item.letter) {
-      case 0: out += item.text; break;
+  out.reserve(160);  // enough for most lines
+  for (const Part& part : m_parts) {
+    switch (part.letter) {
+      case 0: out += part.text; break;
+      case kItem: appendItem(out, *part.item, logger, level, event); break;
       case 'm': log::appendEscaped(out, event->getSS().view()); break;
       case 'p': out += LogLevel::ToString(level); break;
       case 'r': appendNumber(out, event->getElapse()); break;
@@ -166,7 +181,7 @@ std::string LogFormatter::format(const std::shared_ptr<Logger>&, LogLevel::Level
       case 'l': appendNumber(out, event->getLine()); break;
       case 'F': appendNumber(out, event->getFiberId()); break;
       case 'N': log::appendEscaped(out, event->getThreadName()); break;
-      case 'd': appendTime(out, item.text, *event); break;
+      case 'd': appendTime(out, part.text, *event); break;
       case '3': fmt::format_to(std::back_inserter(out), "{:03}", event->getNanoseconds() / 1'000'000); break;
       case '6': fmt::format_to(std::back_inserter(out), "{:06}", event->getNanoseconds() / 1'000); break;
       case '9': fmt::format_to(std::back_inserter(out), "{:09}", event->getNanoseconds()); break;

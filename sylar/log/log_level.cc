@@ -12,7 +12,7 @@ struct Name {
 };
 constexpr Name kNames[] = {
     {LogLevel::DEBUG, "DEBUG"},   {LogLevel::INFO, "INFO"},   {LogLevel::WARN, "WARN"},
-    {LogLevel::ERROR, "ERROR"},   {LogLevel::FATAL, "FATAL"},  // first the five, then the tutorial's
+    {LogLevel::ERROR, "ERROR"},   {LogLevel::FATAL, "FATAL"},  // the usual five first, then the tutorial's
     {LogLevel::NOTICE, "NOTICE"}, {LogLevel::CRIT, "CRIT"},   {LogLevel::ALERT, "ALERT"},
 };
 

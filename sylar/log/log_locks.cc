@@ -11,7 +11,8 @@ namespace sylar {
 
 LogLocks& LogLocks::get() {
   static auto* const instance = [] {
-    // What may be locked under an appender's lock registers first, and so is taken after it: localtime_r's and the writers'.
+    // Locks that are taken under an appender's lock (localtime_r's and the writers') register first, so a fork takes them after
+    // it.
     LogFormatter();
     LogWriter::toStdout();
     auto* const made = new LogLocks;
@@ -53,7 +54,7 @@ void LogLocks::afterForkInParent() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   m_mutex.unlock();
 }
 
-// Made anew: their owner was the parent's thread.
+// Initialises the locks again, because their owner was the parent's thread.
 void LogLocks::afterForkInChild() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   for (OsMutex* const logger : m_loggers) new (logger) OsMutex;
   for (ThreadMutex* const appender : m_appenders) new (appender) ThreadMutex;

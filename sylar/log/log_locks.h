@@ -1,20 +1,20 @@
-// Internal. The locks of all loggers and appenders, whoever made them: a fork takes them, and its child finds them free.
+// Internal. The locks of all loggers and appenders. A fork takes them, so its child finds them free.
 //
-// Thread safety: all calls from any thread. Suspends: no.
+// Thread safety: all calls from any thread. May suspend: no.
 #pragma once
 
 #include <vector>
 
-#include "sylar/base/mutex.h"
 #include "sylar/base/os_mutex.h"
+#include "sylar/mutex.h"
 
 namespace sylar {
 
-/// Taken in this order: appenders, the youngest first, since one that forwards to another was made after it; then loggers, whose
-/// locks are never held over another.
+/// Takes the locks in this order: first appenders, the youngest first, because one that forwards to another was made after it;
+/// then loggers, whose locks are never held while another is taken.
 class LogLocks {
  public:
-  /// Never destroyed. Made before any of the locks.
+  /// Returns the instance, which is made before any of the locks and never destroyed.
   static LogLocks& get();
 
   void add(ThreadMutex& appender);

@@ -10,15 +10,18 @@
 #include <new>
 #include <utility>
 
+#include "sylar/base/log.h"
 #include "sylar/base/log_sink.h"
-#include "sylar/base/thread.h"
+#include "sylar/log/last_words.h"
+#include "sylar/thread.h"
 
 namespace sylar {
 namespace {
 
-constexpr size_t kChunkBytes = 64 << 10;             // what is written in one call, if there is more than one line
-constexpr auto kPatience = std::chrono::seconds(5);  // with a stuck device
+constexpr size_t kChunkBytes = 64 << 10;             // limit of one write of more than one line
+constexpr auto kPatience = std::chrono::seconds(5);  // longest wait for a stuck device
 constexpr auto kForkPatience = std::chrono::milliseconds(5);
+constexpr int64_t kCrashPauseNs = 200'000;  // between two checks whether all is written
 
 constinit std::atomic<bool> g_exiting{false};
 
@@ -33,7 +36,7 @@ void complain(fmt::format_string<Args...> format, Args&&... args) noexcept {
 
 }  // namespace
 
-// All writers, for exit and fork. Never destroyed: the destructors of statics may log.
+// All writers, for exit and fork. Never destroyed, because the destructors of statics may log.
 struct LogWriters {
   struct Entry {
     std::shared_ptr<LogWriter> writer;
@@ -55,9 +58,9 @@ struct LogWriters {
     return *instance;
   }
 
-  /// True if nobody uses the writer any more, and then it is forgotten.
+  /// Removes the writer if it is no longer used; returns true if it is removed.
   bool release(LogWriter& writer) {
-    std::shared_ptr<LogWriter> released;  // goes outside the lock
+    std::shared_ptr<LogWriter> released;  // destroyed outside the lock
     Lock lock(mutex);
     const auto at = std::ranges::find(all, &writer, [](const Entry& entry) { return entry.writer.get(); });
     if (at == all.end()) return true;
@@ -65,6 +68,28 @@ struct LogWriters {
     released = std::move(at->writer);
     all.erase(at);
     return true;
+  }
+
+  /// Runs in a signal handler, whatever its thread was doing: it waits for no lock that this thread holds, and allocates nothing.
+  static void writeLastWords() {
+    static constinit std::atomic<uint64_t> s_crashes{0};
+    const uint64_t crash = s_crashes.fetch_add(1, std::memory_order_relaxed) + 1;
+    const std::atomic<uint32_t> never{0};
+    const Deadline deadline = Deadline::after(kPatience);
+    for (int64_t now = steadyClock().nowNs(); now < deadline.ns(); now = steadyClock().nowNs()) {
+      if (get().written(crash)) return;
+      sys::futexWait(never, 0, now + kCrashPauseNs);
+    }
+  }
+
+  /// Checks once whether all writers have written their lines.
+  bool written(uint64_t crash) {
+    if (mutex.heldByThisThread()) return true;  // this thread crashed under the lock
+    if (!mutex.tryLock()) return false;
+    size_t missing = 0;
+    for (const Entry& entry : all) missing += entry.writer->written(crash) ? 0 : 1;
+    mutex.unlock();
+    return missing == 0;
   }
 
   void beforeFork() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
@@ -84,7 +109,7 @@ struct LogWriters {
   }
   void afterForkInChild() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& [writer, handle] : all) writer->forgetThread();
-    std::erase_if(all, [](const Entry& entry) { return entry.handle.expired(); });  // their threads are the parent's
+    std::erase_if(all, [](const Entry& entry) { return entry.handle.expired(); });  // only the parent has their threads
     new (&mutex) OsMutex;                                                           // its owner was the parent's thread
   }
 };
@@ -125,10 +150,10 @@ bool LogWriter::flushAll(Deadline deadline) {
 LogWriter::LogWriter(std::string path, size_t queue_bytes)
     : m_path(std::move(path)), m_queue_bytes(queue_bytes), m_file(m_path) {}
 
-// The last handle is gone. It may have been that of a thread that logs: the device is not waited for.
+// Called when the last handle is gone. That may be on a thread that logs, so it does not wait for the device.
 void LogWriter::retire() {
   const bool done = !m_running.load(std::memory_order_acquire) && LogWriters::get().release(*this);
-  if (!done && startThread()) wake();  // the thread releases it
+  if (!done && startThread()) wake();  // the writer's thread releases it
 }
 
 bool LogWriter::end() {
@@ -176,6 +201,22 @@ bool LogWriter::flush(Deadline deadline) {
   }
 }
 
+// The first check of a crash asks for a flush. Other threads may ask for more flushes then, which are waited for as well.
+bool LogWriter::written(uint64_t crash) {
+  if (m_mutex.heldByThisThread()) return true;  // this thread crashed under the lock
+  if (!m_mutex.tryLock()) return false;
+  const bool at_rest = m_queue.empty() && !m_running.load(std::memory_order_acquire);
+  const bool asks = !at_rest && m_crash < crash;
+  if (asks) {
+    m_crash = crash;
+    ++m_asked;
+  }
+  const bool answered = m_answered.load(std::memory_order_acquire) == m_asked;
+  m_mutex.unlock();
+  if (asks) wake();
+  return at_rest || answered;
+}
+
 int LogWriter::reopen() {
   {
     Lock lock(m_mutex);
@@ -192,10 +233,11 @@ void LogWriter::wake() {
 
 bool LogWriter::startThread() noexcept {
   if (m_running.load(std::memory_order_acquire)) return true;
+  writeBeforeCrash(&LogWriters::writeLastWords);
   Lock lock(m_start);
   if (m_running.load(std::memory_order_relaxed)) return true;
   try {
-    Thread([self = shared_from_this()] { self->run(); }, "log");  // goes on without the object
+    Thread([self = shared_from_this()] { self->run(); }, "log");  // the thread outlives its Thread
     m_running.store(true, std::memory_order_release);
     return true;
   } catch (const std::exception& error) {
@@ -204,11 +246,11 @@ bool LogWriter::startThread() noexcept {
   }
 }
 
-// In a child, before it has a second thread.
+// Runs in a forked child, before it has a second thread.
 void LogWriter::forgetThread() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   new (&m_start) OsMutex;  // their owner was the parent's thread
   new (&m_mutex) OsMutex;
-  m_queue.clear();  // the parent writes it
+  m_queue.clear();  // the parent writes these lines
   m_bytes = 0;
   m_dropped = 0;
   m_running.store(false, std::memory_order_relaxed);
@@ -250,7 +292,7 @@ void LogWriter::writeQueue() {
 void LogWriter::writeLines(const std::vector<std::string>& lines) {
   size_t begin = 0;
   try {
-    std::string chunk;
+    std::string& chunk = m_chunk;
     for (size_t end = 0; end < lines.size(); begin = end) {
       chunk.clear();
       const size_t most = std::min(kChunkBytes, m_file.room());
@@ -274,7 +316,7 @@ void LogWriter::tellDropped(uint64_t count) {
   writeChunk({line, end.size});
 }
 
-// How much of it is in the file.
+// Returns how many bytes were written.
 size_t LogWriter::writeChunk(std::string_view chunk) {
   report(Trouble::kRotate, m_file.rotateFor(chunk.size()));
   report(Trouble::kOpen, m_file.ensure());

@@ -1,4 +1,4 @@
-// Internal. The little YAML that the log says about itself.
+// Internal. Builds the YAML that describes loggers and appenders.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace sylar {
 
-/// A double-quoted scalar.
+/// Returns `text` as a double-quoted scalar.
 std::string yamlQuoted(std::string_view text);
-/// A mapping as an item of a sequence, `indent` spaces from the left.
+/// Returns a mapping as an item of a sequence, `indent` spaces from the left.
 std::string yamlItem(std::string_view mapping, size_t indent);
 
 }  // namespace sylar

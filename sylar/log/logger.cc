@@ -5,22 +5,30 @@
 #include <new>
 #include <utility>
 
+#include "sylar/base/log.h"
 #include "sylar/base/log_sink.h"
+#include "sylar/base/os_mutex.h"
 #include "sylar/log/log_locks.h"
 #include "sylar/log/log_yaml.h"
 
 namespace sylar {
 
-Logger::Logger(const std::string& name)
-    : m_name(name), m_appenders(std::make_shared<Appenders>()), m_formatter(std::make_shared<LogFormatter>()) {
-  LogLocks::get().add(m_mutex);
-}
+struct Logger::State {
+  State() { LogLocks::get().add(mutex); }
+  ~State() { LogLocks::get().remove(mutex); }
 
-Logger::~Logger() { LogLocks::get().remove(m_mutex); }
+  OsMutex mutex;
+  // Changed by replacing it, so that a thread that logs keeps the list that it has.
+  std::shared_ptr<const Appenders> appenders SYLAR_GUARDED_BY(mutex) = std::make_shared<Appenders>();
+  LogFormatter::ptr formatter SYLAR_GUARDED_BY(mutex) = std::make_shared<LogFormatter>();
+};
+
+Logger::Logger(const std::string& name) : m_name(name), m_state(std::make_unique<State>()) {}
+Logger::~Logger() = default;
 
 std::shared_ptr<const Logger::Appenders> Logger::appenders() {
-  Lock lock(m_mutex);
-  return m_appenders;
+  Lock lock(m_state->mutex);
+  return m_state->appenders;
 }
 
 void Logger::log(LogLevel::Level level, const LogEvent::ptr& event) {
@@ -48,33 +56,33 @@ void Logger::log(LogLevel::Level level, const LogEvent::ptr& event) {
 
 void Logger::addAppender(const LogAppender::ptr& appender) {
   appender->inherit(getFormatter());
-  Lock lock(m_mutex);
-  auto changed = std::make_shared<Appenders>(*m_appenders);
+  Lock lock(m_state->mutex);
+  auto changed = std::make_shared<Appenders>(*m_state->appenders);
   changed->push_back(appender);
-  m_appenders = std::move(changed);
+  m_state->appenders = std::move(changed);
 }
 
 void Logger::delAppender(const LogAppender::ptr& appender) {
-  std::shared_ptr<const Appenders> old;  // the last handle of an appender goes outside the lock
-  Lock lock(m_mutex);
-  auto changed = std::make_shared<Appenders>(*m_appenders);
+  std::shared_ptr<const Appenders> old;  // the last handle of an appender is destroyed outside the lock
+  Lock lock(m_state->mutex);
+  auto changed = std::make_shared<Appenders>(*m_state->appenders);
   std::erase(*changed, appender);
-  old = std::exchange(m_appenders, std::move(changed));
+  old = std::exchange(m_state->appenders, std::move(changed));
   lock.unlock();
 }
 
 void Logger::clearAppenders() {
   auto none = std::make_shared<const Appenders>();
-  Lock lock(m_mutex);
-  m_appenders.swap(none);
+  Lock lock(m_state->mutex);
+  m_state->appenders.swap(none);
   lock.unlock();
 }
 
 void Logger::setFormatter(LogFormatter::ptr formatter) {
   if (formatter == nullptr) formatter = std::make_shared<LogFormatter>();
   {
-    Lock lock(m_mutex);
-    m_formatter = formatter;
+    Lock lock(m_state->mutex);
+    m_state->formatter = formatter;
   }
   const auto appenders = this->appenders();
   for (const LogAppender::ptr& appender : *appenders) appender->inherit(formatter);
@@ -90,18 +98,18 @@ void Logger::setFormatter(const std::string& pattern) {
 }
 
 LogFormatter::ptr Logger::getFormatter() {
-  Lock lock(m_mutex);
-  return m_formatter;
+  Lock lock(m_state->mutex);
+  return m_state->formatter;
 }
 
 std::shared_ptr<const Logger::Appenders> Logger::replace(LogLevel::Level level, const LogFormatter::ptr& formatter,
                                                          Appenders appenders) {
   for (const LogAppender::ptr& appender : appenders) appender->inherit(formatter);
   const auto list = std::make_shared<const Appenders>(std::move(appenders));
-  Lock lock(m_mutex);
-  m_formatter = formatter;
+  Lock lock(m_state->mutex);
+  m_state->formatter = formatter;
   setLevel(level);
-  return std::exchange(m_appenders, list);
+  return std::exchange(m_state->appenders, list);
 }
 
 std::string Logger::toYamlString() {

@@ -3,10 +3,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <new>
+#include <set>
 #include <utility>
 
+#include "sylar/base/log.h"
 #include "sylar/base/log_sink.h"
+#include "sylar/base/os_mutex.h"
 #include "sylar/log/log_writer.h"
 #include "sylar/log/log_yaml.h"
 #include "sylar/log/logger.h"
@@ -26,7 +30,7 @@ LogLevel::Level toLogLevel(log::Level level) {
   return LogLevel::ERROR;
 }
 
-// The library's own lines.
+// Sends the library's own lines to the logger "system".
 constexpr log::Sink kToSystem{
     [](log::Level level) noexcept { return g_system.load(std::memory_order_relaxed)->getLevel() <= toLogLevel(level); },
     [](log::Level level, std::string_view line) noexcept {
@@ -35,7 +39,7 @@ constexpr log::Sink kToSystem{
         const LogEvent::ptr event = LogEvent::make(system.shared_from_this(), toLogLevel(level), "sylar", 0);
         event->getSS() << line;
         system.log(toLogLevel(level), event);
-      } catch (...) {  // no memory for it
+      } catch (...) {  // out of memory
         log::noMemory();
       }
     }};
@@ -69,7 +73,7 @@ void checkAppender(const LogAppenderDefine& define, const std::string& place, Te
   checkFormatter(define.formatter, place, errors);
 }
 
-// Of a definition that was checked. What only opening can tell is added to `errors`.
+// Makes an appender from a checked definition. Adds errors to `errors` that only opening the file can show.
 LogAppender::ptr makeAppender(const LogAppenderDefine& define, const std::string& place, Texts& errors) {
   LogAppender::ptr appender;
   if (define.type == "FileLogAppender") {
@@ -84,15 +88,28 @@ LogAppender::ptr makeAppender(const LogAppenderDefine& define, const std::string
   return appender;
 }
 
+/// The parts that apply() gives to a logger.
+struct Made {
+  LogLevel::Level level;
+  LogFormatter::ptr formatter;
+  std::vector<LogAppender::ptr> appenders;
+};
+
 std::string placeOf(size_t logger) { return fmt::format("logs[{}]", logger); }
 std::string placeOf(size_t logger, size_t appender) { return fmt::format("logs[{}].appenders[{}]", logger, appender); }
 
 }  // namespace
 
-struct LoggerManager::Made {
-  LogLevel::Level level;
-  LogFormatter::ptr formatter;
-  std::vector<LogAppender::ptr> appenders;
+struct LoggerManager::State {
+  Logger::ptr& loggerOf(const std::string& name) SYLAR_REQUIRES(mutex) {
+    Logger::ptr& logger = loggers[name];
+    if (logger == nullptr) logger = std::make_shared<Logger>(name);
+    return logger;
+  }
+
+  OsMutex mutex;  // taken before those of appenders, which are taken before those of loggers
+  std::map<std::string, Logger::ptr> loggers SYLAR_GUARDED_BY(mutex);
+  std::set<std::string> defined SYLAR_GUARDED_BY(mutex);
 };
 
 LoggerManager* LoggerMgr::GetInstance() {
@@ -100,24 +117,23 @@ LoggerManager* LoggerMgr::GetInstance() {
   return instance;
 }
 
-LoggerManager::LoggerManager() : m_root(std::make_shared<Logger>("root")) {
+LoggerManager::LoggerManager() : m_state(std::make_unique<State>()), m_root(std::make_shared<Logger>("root")) {
   m_root->addAppender(std::make_shared<StdoutLogAppender>());
-  m_loggers["root"] = m_root;
+  {
+    const Lock lock(m_state->mutex);
+    m_state->loggers["root"] = m_root;
+  }
   g_system.store(getLogger("system").get(), std::memory_order_relaxed);
-  ::pthread_atfork([] { LoggerMgr::GetInstance()->beforeFork(); }, [] { LoggerMgr::GetInstance()->afterForkInParent(); },
-                   [] { LoggerMgr::GetInstance()->afterForkInChild(); });
+  // The child of a fork has one thread, so no lock may be held by another one there.
+  ::pthread_atfork([]() SYLAR_NO_THREAD_SAFETY_ANALYSIS { LoggerMgr::GetInstance()->m_state->mutex.lock(); },
+                   []() SYLAR_NO_THREAD_SAFETY_ANALYSIS { LoggerMgr::GetInstance()->m_state->mutex.unlock(); },
+                   [] { new (&LoggerMgr::GetInstance()->m_state->mutex) OsMutex; });
   log::setSink(kToSystem);
 }
 
 Logger::ptr LoggerManager::getLogger(const std::string& name) {
-  Lock lock(m_mutex);
-  return loggerOf(name);
-}
-
-Logger::ptr& LoggerManager::loggerOf(const std::string& name) {
-  Logger::ptr& logger = m_loggers[name];
-  if (logger == nullptr) logger = std::make_shared<Logger>(name);
-  return logger;
+  Lock lock(m_state->mutex);
+  return m_state->loggerOf(name);
 }
 
 Texts LoggerManager::check(const std::vector<LogDefine>& defines) const {
@@ -164,16 +180,16 @@ Texts LoggerManager::apply(const std::vector<LogDefine>& defines) {
 
   std::set<std::string> names;
   for (const auto& [name, made] : wanted) names.insert(name);
-  std::vector<std::shared_ptr<const Logger::Appenders>> old;  // outlives the lock: the last handle of a file waits for it
-  Lock lock(m_mutex);
-  for (const std::string& name : m_defined) {
+  std::vector<std::shared_ptr<const Logger::Appenders>> old;  // destroyed outside the lock
+  Lock lock(m_state->mutex);
+  for (const std::string& name : m_state->defined) {
     Made initial{LogLevel::DEBUG, std::make_shared<LogFormatter>(), {}};
     if (name == m_root->getName()) initial.appenders.push_back(std::make_shared<StdoutLogAppender>());
-    wanted.emplace(name, std::move(initial));  // unless it is wanted otherwise
+    wanted.emplace(name, std::move(initial));  // no effect if `defines` has this name
   }
-  m_defined = std::move(names);
+  m_state->defined = std::move(names);
   for (auto& [name, made] : wanted) {
-    old.push_back(loggerOf(name)->replace(made.level, made.formatter, std::move(made.appenders)));
+    old.push_back(m_state->loggerOf(name)->replace(made.level, made.formatter, std::move(made.appenders)));
   }
   lock.unlock();
   return errors;
@@ -184,17 +200,12 @@ bool LoggerManager::flush(Deadline deadline) { return LogWriter::flushAll(deadli
 std::string LoggerManager::toYamlString() {
   std::map<std::string, Logger::ptr> loggers;
   {
-    Lock lock(m_mutex);
-    loggers = m_loggers;
+    Lock lock(m_state->mutex);
+    loggers = m_state->loggers;
   }
   std::string yaml;
   for (const auto& [name, logger] : loggers) yaml += yamlItem(logger->toYamlString(), 0);
   return yaml;
 }
-
-// The child of a fork has one thread: no lock may be another's there.
-void LoggerManager::beforeFork() SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_mutex.lock(); }
-void LoggerManager::afterForkInParent() SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_mutex.unlock(); }
-void LoggerManager::afterForkInChild() SYLAR_NO_THREAD_SAFETY_ANALYSIS { new (&m_mutex) OsMutex; }
 
 }  // namespace sylar

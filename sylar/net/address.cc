@@ -1,4 +1,4 @@
-#include "sylar/net/address.h"
+#include "sylar/address.h"
 
 #include <arpa/inet.h>
 
@@ -16,10 +16,10 @@ namespace {
 
 constexpr socklen_t kUnixHead = offsetof(sockaddr_un, sun_path);
 
-/// How the bits of an address behind a prefix are to be.
+/// Says what becomes of the bits of an address after a prefix.
 enum class Rest { kCleared, kSet };
 
-/// Sets or clears the bits of `address` from bit `prefix` on. False: there are not that many.
+/// Sets or clears the bits of `address` from bit `prefix` on. Returns false if there are not that many.
 bool fillBehind(std::span<uint8_t> address, uint32_t prefix, Rest rest) {
   if (prefix > 8 * address.size()) return false;
   for (size_t i = prefix / 8; i < address.size(); ++i) {
@@ -34,7 +34,7 @@ std::span<uint8_t> bytesOf(sockaddr_in& address) {
 }
 std::span<uint8_t> bytesOf(sockaddr_in6& address) { return {address.sin6_addr.s6_addr, 16}; }
 
-/// A copy of `address` with other bits behind the prefix.
+/// Returns a copy of `address` with other bits after the prefix, or null if the prefix is too long.
 template <class Class, class Raw>
 IPAddress::ptr withRest(Raw address, uint32_t prefix_len, Rest rest) {
   return fillBehind(bytesOf(address), prefix_len, rest) ? std::make_shared<Class>(address) : nullptr;
@@ -165,7 +165,7 @@ UnixAddress::UnixAddress(const std::string& path) : UnixAddress() {
   }
   std::memcpy(m_addr.sun_path, path.data(), path.size());
   m_length = kUnixHead + static_cast<socklen_t>(path.size());
-  if (!path.empty() && !isAbstract()) ++m_length;  // the 0 behind a path counts
+  if (!path.empty() && !isAbstract()) ++m_length;  // the 0 after a path counts
 }
 
 void UnixAddress::setAddrLen(uint32_t length) { m_length = std::clamp<socklen_t>(length, kUnixHead, sizeof m_addr); }

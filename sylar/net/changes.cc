@@ -4,12 +4,13 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
 
-/// Lies on its fiber's stack. Touched under the lock only; out of the list once it is claimed.
+/// A waiting fiber, in an object on that fiber's stack. It is touched only under the lock, and is out of the list once it is
+/// claimed.
 struct Changes::Waiting {
   Waker waker;
   Waiting* next;
@@ -51,7 +52,7 @@ void Changes::notifyAll(Lock<OsMutex>& lock) {
   NodeList woken;
   for (; m_fibers != nullptr; m_fibers = m_fibers->next) {
     if (!m_fibers->waker.claim(WakeReason::kReady)) continue;
-    const tsan::Exempt until_delivered;  // who claimed a core owns its link, and the delivery hands it on
+    const tsan::Exempt until_delivered;  // the thread that claimed a core owns its link, and the delivery hands it on
     woken.push(m_fibers->waker.core);
   }
   const bool threads = m_threads > 0;

@@ -1,4 +1,4 @@
-// Internal. A condition variable for fibers and threads: who waits for a change of what a lock guards. A fiber is suspended, a
+// Internal. A condition variable for fibers and threads that wait for a change of what a lock guards. A fiber is suspended, a
 // thread blocks.
 //
 //   Lock lock(m_mutex);
@@ -14,8 +14,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/os_mutex.h"
+#include "sylar/clock.h"
 #include "sylar/fiber/wait_word.h"
 
 namespace sylar {
@@ -26,21 +26,22 @@ class Changes {
   Changes(const Changes&) = delete;
   Changes& operator=(const Changes&) = delete;
 
-  /// Waits for a notifyAll() that comes after the call, with `mutex`, always the same, released meanwhile. kReady: look again, it
-  /// may be without a cause; kTimeout: `deadline`, or no memory for it; kCanceled: the fiber was. May suspend: yes.
+  /// Releases `mutex`, which must always be the same, waits for a notifyAll() that comes after the call, and locks it again.
+  /// Returns kReady if the caller should look again (the wakeup may be spurious), kTimeout if `deadline` has passed or there is
+  /// no memory for it, and kCanceled if the fiber was cancelled. May suspend: yes.
   WakeReason wait(OsMutex& mutex, Deadline deadline) SYLAR_REQUIRES(mutex);
 
-  /// Wakes all who wait, after it has released `lock`, which is of that mutex. Suspends: no.
+  /// Releases `lock`, which must be of that mutex, and then wakes all waiters. May suspend: no.
   void notifyAll(Lock<OsMutex>& lock) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   struct Waiting;
   WakeReason park(OsMutex& mutex, Deadline deadline) SYLAR_REQUIRES(mutex);
 
-  // Both under the mutex.
+  // Both are guarded by the mutex.
   Waiting* m_fibers = nullptr;
   uint32_t m_threads = 0;
-  std::atomic<uint32_t> m_turn{0};  // threads sleep on it; changes under the mutex
+  std::atomic<uint32_t> m_turn{0};  // threads sleep on it; it changes only under the mutex
 };
 
 }  // namespace sylar

@@ -1,24 +1,37 @@
-// Names to addresses. Source: getaddrinfo(3), getifaddrs(3).
+// Resolves names to addresses. Source: getaddrinfo(3), getifaddrs(3).
 #include <ifaddrs.h>
 #include <netdb.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <optional>
+#include <string_view>
+#include <system_error>
 
+#include "sylar/address.h"
 #include "sylar/io/blocking_pool.h"
-#include "sylar/net/address.h"
 
 namespace sylar {
 namespace {
 
 struct HostAndService {
   std::string host;
-  std::string service;  // empty: none
+  std::string service;  // empty if there is none
 };
 
-/// "name", "name:service", "[v6]", "[v6]:service", "v6". Nothing if a part is missing.
+/// Returns true for a service name or a port. A text without a letter must be a port, that is, digits up to 65535. The resolver
+/// would also take blanks, signs, and the remainder of a larger number.
+bool isService(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (std::ranges::any_of(text, is_letter)) return true;
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// Splits "name", "name:service", "[v6]", "[v6]:service" or "v6". Returns nothing if a part is missing or the port is invalid.
 std::optional<HostAndService> split(const std::string& text) {
   HostAndService result;
   const size_t colon = text.rfind(':');
@@ -28,7 +41,7 @@ std::optional<HostAndService> split(const std::string& text) {
     const bool has_service = end + 1 < text.size();
     if (has_service && (text[end + 1] != ':' || end + 2 == text.size())) return std::nullopt;
     result = {text.substr(1, end - 1), has_service ? text.substr(end + 2) : ""};
-  } else if (colon == std::string::npos || text.find(':') != colon) {  // more than one: a bare IPv6 address
+  } else if (colon == std::string::npos || text.find(':') != colon) {  // more than one means a bare IPv6 address
     result.host = text;
   } else {
     if (colon + 1 == text.size()) return std::nullopt;
@@ -36,6 +49,7 @@ std::optional<HostAndService> split(const std::string& text) {
   }
   // A 0 inside would end the name for the resolver.
   if (result.host.empty() || text.find('\0') != std::string::npos) return std::nullopt;
+  if (!result.service.empty() && !isService(result.service)) return std::nullopt;
   return result;
 }
 
@@ -57,7 +71,7 @@ int errnoOf(int answer, int resolver_errno) {
   }
 }
 
-/// Asks the resolver; 0, or an errno.
+/// Asks the resolver. Returns 0 or an errno.
 int resolve(const HostAndService& name, addrinfo hints, AddrInfo& result) {
   addrinfo* list = nullptr;
   int resolver_errno = 0;
@@ -66,7 +80,7 @@ int resolve(const HostAndService& name, addrinfo hints, AddrInfo& result) {
     resolver_errno = errno;
     return answer;
   };
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // at once, and without files or servers
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // answered at once, without files or servers
   int answer = ask();
   if (answer == EAI_NONAME) {
     hints.ai_flags = 0;
@@ -105,7 +119,7 @@ bool Address::Lookup(std::vector<ptr>& result, const std::string& host, int fami
   std::vector<ptr> addresses;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     ptr address = Create(one->ai_addr, one->ai_addrlen);
-    const auto same = [&](const ptr& other) { return *other == *address; };  // once for each type of socket
+    const auto same = [&](const ptr& other) { return *other == *address; };  // it comes once for each type of socket
     if (address != nullptr && std::ranges::none_of(addresses, same)) addresses.push_back(std::move(address));
   }
   result.insert(result.end(), addresses.begin(), addresses.end());

@@ -1,9 +1,10 @@
-#include "sylar/net/socket.h"
+#include "sylar/socket.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/stat.h>
+#include <sys/ioctl.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -14,42 +15,33 @@
 #include <sstream>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/sys.h"
-#include "sylar/hook/hook.h"
+#include "sylar/check.h"
+#include "sylar/hook.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/io/fd_table.h"
+#include "sylar/net/socket_control.h"
+#include "sylar/net/unix_path.h"
 #include "sylar/sched/waker.h"
 
 namespace sylar {
 namespace {
 
-/// The most that the kernel transfers in one call.
+/// The most bytes that the kernel transfers in one call.
 constexpr size_t kMost = 0x7ffff000;
 
-/// Ends the waits of fibers in `direction` of `fd`; true: there was one.
+/// Ends the waits of fibers in `direction` of `fd`. Returns true if there was one.
 bool cancelWaits(int fd, Direction direction) {
   Entry* const entry = FdTable::find(fd);
   if (entry == nullptr) return false;
   bool any = false;
   entry->dequeueIf(
       direction, [](const Entry::Waiter& waiter) { return waiter.fire == nullptr && waiter.waker.claim(WakeReason::kCanceled); },
-      [&any](const Entry::Waiter& waiter) {  // claimed: it stays where it is until it is delivered
+      [&any](const Entry::Waiter& waiter) {  // a claimed waiter stays where it is until it is delivered
         any = true;
         Waker::deliver(*waiter.waker.core);
       });
   return any;
-}
-
-/// Whether a socket lies at the path of `address` that nobody answers.
-bool isDead(const UnixAddress& address, int type) {
-  struct stat status;
-  if (address.isAbstract() || ::lstat(address.getPath().c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
-  const int probe = ::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return false;
-  const bool dead = ::connect(probe, address.getAddr(), address.getAddrLen()) != 0 && errno == ECONNREFUSED;
-  ::close(probe);
-  return dead;
 }
 
 msghdr messageOf(const iovec* buffers, size_t length) {
@@ -59,7 +51,7 @@ msghdr messageOf(const iovec* buffers, size_t length) {
   return message;
 }
 
-/// Whether the result of a transfer of all of them fits an int; else errno is EINVAL.
+/// Returns true if the result of a transfer of all buffers fits an int. Otherwise errno is EINVAL.
 bool fits(const iovec* buffers, size_t length) {
   size_t left = kMost;
   for (size_t i = 0; i < length; ++i) {
@@ -74,16 +66,16 @@ bool fits(const iovec* buffers, size_t length) {
 
 }  // namespace
 
-struct Socket::Accepted {
-  int fd;
-  const Socket& listener;
-  Address::ptr peer;
+/// The socket that accept() returns.
+class Socket::Connection final : public Socket {
+ public:
+  Connection(const Socket& listener, int fd, Address::ptr peer) : Socket(listener, fd, std::move(peer)) {}
 };
 
-/// A call that is running: until its end the number stays this socket's.
+/// A call that is running. Until it ends, the descriptor number belongs to this socket.
 class Socket::Use {
  public:
-  /// False, with EBADF: the socket is closed. A call with MSG_DONTWAIT in its `flags` blocks nowhere.
+  /// The object is false, with EBADF, if the socket is closed. A call with MSG_DONTWAIT in its `flags` blocks nowhere.
   explicit Use(const Socket& socket, int flags = 0)
       : m_call((flags & MSG_DONTWAIT) != 0 || hookEngine() != nullptr ? kCall : kBlockingCall),
         m_socket(socket.enter(m_call) ? &socket : nullptr) {}
@@ -119,16 +111,16 @@ Socket::ptr Socket::CreateUnixUDPSocket() { return std::make_shared<Socket>(UNIX
 
 Socket::Socket(int family, int type, int protocol) : m_family(family), m_type(type), m_protocol(protocol) { open(); }
 
-Socket::Socket(const Accepted& accepted)
+Socket::Socket(const Socket& listener, int fd, Address::ptr peer)
     : m_life(0),
-      m_fd(accepted.fd),
-      m_family(accepted.listener.m_family),
-      m_type(accepted.listener.m_type),
-      m_protocol(accepted.listener.m_protocol),
+      m_fd(fd),
+      m_family(listener.m_family),
+      m_type(listener.m_type),
+      m_protocol(listener.m_protocol),
       m_connected(true),
-      m_ends{nullptr, accepted.peer} {
-  if (m_family == UNIX) return;  // there the kernel hands no timeouts on
-  for (const Side side : {kRecv, kSend}) m_timeouts[side] = accepted.listener.m_timeouts[side].load();
+      m_ends{nullptr, std::move(peer)} {
+  if (m_family == UNIX) return;  // there the kernel does not pass timeouts on
+  for (const Side side : {kRecv, kSend}) m_timeouts[side] = listener.m_timeouts[side].load();
 }
 
 Socket::~Socket() {
@@ -137,7 +129,7 @@ Socket::~Socket() {
 
 // ---- Life. ------------------------------------------------------------------------------------------------------------------
 
-/// True: it is open. A new number is had only when no call on the old one is left.
+/// Returns true if the socket is open. It gets a new descriptor only when no call on the old one is left.
 bool Socket::open() {
   if (isValid()) return true;
   if (m_life.load(std::memory_order_acquire) != kClosed || m_fd.load(std::memory_order_acquire) >= 0) return fail(EBUSY);
@@ -164,7 +156,7 @@ bool Socket::enter(uint64_t call) const {
   return true;
 }
 
-/// False: it was the last and closed the number, with an error. Leaves errno alone.
+/// Returns false if this was the last call and closing the descriptor failed. Leaves errno alone.
 bool Socket::leave(uint64_t call) const {
   if (m_life.fetch_sub(call, std::memory_order_acq_rel) != (call | kClosed)) return true;
   const int saved_errno = errno;
@@ -179,13 +171,14 @@ bool Socket::close() {
     if ((life & kClosed) != 0) return fail(EBADF);
   } while (!m_life.compare_exchange_weak(life, (life + kCall) | kClosed, std::memory_order_acq_rel, std::memory_order_relaxed));
   if (m_watched != nullptr) m_watched->entry.remove();
+  setFile(nullptr);
   if (life != 0) breakOff(getSocket(), life >= kBlockingCall);
   return leave(kCall);
 }
 
-/// Ends the calls that are running on `fd`. Something that is neither connected nor listening takes the number: fibers that wait
-/// are told, and who is about to call finds that. Threads that block in the kernel learn of a shutdown only; it also concerns
-/// other processes that have the socket, so it is not made without need.
+/// Ends the calls that are running on `fd`. A socket that is neither connected nor listening replaces the descriptor: waiting
+/// fibers are woken, and a thread that is about to call finds that socket. Threads that block in the kernel notice only a
+/// shutdown. A shutdown also affects other processes that have the socket, so it is not made without need.
 void Socket::breakOff(int fd, bool blocking_calls) {
   const int nothing = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool none_left = nothing < 0;
@@ -217,7 +210,7 @@ bool Socket::shutdown(int how) {
 
 // ---- Results. ---------------------------------------------------------------------------------------------------------------
 
-/// Notes why a call failed; false, with errno.
+/// Records why a call failed. Returns false with errno.
 bool Socket::fail(int error) const {
   const auto why = [error] {
     switch (error) {
@@ -233,7 +226,7 @@ bool Socket::fail(int error) const {
   return false;
 }
 
-/// What a call returns: after a close() meanwhile, whatever the kernel made of it is EBADF.
+/// Returns the result of a call. If the socket was closed during the call, any result without bytes becomes EBADF.
 int Socket::result(ssize_t done) const {
   if (done > 0 && m_watched != nullptr) m_watched->entry.touch();
   if (done > 0 || (done == 0 && isValid())) return static_cast<int>(done);
@@ -252,8 +245,28 @@ int Socket::transfer(int flags, Call call) {
 
 // ---- Connections. -----------------------------------------------------------------------------------------------------------
 
-/// Waits until somebody may be in the queue of the non-blocking listener `fd`. False with errno.
+int Socket::awaitWritable(int timeout_ms) const {
+  const Use use(*this);
+  if (!use) return -1;
+  pollfd one{use.fd(), POLLOUT, 0};
+  const int ready = ::poll(&one, 1, timeout_ms);
+  if (ready >= 0 && isValid()) return ready;
+  fail(isValid() ? errno : EBADF);
+  return -1;
+}
+
+int Socket::getUnsent() const {
+  const Use use(*this, MSG_DONTWAIT);
+  int bytes = 0;
+  return use && ::ioctl(use.fd(), SIOCOUTQ, &bytes) == 0 ? bytes : -1;
+}
+
+/// Waits until a connection may be in the queue of the non-blocking listener `fd`. Returns false with errno on failure.
 bool Socket::awaitConnection(int fd) const {
+  if (!m_accept_waits.load(std::memory_order_relaxed)) {
+    errno = EAGAIN;
+    return false;
+  }
   pollfd one{fd, POLLIN, 0};
   const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(getRecvTimeout(), INT_MAX)));
   if (ready == 0) errno = EAGAIN;
@@ -275,7 +288,7 @@ Socket::ptr Socket::accept() {
     return nullptr;
   }
   try {
-    return std::make_shared<Socket>(Accepted{fd, *this, Address::Create(reinterpret_cast<sockaddr*>(&peer), size)});
+    return std::make_shared<Connection>(*this, fd, Address::Create(reinterpret_cast<sockaddr*>(&peer), size));
   } catch (...) {
     ::close(fd);
     throw;
@@ -287,17 +300,18 @@ bool Socket::bind(const Address::ptr addr) {
   if (!open()) return false;
   const Use use(*this);
   if (!use) return false;
-  int done = ::bind(use.fd(), addr->getAddr(), addr->getAddrLen());
-  if (done != 0 && errno == EADDRINUSE && m_family == UNIX) {
-    const auto& path = static_cast<const UnixAddress&>(*addr);
-    if (isDead(path, m_type) && ::unlink(path.getPath().c_str()) == 0) {
-      done = ::bind(use.fd(), addr->getAddr(), addr->getAddrLen());
-    } else {
-      errno = EADDRINUSE;
-    }
-  }
+  const auto* const path = dynamic_cast<const UnixAddress*>(addr.get());
+  const int done = path != nullptr ? bindUnix(use.fd(), *path) : ::bind(use.fd(), addr->getAddr(), addr->getAddrLen());
+  if (result(done) != 0) return false;
+  if (path != nullptr) setFile(SocketFile::of(*path));
   setAddresses(nullptr, nullptr);
-  return result(done) == 0;
+  return true;
+}
+
+/// Replaces the socket file, and removes the one that was there.
+void Socket::setFile(std::unique_ptr<SocketFile> file) {
+  const Lock lock(m_lock);
+  m_file.swap(file);
 }
 
 bool Socket::listen(int backlog) {
@@ -317,7 +331,7 @@ bool Socket::connect(const Address::ptr addr, uint64_t timeout_ms) {
   if (timeout_ms == ~uint64_t{0}) {
     done = ::connect(use.fd(), addr->getAddr(), addr->getAddrLen());
   } else {
-    const int64_t before_ms = getSendTimeout();  // where hooks do not act, connect ends with it
+    const int64_t before_ms = getSendTimeout();  // without hooks, connect ends with the send timeout
     setSendTimeout(static_cast<int64_t>(std::clamp<uint64_t>(timeout_ms, 1, INT64_MAX)));
     done = ::connect_with_timeout(use.fd(), addr->getAddr(), addr->getAddrLen(), timeout_ms);
     const int error = errno;
@@ -398,7 +412,7 @@ int Socket::recvFrom(iovec* buffers, size_t length, Address::ptr from, int flags
     }
     const ssize_t done = ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
     if (done < 0 || from == nullptr) return done;
-    if (message.msg_namelen == 0 && m_family == UNIX) {  // a sender without a name
+    if (message.msg_namelen == 0 && m_family == UNIX) {  // the sender has no name
       sender.ss_family = AF_UNIX;
       message.msg_namelen = sizeof sender.ss_family;
     }

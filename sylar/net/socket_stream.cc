@@ -1,8 +1,8 @@
-#include "sylar/net/socket_stream.h"
+#include "sylar/socket_stream.h"
 
 #include <utility>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 
 namespace sylar {
 

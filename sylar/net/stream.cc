@@ -1,4 +1,4 @@
-#include "sylar/net/stream.h"
+#include "sylar/stream.h"
 
 #include <cerrno>
 #include <climits>
@@ -6,7 +6,7 @@
 namespace sylar {
 namespace {
 
-/// Calls `transfer(offset)` until `length` bytes went through.
+/// Calls `transfer(offset)` until `length` bytes have been transferred.
 template <class Transfer>
 int transferAll(size_t length, Transfer transfer) {
   if (length > INT_MAX) {

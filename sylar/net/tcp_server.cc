@@ -1,13 +1,15 @@
-#include "sylar/net/tcp_server.h"
+#include "sylar/tcp_server.h"
 
 #include <cxxabi.h>
 #include <fmt/ostream.h>
 #include <linux/tcp.h>  // the C library's tcp_info ends before the counts of bytes
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -15,6 +17,10 @@
 #include <utility>
 
 #include "sylar/base/log.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/base/sys.h"
+#include "sylar/net/changes.h"
+#include "sylar/net/socket_control.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
@@ -22,7 +28,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Whether a failed accept may succeed later: the connection or the network failed, or something is short. Source: accept(2).
+/// Returns true if a failed accept may succeed later, because the connection or the network failed, or something is short.
+/// Source: accept(2).
 bool isTransient(int error) {
   switch (error) {
     case EMFILE:
@@ -44,8 +51,8 @@ bool isTransient(int error) {
   }
 }
 
-/// Whose limit `client` counts for: its IPv4 address, or its IPv6 network; whoever has one address there has all of them.
-/// Nothing: no limit concerns it.
+/// Returns the peer for whose limit `client` counts: its IPv4 address, or its IPv6 network, since a peer that has one address
+/// there has all of them. Returns nothing if no limit concerns it.
 std::optional<std::array<uint8_t, 16>> limitedPeer(const Socket& client, bool limit_loopback) {
   const Address::ptr address = client.getRemoteAddress();
   const auto* const ip = dynamic_cast<const IPAddress*>(address.get());
@@ -63,8 +70,58 @@ std::optional<std::array<uint8_t, 16>> limitedPeer(const Socket& client, bool li
 
 }  // namespace
 
-/// How long to wait before an accept that failed is tried again.
-class TcpServer::Backoff {
+struct TcpServer::Impl {
+  struct Connection;
+  class Accepting;
+  class Backoff;
+  using Peer = std::array<uint8_t, 16>;
+
+  explicit Impl(TcpServer& its_server) : server(its_server) {}
+
+  Socket::ptr listenOn(const Address::ptr& addr);
+  bool acceptOn(const std::vector<Socket::ptr>& sockets);
+  Socket::ptr anyListener() const;
+  bool listensOn(const Socket& listener) const SYLAR_REQUIRES(mutex);
+  bool isBusy() const SYLAR_REQUIRES(mutex);
+  void retire(Socket& listener);
+
+  bool acceptOne(Socket& listener, Backoff& backoff);
+  void acceptRest(Socket& listener);
+  bool pause(const Socket& listener, Deadline deadline);
+  void serve(const Socket::ptr& client);
+  bool admit(Connection& connection);
+  void ended(Connection& connection);
+
+  std::shared_ptr<IdleList<Socket>> makeIdleList();
+  void endIdle(const Socket::ptr& client, std::chrono::milliseconds timeout);
+
+  void count(uint64_t TcpServerCounts::*what, int by = 1);
+  bool mayReport();
+  void notStarted();
+
+  TcpServer& server;
+  std::string name = "sylar";
+  uint64_t recv_timeout = 120'000;
+  uint64_t send_timeout = 30'000;
+  uint64_t idle_timeout = 0;
+  TcpServerLimits limits;
+
+  mutable OsMutex mutex;
+  Changes changes;  // of listeners and connections
+  bool stopped SYLAR_GUARDED_BY(mutex) = true;
+  bool stopping SYLAR_GUARDED_BY(mutex) = false;   // a call of stop() is running
+  bool told SYLAR_GUARDED_BY(mutex) = false;       // stop() has listed whom it tells; later ones are told one by one
+  uint32_t accepting SYLAR_GUARDED_BY(mutex) = 0;  // running fibers that accept
+  std::vector<Socket::ptr> listeners SYLAR_GUARDED_BY(mutex);
+  std::shared_ptr<IdleList<Socket>> idle SYLAR_GUARDED_BY(mutex);  // of connections admitted since start(); null if no timeout
+  Connection* connections SYLAR_GUARDED_BY(mutex) = nullptr;
+  std::map<Peer, uint32_t> per_peer SYLAR_GUARDED_BY(mutex);  // without peers that have no limit
+  TcpServerCounts counts SYLAR_GUARDED_BY(mutex);
+  int64_t next_report_ns SYLAR_GUARDED_BY(mutex) = 0;
+};
+
+/// The time to wait before a failed accept is tried again.
+class TcpServer::Impl::Backoff {
  public:
   std::chrono::milliseconds next() { return std::exchange(m_next, std::min(2 * m_next, kLongest)); }
   void reset() { m_next = 1ms; }
@@ -74,8 +131,8 @@ class TcpServer::Backoff {
   std::chrono::milliseconds m_next = 1ms;
 };
 
-/// From accept to close. It ends with its scope, also if its fiber never ran.
-struct TcpServer::Connection {
+/// A connection from accept to close. It ends with its scope, even if its fiber never ran.
+struct TcpServer::Impl::Connection {
   Connection(TcpServer::ptr its_server, Socket::ptr its_client) : server(std::move(its_server)), client(std::move(its_client)) {}
   ~Connection() { end(); }
   Connection(const Connection&) = delete;
@@ -96,30 +153,50 @@ struct TcpServer::Connection {
   }
 
   void failed(const char* what) const {
-    server->count(&TcpServerCounts::exceptions);
-    log::error("{}: the handler of {} failed: {}", server->m_name, fmt::streamed(*client), what);
+    server->m_impl->count(&TcpServerCounts::exceptions);
+    log::error("{}: the handler of {} failed: {}", server->m_impl->name, fmt::streamed(*client), what);
   }
 
   void end() {
-    client->close();  // first: whoever waits for room, or for a descriptor, finds it
+    client->close();  // first, so that a waiter for room or for a descriptor finds it
     if (!std::exchange(admitted, false)) return;
-    server->ended(*this);
-    if (!began) server->notStarted();
+    server->m_impl->ended(*this);
+    if (!began) server->m_impl->notStarted();
   }
 
   const TcpServer::ptr server;
   const Socket::ptr client;
   bool began = false;
+  bool late = false;  // admitted after stop() had told the others
   // Under the server's lock:
   bool admitted = false;
-  std::optional<Peer> peer;                // counted for it
+  std::optional<Peer> peer;                // the peer for which it counts
   std::shared_ptr<IdleList<Socket>> idle;  // the server may have another by now
   Connection* next = nullptr;
   Connection* prev = nullptr;
 };
 
+/// Counts a fiber that accepts, for join(): a socket that it has just accepted may still become a connection.
+class TcpServer::Impl::Accepting {
+ public:
+  explicit Accepting(Impl& impl) : m_impl(impl) {
+    const Lock lock(m_impl.mutex);
+    ++m_impl.accepting;
+  }
+  ~Accepting() {
+    Lock lock(m_impl.mutex);
+    --m_impl.accepting;
+    m_impl.changes.notifyAll(lock);
+  }
+  Accepting(const Accepting&) = delete;
+  Accepting& operator=(const Accepting&) = delete;
+
+ private:
+  Impl& m_impl;
+};
+
 TcpServer::TcpServer(IOManager* worker, IOManager* io_worker, IOManager* accept_worker)
-    : m_worker(worker), m_io_worker(io_worker), m_accept_worker(accept_worker) {
+    : m_worker(worker), m_io_worker(io_worker), m_accept_worker(accept_worker), m_impl(std::make_unique<Impl>(*this)) {
   if (worker == nullptr || io_worker == nullptr || accept_worker == nullptr) {
     throw std::invalid_argument("sylar: a TcpServer needs IOManagers: make it in a fiber of one, or name them");
   }
@@ -127,27 +204,43 @@ TcpServer::TcpServer(IOManager* worker, IOManager* io_worker, IOManager* accept_
 
 TcpServer::~TcpServer() = default;
 
+uint64_t TcpServer::getRecvTimeout() const { return m_impl->recv_timeout; }
+void TcpServer::setRecvTimeout(uint64_t ms) { m_impl->recv_timeout = ms; }
+uint64_t TcpServer::getSendTimeout() const { return m_impl->send_timeout; }
+void TcpServer::setSendTimeout(uint64_t ms) { m_impl->send_timeout = ms; }
+uint64_t TcpServer::getIdleTimeout() const { return m_impl->idle_timeout; }
+void TcpServer::setIdleTimeout(uint64_t ms) { m_impl->idle_timeout = ms; }
+std::string TcpServer::getName() const { return m_impl->name; }
+void TcpServer::setName(const std::string& name) { m_impl->name = name; }
+const TcpServerLimits& TcpServer::getLimits() const { return m_impl->limits; }
+
 void TcpServer::setLimits(const TcpServerLimits& limits) {
   if (limits.max_connections == 0 || limits.max_per_peer == 0 || limits.backlog <= 0) {
     throw std::invalid_argument("sylar: max_connections, max_per_peer and backlog of a TcpServer must be at least 1");
   }
-  m_limits = limits;
+  m_impl->limits = limits;
 }
 
 // ---- Beginning and end. -----------------------------------------------------------------------------------------------------
 
-Socket::ptr TcpServer::listenOn(const Address::ptr& addr) {
+Socket::ptr TcpServer::makeListener(const Address::ptr& addr) {
+  Socket::ptr socket = Socket::CreateTCP(addr);
+  if (addr->getFamily() == AF_INET6) socket->setOption(IPPROTO_IPV6, IPV6_V6ONLY, int{1});
+  return socket;
+}
+
+Socket::ptr TcpServer::Impl::listenOn(const Address::ptr& addr) {
   if (addr == nullptr) {
     errno = EINVAL;
     return nullptr;
   }
-  Socket::ptr socket = makeListener(addr);
-  if (socket->bind(addr) && socket->listen(m_limits.backlog)) {
-    socket->getLocalAddress();  // remembered, for reports that have no memory for it
+  Socket::ptr socket = server.makeListener(addr);
+  if (socket->bind(addr) && socket->listen(limits.backlog)) {
+    socket->getLocalAddress();  // remembered, for reports when there is no memory for it
     return socket;
   }
   const int error = errno;
-  log::error("{}: cannot listen on {}: {}", m_name, addr->toString(), ::strerrordesc_np(error));
+  log::error("{}: cannot listen on {}: {}", name, addr->toString(), ::strerrordesc_np(error));
   errno = error;
   return nullptr;
 }
@@ -161,7 +254,7 @@ bool TcpServer::bind(const std::vector<Address::ptr>& addrs, std::vector<Address
   std::vector<Socket::ptr> sockets;
   int error = 0;
   for (const Address::ptr& addr : addrs) {
-    if (Socket::ptr socket = listenOn(addr)) {
+    if (Socket::ptr socket = m_impl->listenOn(addr)) {
       sockets.push_back(std::move(socket));
     } else {
       error = errno;
@@ -174,43 +267,61 @@ bool TcpServer::bind(const std::vector<Address::ptr>& addrs, std::vector<Address
   }
   bool runs;
   {
-    const Lock lock(m_mutex);
-    m_listeners.insert(m_listeners.end(), sockets.begin(), sockets.end());
-    runs = !m_stopped;
+    const Lock lock(m_impl->mutex);
+    m_impl->listeners.insert(m_impl->listeners.end(), sockets.begin(), sockets.end());
+    runs = !m_impl->stopped;
   }
-  if (!runs || acceptOn(sockets)) return true;
-  for (const Socket::ptr& socket : sockets) retire(*socket);
+  if (!runs || m_impl->acceptOn(sockets)) return true;
+  for (const Socket::ptr& socket : sockets) m_impl->retire(*socket);
   fails = addrs;
   return false;
 }
 
 bool TcpServer::start() {
+  if (sys::inForkedChild()) {
+    errno = ECANCELED;
+    return false;
+  }
   std::vector<Socket::ptr> listeners;
   std::shared_ptr<IdleList<Socket>> idle;
   try {
-    idle = makeIdleList();
+    idle = m_impl->makeIdleList();
   } catch (const std::bad_alloc&) {
     errno = ENOMEM;
     return false;
   }
   {
-    const Lock lock(m_mutex);
-    listeners = m_listeners;
-    if (!std::exchange(m_stopped, false)) return true;
-    m_idle.swap(idle);
+    const Lock lock(m_impl->mutex);
+    if (m_impl->stopping) {
+      errno = EALREADY;
+      return false;
+    }
+    listeners = m_impl->listeners;
+    if (!m_impl->stopped) return true;
+    if (!listeners.empty()) {
+      m_impl->stopped = m_impl->told = false;
+      m_impl->idle.swap(idle);
+    }
   }
-  if (acceptOn(listeners)) return true;
+  if (listeners.empty()) {
+    log::error("{}: cannot start: it is bound to no address", m_impl->name);
+    errno = EDESTADDRREQ;
+    return false;
+  }
+  if (m_impl->acceptOn(listeners)) return true;
   stop();
   return false;
 }
 
-/// False: not all of them could be scheduled.
-bool TcpServer::acceptOn(const std::vector<Socket::ptr>& listeners) {
+/// Returns false if not all of them could be scheduled.
+bool TcpServer::Impl::acceptOn(const std::vector<Socket::ptr>& sockets) {
   bool scheduled = true;
   try {
-    for (const Socket::ptr& listener : listeners) {
-      scheduled =
-          scheduled && m_accept_worker->trySchedule([self = shared_from_this(), listener] { self->startAccept(listener); });
+    for (const Socket::ptr& listener : sockets) {
+      scheduled = scheduled && server.m_accept_worker->trySchedule([self = server.shared_from_this(), listener] {
+        const Accepting counted(*self->m_impl);
+        self->startAccept(listener);
+      });
     }
   } catch (const std::bad_alloc&) {
     scheduled = false;
@@ -220,27 +331,66 @@ bool TcpServer::acceptOn(const std::vector<Socket::ptr>& listeners) {
 }
 
 void TcpServer::stop() {
-  std::vector<Socket::ptr> listeners;
+  if (sys::inForkedChild()) return;  // its connections belong to the parent
+  bool ran;
   {
-    Lock lock(m_mutex);
-    if (std::exchange(m_stopped, true) && m_listeners.empty()) return;
-    listeners.swap(m_listeners);
-    m_changes.notifyAll(lock);
+    Lock lock(m_impl->mutex);
+    if (m_impl->stopping) return;
+    ran = !std::exchange(m_impl->stopped, true);
+    if (!ran && m_impl->listeners.empty()) return;
+    m_impl->stopping = true;
+    m_impl->changes.notifyAll(lock);  // fibers that wait for room get none
   }
-  for (const Socket::ptr& listener : listeners) listener->close();
-  std::vector<Socket::ptr> clients;  // all that there will be: without its listener none is admitted
+  while (const Socket::ptr listener = m_impl->anyListener()) {
+    if (ran) m_impl->acceptRest(*listener);
+    m_impl->retire(*listener);
+  }
+  std::vector<Socket::ptr> clients;
+  bool listed = true;
   {
-    const Lock lock(m_mutex);
-    clients.reserve(m_counts.open);
-    for (const Connection* one = m_connections; one != nullptr; one = one->next) clients.push_back(one->client);
+    Lock lock(m_impl->mutex);
+    try {
+      clients.reserve(m_impl->counts.open);
+    } catch (const std::bad_alloc&) {
+      listed = false;
+    }
+    for (const Impl::Connection* one = listed ? m_impl->connections : nullptr; one != nullptr; one = one->next)
+      clients.push_back(one->client);
+    m_impl->told = listed;
+    m_impl->stopping = false;
+    m_impl->changes.notifyAll(lock);
   }
+  if (!listed) throw std::bad_alloc();
   for (const Socket::ptr& client : clients) endClient(client);
 }
 
+/// Returns a listener, or null if there is none any more.
+Socket::ptr TcpServer::Impl::anyListener() const {
+  const Lock lock(mutex);
+  return listeners.empty() ? nullptr : listeners.back();
+}
+
+/// Accepts the connections that are in the kernel's queue now, but in a flood only as many as the queue can hold.
+void TcpServer::Impl::acceptRest(Socket& listener) {
+  SocketControl::endWaiting(listener);
+  try {
+    for (int left = limits.backlog; left >= 0; --left) {
+      const Socket::ptr client = listener.accept();
+      if (client == nullptr) return;
+      serve(client);
+    }
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+/// Returns true if a connection is open, or may still come although the server was stopped.
+bool TcpServer::Impl::isBusy() const { return stopping || counts.open > 0 || (stopped && accepting > 0); }
+
 bool TcpServer::join(Deadline deadline) {
-  const Lock lock(m_mutex);
-  while (m_counts.open > 0) {
-    if (m_changes.wait(m_mutex, deadline) != WakeReason::kReady) return m_counts.open == 0;
+  if (sys::inForkedChild()) return false;
+  const Lock lock(m_impl->mutex);
+  while (m_impl->isBusy()) {
+    if (m_impl->changes.wait(m_impl->mutex, deadline) != WakeReason::kReady) return !m_impl->isBusy();
   }
   return true;
 }
@@ -248,182 +398,185 @@ bool TcpServer::join(Deadline deadline) {
 // ---- Accepting. -------------------------------------------------------------------------------------------------------------
 
 void TcpServer::startAccept(Socket::ptr sock) {
-  constexpr int kTurn = 16;  // accepts in a row that did not have to wait: then others have their turn, in a flood, too
-  Backoff backoff;
-  for (int left = kTurn; acceptOne(*sock, backoff);) {
+  constexpr int kTurn = 16;  // accepts in a row that did not have to wait; then others have their turn, even in a flood
+  Impl::Backoff backoff;
+  for (int left = kTurn; m_impl->acceptOne(*sock, backoff);) {
     if (--left > 0) continue;
     Fiber::YieldToReady();
     left = kTurn;
   }
-  retire(*sock);
+  m_impl->retire(*sock);
 }
 
-/// False: `listener` accepts no more.
-bool TcpServer::acceptOne(Socket& listener, Backoff& backoff) {
+/// Accepts one connection. Returns false if `listener` accepts no more.
+bool TcpServer::Impl::acceptOne(Socket& listener, Backoff& backoff) {
   int error = ENOMEM;
   try {
     if (const Socket::ptr client = listener.accept()) {
       backoff.reset();
-      serve(listener, client);
+      serve(client);
       return true;
     }
     error = errno;
   } catch (const std::bad_alloc&) {
   }
   if (!listener.isValid() || this_fiber::cancelled()) return false;
-  if (error == EAGAIN || error == ECANCELED) return true;  // a timeout of the listener, or cancelAccept(): of that call
+  if (error == EAGAIN || error == ECANCELED) return SocketControl::acceptWaits(listener);  // its timeout, or cancelAccept()
   const bool transient = isTransient(error);
   count(transient ? &TcpServerCounts::accept_errors : &TcpServerCounts::listeners_failed);
   if (!transient || mayReport()) {
-    log::error("{}: accept on {} failed{}: {}", m_name, fmt::streamed(*listener.getLocalAddress()), transient ? "" : " for good",
+    log::error("{}: accept on {} failed{}: {}", name, fmt::streamed(*listener.getLocalAddress()), transient ? "" : " for good",
                ::strerrordesc_np(error));
   }
   return transient && pause(listener, Deadline::after(backoff.next(), waitClock()));
 }
 
-/// Until `deadline`, or until a connection ends, which may have been what was missing. False: `listener` accepts no more.
-bool TcpServer::pause(const Socket& listener, Deadline deadline) {
-  const Lock lock(m_mutex);
-  return listensOn(listener) && m_changes.wait(m_mutex, deadline) != WakeReason::kCanceled;
+/// Waits until `deadline`, or until a connection ends, which may have been what was missing. Returns false if `listener` accepts
+/// no more.
+bool TcpServer::Impl::pause(const Socket& listener, Deadline deadline) {
+  const Lock lock(mutex);
+  return listensOn(listener) && changes.wait(mutex, deadline) != WakeReason::kCanceled;
 }
 
-void TcpServer::serve(const Socket& listener, const Socket::ptr& client) {
+void TcpServer::Impl::serve(const Socket::ptr& client) {
   count(&TcpServerCounts::accepted);
   std::shared_ptr<Connection> connection;
   try {
-    client->setRecvTimeout(static_cast<int64_t>(std::min<uint64_t>(m_recv_timeout, INT64_MAX)));
-    client->setSendTimeout(static_cast<int64_t>(std::min<uint64_t>(m_send_timeout, INT64_MAX)));
-    connection = std::make_shared<Connection>(shared_from_this(), client);
-    if (!admit(listener, *connection)) return;
-    m_io_worker->place([connection] { connection->run(); });
+    client->setRecvTimeout(static_cast<int64_t>(std::min<uint64_t>(recv_timeout, INT64_MAX)));
+    client->setSendTimeout(static_cast<int64_t>(std::min<uint64_t>(send_timeout, INT64_MAX)));
+    connection = std::make_shared<Connection>(server.shared_from_this(), client);
+    if (!admit(*connection)) return;
+    const bool late = connection->late;
+    server.m_io_worker->place([connection] { connection->run(); });
+    if (late) server.endClient(client);
   } catch (const std::bad_alloc&) {
     if (connection == nullptr || !connection->admitted) notStarted();
   }
 }
 
-/// Waits for room. False: it is to be closed.
-bool TcpServer::admit(const Socket& listener, Connection& connection) {
-  const std::optional<Peer> peer = limitedPeer(*connection.client, m_limits.limit_loopback);
-  const Lock lock(m_mutex);
-  if (m_counts.open >= m_limits.max_connections) ++m_counts.paused;
-  while (m_counts.open >= m_limits.max_connections) {
-    if (!listensOn(listener) || m_changes.wait(m_mutex, Deadline::never()) == WakeReason::kCanceled) return false;
+/// Waits for room. Returns false if the connection is to be closed.
+bool TcpServer::Impl::admit(Connection& connection) {
+  const std::optional<Peer> peer = limitedPeer(*connection.client, limits.limit_loopback);
+  const Lock lock(mutex);
+  if (!stopped && counts.open >= limits.max_connections) ++counts.paused;
+  while (counts.open >= limits.max_connections) {
+    if (stopped || changes.wait(mutex, Deadline::never()) == WakeReason::kCanceled) return false;
   }
-  if (!listensOn(listener)) return false;
-  if (m_idle != nullptr) connection.client->m_watched = std::make_unique<Socket::Watched>();
+  if (idle != nullptr) SocketControl::watch(*connection.client);
   if (peer) {
-    uint32_t& same = m_per_peer[*peer];
-    if (same >= m_limits.max_per_peer) {
-      ++m_counts.refused_per_peer;
+    uint32_t& same = per_peer[*peer];
+    if (same >= limits.max_per_peer) {
+      ++counts.refused_per_peer;
       return false;
     }
     ++same;
   }
   connection.peer = peer;
-  connection.idle = m_idle;
+  connection.idle = idle;
   connection.admitted = true;
-  if (m_idle != nullptr) m_idle->add(connection.client->m_watched->entry, connection.client);  // before stop() sees it
-  connection.next = std::exchange(m_connections, &connection);
+  connection.late = told;
+  if (idle != nullptr) idle->add(SocketControl::watched(*connection.client).entry, connection.client);  // before stop() sees it
+  connection.next = std::exchange(connections, &connection);
   if (connection.next != nullptr) connection.next->prev = &connection;
-  ++m_counts.open;
+  ++counts.open;
   return true;
 }
 
-void TcpServer::ended(Connection& connection) {
-  Lock lock(m_mutex);
-  (connection.prev == nullptr ? m_connections : connection.prev->next) = connection.next;
+void TcpServer::Impl::ended(Connection& connection) {
+  Lock lock(mutex);
+  (connection.prev == nullptr ? connections : connection.prev->next) = connection.next;
   if (connection.next != nullptr) connection.next->prev = connection.prev;
   if (connection.peer) {
-    const auto same = m_per_peer.find(*connection.peer);
-    if (--same->second == 0) m_per_peer.erase(same);
+    const auto same = per_peer.find(*connection.peer);
+    if (--same->second == 0) per_peer.erase(same);
   }
-  --m_counts.open;
-  m_changes.notifyAll(lock);
+  --counts.open;
+  changes.notifyAll(lock);
 }
 
-/// Nobody accepts there any more.
-void TcpServer::retire(Socket& listener) {
+/// Removes `listener` from the list and closes it.
+void TcpServer::Impl::retire(Socket& listener) {
   {
-    const Lock lock(m_mutex);
-    std::erase_if(m_listeners, [&](const Socket::ptr& one) { return one.get() == &listener; });
+    const Lock lock(mutex);
+    std::erase_if(listeners, [&](const Socket::ptr& one) { return one.get() == &listener; });
   }
   listener.close();
 }
 
-bool TcpServer::listensOn(const Socket& listener) const {
-  return std::ranges::find(m_listeners, &listener, &Socket::ptr::get) != m_listeners.end();
+bool TcpServer::Impl::listensOn(const Socket& listener) const {
+  return std::ranges::find(listeners, &listener, &Socket::ptr::get) != listeners.end();
 }
 
 // ---- The idle timeout. ------------------------------------------------------------------------------------------------------
 
-std::shared_ptr<IdleList<Socket>> TcpServer::makeIdleList() {
-  if (m_idle_timeout == 0) return nullptr;
-  const std::chrono::milliseconds timeout(std::min<uint64_t>(m_idle_timeout, std::chrono::milliseconds(24h * 365).count()));
-  const auto end_idle = [server = weak_from_this(), timeout](const Socket::ptr& client) {
-    if (const TcpServer::ptr alive = server.lock()) alive->endIdle(client, timeout);
+std::shared_ptr<IdleList<Socket>> TcpServer::Impl::makeIdleList() {
+  if (idle_timeout == 0) return nullptr;
+  const std::chrono::milliseconds timeout(std::min<uint64_t>(idle_timeout, std::chrono::milliseconds(24h * 365).count()));
+  const auto end_idle = [weak = server.weak_from_this(), timeout](const Socket::ptr& client) {
+    if (const TcpServer::ptr alive = weak.lock()) alive->m_impl->endIdle(client, timeout);
   };
-  return std::make_shared<IdleList<Socket>>(*m_io_worker, timeout, end_idle,
+  return std::make_shared<IdleList<Socket>>(*server.m_io_worker, timeout, end_idle,
                                             std::min<std::chrono::nanoseconds>(timeout / 128, 10ms));
 }
 
-/// No call of `client` has moved a byte for that long. The kernel may know of some all the same: of a send that is still under
-/// way, or of calls that nobody noted. It counts in ticks. A dead peer is sent the same again and again: sent is what it
-/// confirms.
-void TcpServer::endIdle(const Socket::ptr& client, std::chrono::milliseconds timeout) {
+/// Ends `client`, whose calls have moved no byte for `timeout`. It goes on if the kernel knows of moved bytes, either of a send
+/// that is still in progress or of calls that did not touch the entry. The kernel counts time in ticks. To a dead peer the same
+/// bytes are sent again and again, so only bytes that the peer confirms count as sent.
+void TcpServer::Impl::endIdle(const Socket::ptr& client, std::chrono::milliseconds timeout) {
   constexpr auto kTick = 10ms;
   tcp_info info{};
   if (client->getType() == Socket::TCP && client->getFamily() != Socket::UNIX && client->getOption(IPPROTO_TCP, TCP_INFO, info)) {
-    Socket::Watched& watched = *client->m_watched;
+    auto& watched = SocketControl::watched(*client);
     const uint64_t moved_bytes = info.tcpi_bytes_acked + info.tcpi_bytes_received;
     const bool moved = std::exchange(watched.moved_bytes, moved_bytes) != moved_bytes;
     const std::chrono::milliseconds still(
         std::min(std::max(info.tcpi_last_data_sent, info.tcpi_last_ack_recv), info.tcpi_last_data_recv));
     if (moved && still + kTick < timeout) return watched.entry.touch();
   }
-  count(&TcpServerCounts::idle_closed);  // first: who sees the end, sees it counted
+  count(&TcpServerCounts::idle_closed);  // first, so that a peer that sees the end finds it counted
   if (!client->close()) count(&TcpServerCounts::idle_closed, -1);
 }
 
 // ---- Reports. ---------------------------------------------------------------------------------------------------------------
 
-void TcpServer::count(uint64_t TcpServerCounts::*what, int by) {
-  const Lock lock(m_mutex);
-  m_counts.*what += static_cast<uint64_t>(by);
+void TcpServer::Impl::count(uint64_t TcpServerCounts::*what, int by) {
+  const Lock lock(mutex);
+  counts.*what += static_cast<uint64_t>(by);
 }
 
-/// True at most once a second: for reports of what may come in floods.
-bool TcpServer::mayReport() {
+/// Returns true at most once per second, for reports of what may come in floods.
+bool TcpServer::Impl::mayReport() {
   const int64_t now_ns = steadyClock().nowNs();
-  const Lock lock(m_mutex);
-  if (now_ns < m_next_report_ns) return false;
-  m_next_report_ns = now_ns + std::chrono::nanoseconds(1s).count();
+  const Lock lock(mutex);
+  if (now_ns < next_report_ns) return false;
+  next_report_ns = now_ns + std::chrono::nanoseconds(1s).count();
   return true;
 }
 
-void TcpServer::notStarted() {
+void TcpServer::Impl::notStarted() {
   count(&TcpServerCounts::not_started);
-  if (mayReport()) log::error("{}: a connection could not be started: no memory, or its IOManager has stopped", m_name);
+  if (mayReport()) log::error("{}: a connection could not be started: no memory, or its IOManager has stopped", name);
 }
 
 bool TcpServer::isStop() const {
-  const Lock lock(m_mutex);
-  return m_stopped;
+  const Lock lock(m_impl->mutex);
+  return m_impl->stopped;
 }
 
 TcpServerCounts TcpServer::getCounts() const {
-  const Lock lock(m_mutex);
-  return m_counts;
+  const Lock lock(m_impl->mutex);
+  return m_impl->counts;
 }
 
 std::vector<Socket::ptr> TcpServer::getSocks() const {
-  const Lock lock(m_mutex);
-  return m_listeners;
+  const Lock lock(m_impl->mutex);
+  return m_impl->listeners;
 }
 
 std::string TcpServer::toString(const std::string& prefix) const {
   std::ostringstream out;
-  out << prefix << "[TcpServer name=" << m_name << " io_worker=" << m_io_worker->getName()
-      << " accept_worker=" << m_accept_worker->getName() << " recv_timeout=" << m_recv_timeout << "]\n";
+  out << prefix << "[TcpServer name=" << m_impl->name << " io_worker=" << m_io_worker->getName()
+      << " accept_worker=" << m_accept_worker->getName() << " recv_timeout=" << m_impl->recv_timeout << "]\n";
   for (const Socket::ptr& socket : getSocks()) out << prefix << "    " << *socket << "\n";
   return out.str();
 }

@@ -1,32 +1,32 @@
 // Internal. The seam between workers and a clock that moves when all of them are at rest: virtual time (sylar/testing).
 //
-// A member, which is a worker, is awake or at rest: at rest from rest() on until it calls goOn(). In between it takes nothing of
-// what comes for it, so that this stays visible in quiet(). The clock moves when all members are at rest and quiet, to the
-// earliest of their deadlines, and then wakes those that are due.
+// A member, which is a worker, is awake or at rest. It is at rest from rest() on until it calls goOn(). In between it takes
+// nothing of what comes for it, so that this stays visible in quiet(). When all members are at rest and quiet, the clock moves
+// to the earliest of their deadlines and then wakes those that are due.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <utility>
 
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
 
 namespace sylar {
 
-/// Shared: a function on a helper thread may outlast the clock that it holds.
+/// Shared, because a function on a helper thread may outlast the clock that it holds.
 class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
  public:
   /// Called under the clock's lock, from any thread, and only while the member is at rest.
   class Member {
    public:
-    /// Nothing has come for it that it has not seen: if something has, it is about to go on.
+    /// Returns true if nothing has come for the member that it has not seen. If something has, the member is about to go on.
     virtual bool quiet() const = 0;
-    /// When it wants to go on, on the clock's scale. Who lets it come nearer wakes the member.
+    /// Returns when the member wants to go on, on the clock's scale. Code that lets this come nearer wakes the member.
     virtual int64_t dueNs() const = 0;
-    /// From here on it is not quiet, and goes on soon.
+    /// Makes the member not quiet, so that it goes on soon.
     virtual void wake() = 0;
 
-    // The clock's, under its lock.
+    // These belong to the clock, under its lock.
     Member* next_member = nullptr;
     bool is_member = false;
     bool is_at_rest = false;
@@ -36,16 +36,17 @@ class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
     ~Member() = default;
   };
 
-  /// From here on the clock waits for `member`, which is awake. Once more is the same.
+  /// Makes the clock wait for `member`, which is awake. Another call changes nothing.
   virtual void join(Member& member) = 0;
   virtual void leave(Member& member) = 0;
-  /// Its own thread: it has nothing to do until its deadline, or until something comes. 0: its deadline has come, and it goes on.
-  /// Else how long it may wait before it turns and rests anew: real nanoseconds, or kNever.
+  /// Called by the member's own thread when it has nothing to do until its deadline, or until something comes. Returns 0 if the
+  /// deadline has come and the member goes on. Otherwise returns how long it may wait before it turns and rests again, in real
+  /// nanoseconds, or kNever.
   [[nodiscard]] virtual int64_t rest(Member& member) = 0;
-  /// `something_came`: else it was only the end of that time.
+  /// Ends the rest. `something_came` is false if only the time that rest() returned has passed.
   virtual void goOn(Member& member, bool something_came) = 0;
 
-  /// Between the two the clock stands still; they nest. Any thread.
+  /// Between hold() and release() the clock stands still. The calls nest. Any thread.
   virtual void hold() = 0;
   virtual void release() = 0;
 
@@ -53,8 +54,8 @@ class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
   ~AutoAdvance() = default;
 };
 
-/// While it exists, `clock` stands still if it is one that moves when all rest: for what its members wait for and it cannot see.
-/// May outlast the clock.
+/// While it exists, `clock` stands still if it is one that moves when all rest. For events that its members wait for and the
+/// clock cannot see. May outlast the clock.
 class StandsStill {
  public:
   StandsStill() = default;

@@ -18,7 +18,7 @@ enum class Pushed { kRejected, kFirst, kMore };
 template <class Memory = StdMemory>
 class FreshQueue {
  public:
-  /// Appends `node`. kFirst: the queue was empty. kRejected: it is closed.
+  /// Appends `node`. Returns kFirst if the queue was empty, kRejected if it is closed, else kMore.
   [[nodiscard]] Pushed push(QueueNode* node) {
     Lock lock(m_lock);
     if (m_closed) return Pushed::kRejected;
@@ -26,7 +26,7 @@ class FreshQueue {
     return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;
   }
 
-  /// The oldest node, or null.
+  /// Removes and returns the oldest node, or null if there is none.
   QueueNode* take() {
     if (m_count.load(std::memory_order_seq_cst) == 0) return nullptr;
     Lock lock(m_lock);
@@ -35,7 +35,7 @@ class FreshQueue {
     return node;
   }
 
-  /// Takes the older half, rounded up, into `*loot`, and returns how many that is.
+  /// Moves the older half, rounded up, into `*loot`, and returns how many nodes that is.
   size_t steal(NodeList* loot) {
     if (m_count.load(std::memory_order_seq_cst) == 0) return 0;
     Lock lock(m_lock);
@@ -45,7 +45,7 @@ class FreshQueue {
     return share;
   }
 
-  /// Runs `push` unless the queue is closed: for work that goes elsewhere but must not be accepted after the end either.
+  /// Runs `push` unless the queue is closed. For work that goes elsewhere but must not be accepted after the end either.
   template <class Push>
   [[nodiscard]] bool admit(Push push) {
     Lock lock(m_lock);
@@ -54,7 +54,7 @@ class FreshQueue {
     return true;
   }
 
-  /// Refuses all further work if `last_look` agrees and nothing is in.
+  /// Closes the queue, which then refuses all further work, if nothing is in and `last_look` agrees. Returns true if it did.
   template <class LastLook>
   [[nodiscard]] bool closeIfEmpty(LastLook last_look) {
     Lock lock(m_lock);
@@ -62,7 +62,7 @@ class FreshQueue {
     return m_closed;
   }
 
-  /// Refuses all further work and hands out what is in.
+  /// Closes the queue, which then refuses all further work, and returns what is in.
   [[nodiscard]] NodeList close() {
     Lock lock(m_lock);
     m_closed = true;

@@ -1,4 +1,4 @@
-// Fibers that a scheduler gave up: what a user is told of one, and how they are noted.
+// Internal. The record of the fibers that a scheduler gave up.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/scheduler.h"
 
 namespace sylar {
 
-/// A fiber, for reports.
-struct FiberInfo {
-  uint64_t id;
-  std::string name;
-  std::string waits_for;  ///< what it is doing, in words
-};
-
-/// Internal. Notes them on the way to the end, where nothing may fail: without memory for one it only counts it.
+/// Records fibers on the way to the end, where nothing may fail. A fiber for which there is no memory is only counted.
 ///
 /// Thread safety: none.
 class Leftovers {
@@ -28,7 +22,7 @@ class Leftovers {
   void note(const Fiber& fiber) noexcept {
     ++m_count;
     try {
-      m_fibers.push_back({fiber.getId(), fiber.getName(), fiber.describe()});
+      m_fibers.push_back({fiber.getId(), fiber.getName(), control(fiber).describe()});
     } catch (const std::bad_alloc&) {
     }
   }
@@ -39,7 +33,7 @@ class Leftovers {
   }
 
   size_t count() const { return m_count; }
-  /// Those for which there was memory, in order. Throws std::bad_alloc.
+  /// Returns those for which there was memory, in order. Throws std::bad_alloc.
   std::vector<FiberInfo> list() const { return {m_fibers.begin(), m_fibers.end()}; }
 
  private:

@@ -19,7 +19,7 @@ namespace sylar {
 template <class Memory = StdMemory>
 class Mailbox {
  public:
-  /// Puts `node` in. True: the owner slept, and the caller must notify it. Any thread.
+  /// Puts `node` in. Returns true if the owner slept, and then the caller must notify it. Any thread.
   [[nodiscard]] bool push(QueueNode* node) {
     uintptr_t head = m_head.load(std::memory_order_relaxed);
     do {
@@ -43,7 +43,7 @@ class Mailbox {
     return mail;
   }
 
-  /// Declares the owner asleep. False: there is mail. Owner only.
+  /// Declares the owner asleep. Returns false if there is mail. Owner only.
   [[nodiscard]] bool trySleep() {
     uintptr_t empty = kEmpty;
     return m_head.compare_exchange_strong(empty, kSleeping, std::memory_order_seq_cst, std::memory_order_relaxed);
@@ -52,17 +52,17 @@ class Mailbox {
   /// Ends the owner's sleep, if nobody else has. Owner only.
   void wakeUp() { (void)tryWake(); }
 
-  /// True: the owner slept, is awake now, and the caller must notify it. Any thread.
+  /// Ends the owner's sleep. Returns true if it slept, and then the caller must notify it. Any thread.
   [[nodiscard]] bool tryWake() {
     uintptr_t sleeping = kSleeping;
     return m_head.load(std::memory_order_seq_cst) == kSleeping &&
            m_head.compare_exchange_strong(sleeping, kEmpty, std::memory_order_seq_cst, std::memory_order_relaxed);
   }
 
-  /// True if nothing is in. Any thread.
+  /// Returns true if nothing is in. Any thread.
   bool empty() const { return m_head.load(std::memory_order_seq_cst) <= kSleeping; }
 
-  /// True while the owner is declared asleep. Any thread.
+  /// Returns true while the owner is declared asleep. Any thread.
   bool sleeping() const { return m_head.load(std::memory_order_seq_cst) == kSleeping; }
 
  private:

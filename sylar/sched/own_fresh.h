@@ -1,46 +1,45 @@
 // Internal. A worker's own fresh work: queued by its fibers, stolen by others, and shared out in time (protocol P2).
 //
-// Fresh work may wait behind the fiber that scheduled it, not behind another computation while somebody sleeps. So before a
-// worker runs anything it looks whether it leaves fresh work behind, and wakes a sleeper for that, once a turn. Who was woken
-// does the same before it runs what it found: so a burst wakes as many as it needs.
+// Fresh work never waits behind a computation while a worker sleeps. A fiber that schedules calls a sleeper, because it may
+// compute on. A worker that is about to run something calls one for the work that it leaves behind. At most one worker is on its
+// way at a time (Rest::call). It calls the next one before it runs what it found, so a burst wakes as many as it needs.
 #pragma once
 
 #include <utility>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/sched/fresh_queue.h"
 
 namespace sylar {
 
-/// Its worker's, but for queue(), which is for all. `Rest`, `workers`: the scheduler's.
+/// Belongs to its worker, except for queue(), which is for all. `Rest` and `workers` are the scheduler's.
 template <class Memory = StdMemory>
 class OwnFresh {
  public:
   FreshQueue<Memory>& queue() { return m_queue; }
 
-  /// False: refused.
-  [[nodiscard]] bool push(QueueNode* node) {
-    const Pushed pushed = m_queue.push(node);
-    if (pushed == Pushed::kFirst) m_shared = false;  // whoever was woken before may have found nothing, and sleep again
-    return pushed != Pushed::kRejected;
+  /// Queues `node` from the worker's loop, which is about to run it or to share it. Returns false if it is refused.
+  [[nodiscard]] bool push(QueueNode* node) { return m_queue.push(node) != Pushed::kRejected; }
+
+  /// Queues `node` from a fiber, which may keep the worker for long, and calls a sleeper. Returns false if it is refused.
+  template <class Rest>
+  [[nodiscard]] bool offer(QueueNode* node, Rest& rest) {
+    if (!push(node)) return false;
+    rest.call();
+    return true;
   }
 
   QueueNode* take() { return m_queue.take(); }
 
-  void beginTurn() { m_shared = false; }
-
-  /// Before something runs: a sleeper is woken for what is left behind. Who came to fetch some looks at the others' queues, too:
-  /// the wake-up that was spent on this worker may have been meant for what it leaves there.
+  /// Called before something runs: calls a sleeper for what is left behind. A worker that came to fetch also looks at the
+  /// others' queues, because the call that it followed may have been meant for what it leaves there.
   template <class Rest>
   [[gnu::always_inline]] void share(Rest& rest) {
-    const bool elsewhere = std::exchange(m_came_to_fetch, false) && rest.anyFresh();
-    if (m_shared || (m_queue.count() == 0 && !elsewhere) || !rest.anySleeping()) return;
-    m_shared = true;
-    rest.wakeOne();
+    if (std::exchange(m_came_to_fetch, false) ? rest.answer() : m_queue.count() > 0) rest.call();
   }
 
-  /// With nothing left to run: takes over the older half of another worker's, and returns the oldest, to be run at once: put into
-  /// the queue it could be stolen from here before it has run, and back again, for ever.
+  /// Called with nothing left to run. Takes over the older half of another worker's queue, and returns the oldest node, to be
+  /// run at once. If that went into the queue, it could be stolen from here before it has run, and back again, endlessly.
   template <class Workers>
   QueueNode* steal(const Workers& workers) {
     for (size_t i = 0; i < workers.size(); ++i) {
@@ -54,11 +53,10 @@ class OwnFresh {
     return nullptr;
   }
 
-  /// There was nothing left to run here.
+  /// Notes that there was nothing left to run here.
   void cameToFetch() { m_came_to_fetch = true; }
 
  private:
-  bool m_shared = false;         // a sleeper was woken in this turn for what stays behind
   bool m_came_to_fetch = false;  // has searched since it last ran something
   size_t m_next_victim = 0;
   alignas(64) FreshQueue<Memory> m_queue;

@@ -4,36 +4,39 @@
 //   list.append(wait.waker());                 hands out copies of the waker
 //   switch (wait.park(deadline)) { ... }       suspends until the first of them wakes it, or the deadline passes
 //
-// A wait that turned out needless is given up instead. One of the two must end it; the destructor checks that.
+// A wait that turned out needless is given up instead. Either park() or giveUp() must end it, which the destructor checks.
 #pragma once
 
-#include "sylar/base/check.h"
-#include "sylar/base/clock.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/check.h"
+#include "sylar/clock.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/waker.h"
 
 namespace sylar {
 
-/// What a wait is for: stop() waits for fibers that somebody outside will wake, but not for those that only fibers can wake.
+/// Says where the wake-up comes from. stop() waits for fibers that somebody outside will wake, but not for those that only
+/// fibers can wake.
 enum class WaitFor : uint8_t { kOutside, kFibers };
 
-/// Belongs to the running fiber, on a worker. One at a time.
+/// One wait of the running fiber, on a worker. A fiber has one at a time.
 class Wait {
  public:
-  /// `what`, and for a descriptor its number: for reports.
-  explicit Wait(Fiber::WaitsFor what = Fiber::WaitsFor::kEvent, int fd = -1);
+  /// `what`, and the number if it is a descriptor, are for reports.
+  explicit Wait(WaitsFor what = WaitsFor::kEvent, int fd = -1);
   ~Wait() { SYLAR_CHECK(m_ended); }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
   const Waker& waker() const { return m_waker; }
 
-  /// Suspends the fiber until a waker wins, `deadline` passes (kTimeout) or the fiber is cancelled (kCanceled). What was
+  /// Suspends the fiber until a waker wins, `deadline` passes (kTimeout) or the fiber is cancelled (kCanceled). Everything
   /// written before the wake is visible afterwards. A wait with a deadline always counts as kOutside, and needs reserveTimeout()
-  /// first. Suspends: yes.
+  /// first.
+  /// May suspend: yes.
   WakeReason park(Deadline deadline = Deadline::never(), WaitFor what = WaitFor::kOutside);
 
-  /// Ends the wait without suspending if nobody has woken it yet; else consumes that wake-up. True: nobody had.
+  /// Ends the wait without suspending and returns true if nobody has woken it yet. Otherwise consumes that wake-up and returns
+  /// false.
   bool giveUp();
 
  private:
@@ -41,17 +44,18 @@ class Wait {
   bool m_ended = false;
 };
 
-/// True in a fiber on a worker: there and only there a Wait may be made.
+/// Returns true in a fiber on a worker. Only there may a Wait be made.
 bool mayPark();
 
-/// Makes room for a timeout of the running fiber; to be called before a Wait with a deadline is opened, so that no wait can fail
-/// half-way. False: no memory.
+/// Makes room for a timeout of the running fiber. Must be called before a Wait with a deadline is opened, so that no wait can
+/// fail half-way. Returns false if there is no memory.
 [[nodiscard]] bool reserveTimeout(Deadline deadline);
 
-/// The clock of deadlines here: the scheduler's. Only where mayPark().
+/// Returns the clock of deadlines here, which is the scheduler's. Only where mayPark().
 const Clock& waitClock();
 
-/// Suspends the running fiber until `deadline`; kTimeout, or kCanceled. Throws std::bad_alloc. Suspends: yes.
+/// Suspends the running fiber until `deadline`. Returns kTimeout, or kCanceled if the fiber was cancelled. Throws
+/// std::bad_alloc. May suspend: yes.
 WakeReason parkUntil(Deadline deadline);
 
 }  // namespace sylar

@@ -4,6 +4,8 @@
 //   word           who writes it                                      order
 //   injector       anybody offers, any worker takes                   seq_cst on its count
 //   m_sleepers     a worker, around its sleep                         seq_cst; a hint for others
+//   m_called       true: who has published fresh work, then wakes;    seq_cst
+//                  false: a worker, before it looks at all queues
 //   m_stopping     the one who stops, once                            seq_cst
 //   m_asleep       a worker, while it stops                           under the lock, with the decision
 //   m_cancel_round, m_last_call, m_done                               seq_cst: a sleeper declares itself, then reads them
@@ -12,9 +14,9 @@
 // what is next: nothing yet (something from outside will wake somebody); a round of cancelling, for fibers that only fibers could
 // wake; the last call, for those that wait regardless; the end.
 //
-// `Host` is the scheduler: workers(), a range of pointers; nothingExpected(), whether it may end as far as its class is concerned
-// (called under the lock); ended(), told once. A worker has a slot() with a mailbox and wake(); fresh(); and for the decision
-// detached(), waiting(), joinsElsewhere(), uncancelled(), live().
+// `Host` is the scheduler. It has workers(), a range of pointers. It has nothingExpected(), called under the lock, which says
+// whether it may end as far as its class is concerned. It has ended(), called once. A worker has a slot() with a mailbox and
+// wake(); fresh(); and for the decision detached(), waiting(), joinsElsewhere(), uncancelled(), live().
 #pragma once
 
 #include <algorithm>
@@ -29,7 +31,7 @@
 
 namespace sylar {
 
-/// What does not keep a cancelled fiber's wait any more.
+/// Says what no longer protects a cancelled fiber's wait.
 enum class LastCall : uint8_t { kNone, kShields, kJoins };
 
 template <class Host, class Memory = StdMemory>
@@ -39,18 +41,31 @@ class Rest {
 
   // ---- Work and sleep. -------------------------------------------------------------------------------------------------------
 
-  /// Work from outside; who gets kFirst back calls wakeOne().
+  /// Returns the queue for work from outside. A caller that gets kFirst back from it calls wakeOne().
   FreshQueue<Memory>& injector() { return m_injector; }
   const FreshQueue<Memory>& injector() const { return m_injector; }
 
   size_t sleeping() const { return m_sleepers.load(std::memory_order_relaxed); }
   bool anySleeping() const { return m_sleepers.load(std::memory_order_seq_cst) > 0; }
 
-  /// True if fresh work waits anywhere.
+  /// Returns true if fresh work waits anywhere.
   bool anyFresh() const {
     if (m_injector.count() > 0) return true;
     const auto& workers = m_host.workers();
     return std::any_of(workers.begin(), workers.end(), [](const auto& worker) { return worker->fresh().count() > 0; });
+  }
+
+  /// Wakes a sleeping worker for fresh work that its own worker may not come to soon. Does nothing if a worker is on its way
+  /// already, because that will look at all queues when it has come. To be called after the work was published.
+  [[gnu::always_inline]] void call() {
+    if (anySleeping() && !m_called.load(std::memory_order_seq_cst)) callSleeper();
+  }
+
+  /// Called by a worker that is awake and has nothing to run, or has just found something. Takes note of a call, then looks.
+  /// Returns true if there is fresh work.
+  bool answer() {
+    if (m_called.load(std::memory_order_seq_cst)) m_called.store(false, std::memory_order_seq_cst);
+    return anyFresh();
   }
 
   /// Wakes one sleeping worker, if there is one.
@@ -66,16 +81,17 @@ class Rest {
     for (const auto& worker : m_host.workers()) worker->slot().wake();
   }
 
-  /// Runs `poll`, which returns when somebody has notified the worker, unless there is something to do. The worker's
-  /// `behind(*this)`: the stop asks for something that it has not done yet.
+  /// Runs `poll`, which returns when somebody has notified the worker, unless there is something to do. The worker's `behind()`
+  /// returns true if the stop asks for something that the worker has not done yet.
   template <class Behind, class Poll>
   void sleep(Mailbox<Memory>& mailbox, Behind behind, Poll poll) {
     if (!mailbox.trySleep()) return;
-    // Declared asleep first, looked second: who offers work does it the other way round, so one of the two sees the other.
+    // Declares the worker asleep first and looks second. A thread that offers work does it the other way round, so one of the
+    // two sees the other.
     m_sleepers.fetch_add(1, std::memory_order_seq_cst);
     const bool stopping = m_stopping.load(std::memory_order_seq_cst);
     const bool decided = stopping && lastAsleepDecides();
-    if (!anyFresh() && !decided && !behind() && !done()) poll();
+    if (!answer() && !decided && !behind() && !done()) poll();
     mailbox.wakeUp();
     if (stopping) {
       Lock lock(m_mutex);
@@ -86,9 +102,9 @@ class Rest {
 
   // ---- Stopping. -------------------------------------------------------------------------------------------------------------
 
-  /// From here on workers that fall asleep decide. `cancel_all`: all fibers are cancelled first.
+  /// Makes workers that fall asleep decide from here on. If `cancel_all` is true, all fibers are cancelled first.
   void beginStop(bool cancel_all) {
-    m_stopping.store(true, std::memory_order_seq_cst);  // first: a worker that finds itself behind the round looks what it is
+    m_stopping.store(true, std::memory_order_seq_cst);  // first: a worker that finds itself behind the round then checks this
     if (cancel_all) m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
   }
   bool isStopping() const { return m_stopping.load(std::memory_order_relaxed); }
@@ -102,10 +118,10 @@ class Rest {
   }
 
   bool done() const { return m_done.load(std::memory_order_seq_cst); }
-  /// To be waited for, with a futex.
+  /// Returns the word to wait for with a futex.
   const auto& doneWord() const { return m_done; }
 
-  /// Ends before anything began, if nothing was offered.
+  /// Ends before anything began, if nothing was offered. Returns true if it did.
   [[nodiscard]] bool endUnused() {
     const auto& workers = m_host.workers();
     const bool closed = m_injector.closeIfEmpty([&workers] {
@@ -114,14 +130,14 @@ class Rest {
     if (closed) m_done.store(1, std::memory_order_seq_cst);
     return closed;
   }
-  /// Ends where no worker will run; what was offered.
+  /// Ends where no worker will run, and returns what was offered.
   [[nodiscard]] NodeList endUnrun() {
     const NodeList unrun = m_injector.close();
     m_done.store(1, std::memory_order_seq_cst);
     return unrun;
   }
 
-  /// Something that nothingExpected() waits for has ended; `end` makes it so. What is called by it is outlived by this object.
+  /// Calls `end`, which ends something that nothingExpected() waits for. This object outlives all that is called here.
   template <class End>
   void pendingEnded(const End& end) {
     Lock lock(m_mutex);
@@ -129,11 +145,11 @@ class Rest {
     if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();
   }
 
-  /// Returns when nobody is inside a pendingEnded() that began before.
+  /// Returns when no thread is inside a pendingEnded() that began before.
   void awaitPendingEnded() { const Lock last(m_mutex); }
 
-  /// Leaves workers out of the account, for ever: `detach`, under the lock, returns how many, and `take_all` gets what fresh
-  /// work there is if those were the last. Nothing happens after the end.
+  /// Leaves workers out of the account permanently. `detach`, called under the lock, returns how many. If those were the last,
+  /// `take_all` gets what fresh work there is. After the end this does nothing.
   template <class Detach, class TakeAll>
   void leaveOut(Detach detach, TakeAll take_all) {
     Lock lock(m_mutex);
@@ -149,12 +165,17 @@ class Rest {
   }
 
  private:
+  /// It does not matter if none sleeps after all, because each worker that is about to sleep answers before it does.
+  [[gnu::noinline]] void callSleeper() {
+    if (!m_called.exchange(true, std::memory_order_seq_cst)) wakeOne();
+  }
+
   bool lastAsleepDecides() {
     Lock lock(m_mutex);
     return ++m_asleep + m_left_out == m_host.workers().size() && decide();
   }
 
-  /// All workers are at rest. True: there is a next step, and everybody was woken for it.
+  /// Decides the next step when all workers are at rest. Returns true if there is one; then all workers were woken for it.
   bool decide() SYLAR_REQUIRES(m_mutex) {
     size_t waiting = 0;
     size_t uncancelled = 0;
@@ -206,6 +227,7 @@ class Rest {
 
   alignas(64) FreshQueue<Memory> m_injector;
   alignas(64) typename Memory::template Atomic<size_t> m_sleepers{0};
+  typename Memory::template Atomic<bool> m_called{false};  // a worker is on its way to look for fresh work
   typename Memory::template Atomic<size_t> m_next_woken{0};
 };
 

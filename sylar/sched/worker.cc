@@ -7,28 +7,30 @@
 #include <cerrno>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/check.h"
+#include "sylar/sched/scheduler_core.h"
 
 namespace sylar {
-namespace {
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local Worker* t_worker = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local Worker* Worker::t_worker = nullptr;
+
+namespace {
 
 constexpr int64_t kLongWaitNs = 20'000'000;
 
-constinit std::atomic<int64_t> g_usual_slack_ns{0};  // what the first worker's thread had; 0: not known
+constinit std::atomic<int64_t> g_usual_slack_ns{0};  // of the first worker's thread; 0 if not known
 
-/// The one thread of a fork's child is no worker, whatever it was before. An exec keeps what it has.
+/// The only thread of a forked child is no worker, whatever it was before, so it drops the slack. An exec keeps what it has.
 [[gnu::constructor]] void followForks() {
   (void)pthread_atfork(nullptr, nullptr, [] {
-    if (t_worker != nullptr) Worker::dropTimerSlack();
+    if (Worker::currentHere() != nullptr) Worker::dropTimerSlack();
   });
 }
 
-/// Where to sleep to first: the kernel may be late by 0.1 % of a long wait, so the end of that is a sleep of its own.
+/// Returns until when to sleep first. The kernel may be late by 0.1 % of a long wait, so the end of such a wait is a sleep of
+/// its own.
 int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
   const int64_t wait_ns = deadline_ns - now_ns;
   return deadline_ns == kNever || wait_ns <= kLongWaitNs ? deadline_ns : deadline_ns - wait_ns / 512;
@@ -41,7 +43,7 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
   return t_worker;
 }
 
-Worker::Worker(Scheduler& scheduler, std::string name)
+Worker::Worker(SchedulerCore& scheduler, std::string name)
     : m_scheduler(scheduler), m_clock(scheduler.clock()), m_name(std::move(name)), m_slot(WorkerSlot::acquire()) {
   static constinit std::atomic<uint64_t> g_next_owner{1};
   m_slot.owner.store(g_next_owner.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
@@ -52,7 +54,11 @@ Worker::~Worker() {
   m_driver.reset();
   m_slot.scheduler.store(nullptr, std::memory_order_release);
   takeMail();  // questions to fibers that have ended
-  while (QueueNode* node = m_runnable.pop()) ThreadFibers::abandon(*static_cast<Fiber*>(node));
+  while (QueueNode* node = m_runnable.pop()) {
+    auto& fiber = FiberControl::fiberOf(node);
+    ThreadFibers::abandon(fiber);
+    ThreadFibers::drop(fiber);
+  }
   WorkerSlot::release(m_slot);
 }
 
@@ -74,7 +80,7 @@ void Worker::run() {
   }
   while (!m_scheduler.rest().done()) turn();
   if (own_slack) sys::setTimerSlack(slack_ns);       // the thread may be the caller's
-  m_slot.owner.store(0, std::memory_order_release);  // whoever is asked for something from here on is nobody's
+  m_slot.owner.store(0, std::memory_order_release);  // a fiber that is asked for something from here on has no home
   takeMail();
   SYLAR_CHECK(m_runnable.empty());
   SYLAR_CHECK(m_live == nullptr);
@@ -104,7 +110,7 @@ void Worker::turn() {
   const bool more = m_driver->serve(now_ns);
   runBatch(now_ns);
   if (goesOn() || more) {
-    poll(0, 0);  // whatever there is to do: descriptors get their turn
+    poll(0, 0);  // descriptors get their turn even if there is more to do
   } else {
     sleep();
   }
@@ -115,7 +121,7 @@ void Worker::takeMail() {
   while (QueueNode* node = mail.pop()) {
     m_counts.mail.add();
     if (node->kind == QueueNode::Kind::kMessage) {
-      attend(Fiber::Question::open(node));
+      attend(FiberRequest::open(node));
     } else {
       m_runnable.push(node);
     }
@@ -134,11 +140,11 @@ void Worker::sleep() {
 
 // ---- Virtual time. -----------------------------------------------------------------------------------------------------------
 
-/// Until something comes, or the clock has moved to a deadline. What comes is collected when the clock knows that this worker
-/// goes on, so there is no moment at which it shows nowhere.
+/// Rests until something comes, or the clock has moved to a deadline. Events are collected after the clock knows that this
+/// worker goes on, so there is no moment at which they show nowhere.
 void Worker::rest(AutoAdvance& time) {
   m_counts.sleeps.add();
-  m_counts.polls.add();  // the clock looks, too
+  m_counts.polls.add();  // the clock's look counts as one
   m_due_ns = nextDeadline(m_clock.nowNs());
   const int64_t longest_ns = time.rest(*this);
   if (longest_ns == 0) return;
@@ -147,7 +153,7 @@ void Worker::rest(AutoAdvance& time) {
   if (ready > 0) m_counts.tickles.add(m_driver->poll(0, 1));
 }
 
-/// The mailbox tells of mail before its notification shows in the driver's descriptor.
+/// Looks at the mailbox first, because it tells of mail before the notification shows in the driver's descriptor.
 bool Worker::quiet() const {
   if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
   int ready;

@@ -1,57 +1,54 @@
-// What a turn runs: who is next, and what becomes of the one that ran.
+// The part of a turn that runs fibers: which is next, and what becomes of the one that ran.
 #include <algorithm>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/check.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
 
-/// Runs what is not the library's. The worker may be detached meanwhile: then its thread does not come back.
-template <class Foreign>
-inline void Worker::outside(Foreign foreign) {
-  m_place.store(Place::kFiber, std::memory_order_release);
-  foreign();
-  Place in_fiber = Place::kFiber;
-  if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) sys::haltThread();
+/// Ends a fiber that is done. Not inlined into settle(), through which every yield and wait comes.
+[[gnu::noinline]] void Worker::endFiber(FiberCore& core) {
+  unlinkLive(core);
+  Fiber::ptr last = m_thread_fibers->finish(core);
+  outside([&] { last = nullptr; });  // an exception handler may run, and the exception's destructor
 }
 
 /// Does what the fiber asked for when it gave the thread back.
-inline void Worker::settle(FiberCore& core) {
+[[gnu::always_inline]] inline void Worker::settle(FiberCore& core) {
   if (core.cancelled && core.patience > 0 &&
       (m_last_call != LastCall::kNone || (core.request != Request::kReady && !core.shielded))) {
     --core.patience;
   }
   switch (core.request) {
     case Request::kReady:
-      core.fiber->move(Fiber::Life::kRunning, Fiber::Life::kQueued);
+      control(*core.fiber).move(FiberLife::kRunning, FiberLife::kQueued);
       m_runnable.push(&core);
       return;
     case Request::kHold: {
       const bool goes_on = mayInterrupt(core);
-      core.fiber->move(Fiber::Life::kRunning, goes_on ? Fiber::Life::kQueued : Fiber::Life::kHeld);
+      control(*core.fiber).move(FiberLife::kRunning, goes_on ? FiberLife::kQueued : FiberLife::kHeld);
       if (goes_on) m_runnable.push(&core);
       return;
     }
     case Request::kParked: return;
     case Request::kMove: moveAway(core); return;
-    case Request::kDone:
-      unlinkLive(core);
-      m_thread_fibers->finish(core);
-      return;
+    case Request::kDone: endFiber(core); return;
   }
 }
 
-/// Fresh work that came too late.
+/// Gives up fresh work that came too late.
 void Worker::refuse(Fiber& fiber) {
   leave(fiber);
-  outside([&] { ThreadFibers::abandon(fiber); });
+  ThreadFibers::abandon(fiber);
+  outside([&] { ThreadFibers::drop(fiber); });
 }
 
-/// Gives fresh work a core and a stack. One that comes from another thread has them already.
+/// Gives fresh work a core and a stack. A fiber that comes from another thread has them already. Returns false if it will not
+/// run.
 bool Worker::prepareFresh(Fiber& fiber) {
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     m_thread_fibers->adopt(fiber);
@@ -63,34 +60,40 @@ bool Worker::prepareFresh(Fiber& fiber) {
     return false;
   }
   FiberCore& core = *ThreadFibers::coreOf(fiber);
-  linkLive(core);
+  linkLive(core, m_scheduler.cancelsAll());
   return true;
 }
 
-/// Inlined into its callers, with the switch: see giveTurn.
+/// Returns true if the fiber joins one that has ended. Then it goes on, and is told.
+bool Worker::joinIsOver(const FiberCore& core) {
+  const Fiber* const joined = control(*core.fiber).joins();
+  return joined != nullptr && isOver(lifeOf(*joined));
+}
+
+/// Inlined into its callers, together with the switch; see giveTurn().
 [[gnu::always_inline]] inline void Worker::runNode(QueueNode* node) {
   FiberCore* core;
   if (node->kind == QueueNode::Kind::kFiber) {
-    auto& fiber = *static_cast<Fiber*>(node);
+    auto& fiber = FiberControl::fiberOf(node);
     if (!prepareFresh(fiber)) return;
     core = ThreadFibers::coreOf(fiber);
   } else {
     core = static_cast<FiberCore*>(node);
   }
-  if (core->cancelled && core->patience == 0) {
+  if (core->cancelled && core->patience == 0 && !joinIsOver(*core)) {
     abandon(*core);
     return;
   }
-  core->fiber->move(core->fiber->life(), Fiber::Life::kRunning);
+  control(*core->fiber).move(FiberLife::kRunning);
   m_counts.switches.add();
-  FiberCore* back;
-  outside([&] { back = &m_thread_fibers->giveTurn(*core); });
-  settle(*back);
+  m_runnable.leaveLoop();
+  FiberCore& back = m_thread_fibers->giveTurn(*core);
+  if (!m_runnable.comeBack()) standStill(back);
+  settle(back);
 }
 
-inline QueueNode* Worker::pick() {
-  if (--m_injector_in == 0) {
-    m_injector_in = kInjectorInterval;
+inline QueueNode* Worker::pick(int round) {
+  if (round % kInjectorInterval == 1) {
     if (QueueNode* node = m_scheduler.rest().injector().take()) return node;
   }
   m_fresh_next = !m_fresh_next;
@@ -103,11 +106,9 @@ inline QueueNode* Worker::pick() {
 }
 
 void Worker::runBatch(int64_t now_ns) {
-  m_fresh.beginTurn();
   m_turn_over = false;
-  m_injector_in = 1;
   for (int round = 1; round <= kBatch && !m_turn_over; ++round) {
-    QueueNode* const node = pick();
+    QueueNode* const node = pick(round);
     if (node == nullptr) return;
     m_fresh.share(m_scheduler.rest());
     runNode(node);
@@ -119,11 +120,11 @@ void Worker::runBatch(int64_t now_ns) {
   }
 }
 
-/// Whether there is something to do without sleeping; runs what it has stolen for that.
+/// Returns true if there is something to do without sleeping. Runs what it has stolen for that.
 bool Worker::goesOn() {
   if (!m_runnable.empty() || fresh().count() > 0) return true;
   m_fresh.cameToFetch();
-  if (m_scheduler.rest().injector().count() > 0) return true;  // the next turn begins with it; taken here, the next overtakes it
+  if (m_scheduler.rest().injector().count() > 0) return true;  // the next turn begins with it, so that no later work overtakes it
   QueueNode* const stolen = m_fresh.steal(m_scheduler.workers());
   if (stolen == nullptr) return false;
   m_fresh.share(m_scheduler.rest());

@@ -1,13 +1,13 @@
-// What a worker does with its fibers: suspend, wake, cancel, move, give up. How it runs them is in worker_batch.cc.
+// How a worker suspends, wakes, cancels, moves and gives up its fibers. How it runs them is in worker_batch.cc.
 #include <algorithm>
 #include <new>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/check.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -15,7 +15,8 @@ namespace sylar {
 SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
   if (!core.live) return parkByHand(core, waker, deadline, what);
   const tsan::Exempt of_this_thread;
-  // Cancelled before: the wait is decided here and now, and its delivery goes to the back of the queue like any other.
+  // If the fiber was cancelled before, the wait is decided here and now, and its delivery goes to the back of the queue like any
+  // other.
   if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
   if (!deadline.isNever()) {
     m_counts.armed.add();
@@ -27,118 +28,122 @@ SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Dead
   m_thread_fibers->park(core);
   m_waiting -= counted;
   core.deadline_ns = kNever;
-  tsan::acquire(&core.wait);  // what the winner of the claim released
+  tsan::acquire(&core.wait);  // sees what the winner of the claim released
   return core.wait.reason();
 }
 
-/// One that was resumed by hand is the worker's while it waits.
+/// Parks a fiber that was resumed by hand. While it waits, it is the worker's.
 WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
   const Fiber::ptr keep = core.fiber->weak_from_this().lock();
-  linkLive(core);
+  hasResumed(core);
+  linkLive(core, m_cancels_all);  // not the scheduler's: if this worker was detached, that may be gone
   const WakeReason reason = park(core, waker, deadline, what);
   unlinkLive(core);
+  resumes(core);
   return reason;
 }
 
-/// Shielded: a joiner may have lent the fiber its own stack, and goes on only when that is over. Called all the same, it waits
-/// again, and is given up.
+/// The wait is shielded, because a joiner may have lent the fiber its own stack, and goes on only when that is over. If the last
+/// call ends the wait nevertheless, the joiner waits again, and is given up.
 void Worker::awaitEnd(Fiber& fiber) {
-  struct Joiner : Fiber::EndObserver {
+  struct Joiner : EndObserver {
     Waker waker;
   } joiner;
-  joiner.ended = [](Fiber::EndObserver* observer) { static_cast<Joiner*>(observer)->waker.wake(WakeReason::kReady); };
+  joiner.claim = [](EndObserver* observer) { return static_cast<Joiner*>(observer)->waker.claim(WakeReason::kReady); };
+  joiner.ended = [](EndObserver* observer) { Waker::deliver(*static_cast<Joiner*>(observer)->waker.core); };
   const this_fiber::CancelShield shield;
   Fiber& me = *runningFiber()->fiber;
   for (;;) {
-    Wait wait(Fiber::WaitsFor::kFiber);
+    Wait wait(WaitsFor::kFiber);
     joiner.waker = wait.waker();
-    if (!fiber.observeEnd(joiner)) {
+    if (!control(fiber).observeEnd(joiner)) {
       wait.giveUp();
       return;
     }
     const tsan::Exempt of_this_thread;
-    me.setJoins(&fiber);
+    control(me).setJoins(&fiber);
     ++m_joining;
     const WakeReason reason = wait.park(Deadline::never(), WaitFor::kFibers);
     --m_joining;
-    me.setJoins(nullptr);
+    control(me).setJoins(nullptr);
     if (reason == WakeReason::kReady) return;
-    fiber.unobserveEnd(joiner);
+    control(fiber).unobserveEnd(joiner);
   }
 }
 
-/// What runs elsewhere ends without this scheduler's doing; what is ours does not end if nothing else goes on.
+/// A fiber that runs elsewhere ends without this scheduler's doing. One of ours does not end if nothing else goes on.
 size_t Worker::joinsElsewhere() const {
   if (m_joining == 0) return 0;
   size_t count = 0;
   for (const FiberCore* core = m_live; core != nullptr; core = core->live_next) {
-    const Fiber* const joined = core->fiber->joins();
+    const Fiber* const joined = control(*core->fiber).joins();
     if (joined == nullptr) continue;
-    if (joined->life() == Fiber::Life::kInit) continue;  // nobody has scheduled it
+    if (lifeOf(*joined) == FiberLife::kInit) continue;  // nobody has scheduled it
     auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(*joined));
     count += home == nullptr || home->scheduler.load(std::memory_order_acquire) != &m_scheduler;
   }
   return count;
 }
 
-// ---- What other threads ask of a fiber. --------------------------------------------------------------------------------------
+// ---- Requests of other threads to a fiber. -----------------------------------------------------------------------------------
 
 void WorkerSlot::attend(Fiber::ptr fiber) {
-  if (QueueNode* const question = Fiber::Question::make(std::move(fiber))) push(question);
+  if (sys::inForkedChild()) return;
+  if (QueueNode* const question = FiberRequest::make(std::move(fiber))) push(question);
 }
 
 void Worker::attend(const Fiber::ptr& fiber) {
   FiberHome* const home = ThreadFibers::homeOf(*fiber);
   if (home != &m_slot) {
-    if (home != nullptr) home->attend(fiber);  // it has moved; under way it is nobody's, and whoever adopts it looks himself
+    if (home != nullptr) home->attend(fiber);  // it has moved; while on its way it has no home, and the adopting thread looks
     return;
   }
   FiberCore* const core = ThreadFibers::coreOf(*fiber);
-  if (core == nullptr || Fiber::isOver(fiber->life())) return;
+  if (core == nullptr || isOver(lifeOf(*fiber))) return;
   const uint8_t asked = ThreadFibers::takeAsked(*fiber);
-  if ((asked & Fiber::kCancel) != 0) cancel(*core);
-  if ((asked & Fiber::kPermit) != 0) permit(*fiber);
+  if ((asked & FiberControl::kCancel) != 0) cancel(*core);
+  if ((asked & FiberControl::kPermit) != 0) permit(*fiber);
 }
 
-/// schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
+/// Handles schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
 void Worker::permit(Fiber& fiber) {
   FiberCore* const core = ThreadFibers::coreOf(fiber);
-  const Fiber::Life life = fiber.life();
-  if (life != Fiber::Life::kHeld && life != Fiber::Life::kHeldByHand && life != Fiber::Life::kReady) {
+  const FiberLife life = lifeOf(fiber);
+  if (life != FiberLife::kHeld && life != FiberLife::kHeldByHand && life != FiberLife::kReady) {
     core->permit = true;
     return;
   }
   if (!core->live) {  // it was resumed by hand; from here on it is the scheduler's
     ThreadFibers::keepAlive(fiber.shared_from_this());
-    linkLive(*core);
+    linkLive(*core, m_scheduler.cancelsAll());
     core->resumer = nullptr;
   }
   moveAway(*core);
 }
 
-/// A fiber at rest goes to its destination; without one, or if that is gone, it goes on here.
+/// Sends a fiber at rest to its destination. Without one, or if that is gone, the fiber goes on here.
 void Worker::moveAway(FiberCore& core) {
   Fiber& fiber = *core.fiber;
   const std::shared_ptr<FiberDestination> destination = ThreadFibers::takeDestination(fiber);
-  fiber.move(fiber.life(), Fiber::Life::kQueued);
+  control(fiber).move(FiberLife::kQueued);
   if (destination != nullptr) {
     if (core.timer_linked) unlinkTimer(core);
     unlinkLive(core);
     ThreadFibers::leaveHome(fiber);
-    if (destination->accept(fiber)) return;  // somebody else's from here on
+    if (destination->accept(fiber)) return;  // no longer this worker's from here on
     m_thread_fibers->adopt(fiber);
-    linkLive(core);
+    linkLive(core, m_scheduler.cancelsAll());
   }
   m_runnable.push(&core);
 }
 
 // ---- Cancelling and giving up. -----------------------------------------------------------------------------------------------
 
-/// With all that it has resumed by hand: the innermost of those is the one that waits.
+/// Cancels `core` with all fibers that it has resumed by hand. The innermost of those is the one that waits.
 void Worker::cancel(FiberCore& core) {
   markCancelled(core);
   interrupt(core);
-  if (core.fiber->life() != Fiber::Life::kResuming) return;
+  if (lifeOf(*core.fiber) != FiberLife::kResuming) return;
   for (FiberCore* inner = m_live; inner != nullptr; inner = inner->live_next) {
     FiberCore* outer = inner->resumer;
     while (outer != nullptr && outer != &core) outer = outer->resumer;
@@ -157,27 +162,28 @@ void Worker::markCancelled(FiberCore& core) {
 /// Brings back a cancelled fiber that waits.
 void Worker::interrupt(FiberCore& core) {
   if (!mayInterrupt(core)) return;
-  const Fiber::Life life = core.fiber->life();
-  if (life == Fiber::Life::kParked) {
+  const FiberLife life = lifeOf(*core.fiber);
+  if (life == FiberLife::kParked) {
     if (core.wait.claim(core.wait.epoch(), WakeReason::kCanceled)) m_runnable.push(&core);
-  } else if (life == Fiber::Life::kHeld) {
-    core.fiber->move(life, Fiber::Life::kQueued);
+  } else if (life == FiberLife::kHeld) {
+    control(*core.fiber).move(life, FiberLife::kQueued);
     m_runnable.push(&core);
   }
 }
 
-/// The scheduler asks for something that this worker has not done yet.
+/// Returns true if the scheduler asks for something that this worker has not done yet.
 bool Worker::behindStop() const {
   return m_cancel_round != m_scheduler.rest().cancelRound() || m_last_call != m_scheduler.rest().lastCall();
 }
 
-/// The scheduler stops: does what that asks of this worker's fibers.
+/// Does what the scheduler's stop asks of this worker's fibers.
 void Worker::followStop() {
   m_scheduler.watchDeadline();
   if (!behindStop()) return;
   m_cancel_round = m_scheduler.rest().cancelRound();
   const bool last_call = m_last_call != m_scheduler.rest().lastCall();
   m_last_call = m_scheduler.rest().lastCall();
+  m_cancels_all = m_scheduler.cancelsAll();
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     markCancelled(*core);
     if (last_call) core->patience = std::min(core->patience, FiberCore::kLastPatience);
@@ -185,71 +191,81 @@ void Worker::followStop() {
   }
 }
 
-/// `core` is in no queue, and its wait is decided.
+/// Gives up `core`, which is in no queue and whose wait is decided.
 void Worker::abandon(FiberCore& core) {
   if (core.request == Request::kParked) {
     m_waiting -= core.counted;
-    m_joining -= core.fiber->joins() != nullptr;
+    m_joining -= control(*core.fiber).joins() != nullptr;
   }
-  for (FiberCore *member = &core, *outer; member != nullptr; member = outer) {  // and those who wait for it to come back
+  for (FiberCore *member = &core, *outer; member != nullptr; member = outer) {  // and its resumers
     outer = member->resumer;
     if (member->timer_linked) unlinkTimer(*member);
     if (member->live) unlinkLive(*member);
+    if (member->by_hand) hasResumed(*member);
     leave(*member->fiber);
     ThreadFibers::abandon(*member->fiber);
   }
 }
 
-/// Reports a fiber that will not end.
+/// Notes and reports a fiber that will not end.
 void Worker::leave(const Fiber& fiber) {
   m_leftovers.note(fiber);
   if (m_leftovers.count() > kReportedOneByOne) return;
   try {
     log::error("scheduler {}: fiber {} {} is given up: {}", m_scheduler.getName(), fiber.getId(), fiber.getName(),
-               fiber.describe());
+               control(fiber).describe());
   } catch (const std::bad_alloc&) {
     log::noMemory();
   }
 }
 
-void Worker::leaveBehind(NodeList mail, Leftovers& out) {
+/// The detached thread goes on with what it runs, and a fiber that was resumed by hand moves between the lists. So the lists are
+/// walked under their lock. Telling observers under it is safe, because none of them comes back to it.
+void Worker::leaveBehind(NodeList mail, Leftovers& out, NodeList& unrun) {
   {
     Lock lock(m_live_lock);
+    for (FiberCore* core = m_by_hand; core != nullptr; core = core->live_next) {
+      out.note(*core->fiber);
+      ThreadFibers::announceGivenUp(*core->fiber);
+    }
     for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
       out.note(*core->fiber);
+      closeWait(*core);
       ThreadFibers::leaveBehind(*core->fiber);
     }
   }
-  while (QueueNode* node = mail.pop()) {
-    if (node->kind == QueueNode::Kind::kMessage) Fiber::Question::open(node);
-    if (node->kind != QueueNode::Kind::kFiber) continue;
-    auto& fiber = *static_cast<Fiber*>(node);
-    out.note(fiber);
-    ThreadFibers::abandon(fiber);
-  }
+  // A question to a fiber that has moved on is passed on. The slot has no owner, so other questions get no answer.
+  const auto open = [this](QueueNode* question) { attend(FiberRequest::open(question)); };
+  sortLeft(m_runnable.takeLeft(), open, unrun);
+  sortLeft(mail, open, unrun);
+}
+
+/// Halts the thread of a worker that was detached while a fiber ran. `last` has given the thread back.
+void Worker::standStill(FiberCore& last) {
+  closeWait(last);
+  for (FiberCore* member = &last; member != nullptr; member = member->resumer) ThreadFibers::announceGivenUp(*member->fiber);
+  sys::haltThread();
 }
 
 bool Worker::detach() {
-  Place in_fiber = Place::kFiber;
-  if (!m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel)) return false;
-  m_slot.fd_driver.store(nullptr, std::memory_order_release);  // from here on its fiber's calls are libc's
-  if (AutoAdvance* const time = m_clock.autoAdvance()) time->leave(*this);
+  if (!m_runnable.detach()) return false;
+  m_slot.owner.store(0, std::memory_order_release);
+  m_slot.fd_driver.store(nullptr, std::memory_order_release);                        // from here on its fiber's calls are libc's
+  AutoAdvance* const time = sys::inForkedChild() ? nullptr : m_clock.autoAdvance();  // whose lock may be held for ever
+  if (time != nullptr) time->leave(*this);
   return true;
 }
 
 // ---- The list of live fibers. ------------------------------------------------------------------------------------------------
 
-/// From here on it is cared for as the others are, in a stop that is under way, too.
-void Worker::linkLive(FiberCore& core) {
+/// Makes the worker look after the fiber, also in a stop that is under way. `cancelled` is true if that stop has cancelled all.
+void Worker::linkLive(FiberCore& core, bool cancelled) {
   const tsan::Exempt of_this_thread;
-  if (m_scheduler.cancelsAll()) core.cancelled = true;
+  if (cancelled) core.cancelled = true;
   if (m_last_call != LastCall::kNone) core.patience = std::min(core.patience, FiberCore::kLastPatience);
   Lock lock(m_live_lock);
   core.live = true;
-  core.live_prev = nullptr;
-  core.live_next = m_live;
-  if (m_live != nullptr) m_live->live_prev = &core;
-  m_live = &core;
+  link(m_live, core);
   ++m_live_count;
   m_cancelled_count += core.cancelled;
 }
@@ -258,24 +274,66 @@ void Worker::unlinkLive(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   Lock lock(m_live_lock);
   core.live = false;
-  (core.live_prev == nullptr ? m_live : core.live_prev->live_next) = core.live_next;
-  if (core.live_next != nullptr) core.live_next->live_prev = core.live_prev;
+  unlink(m_live, core);
   --m_live_count;
   m_cancelled_count -= core.cancelled;
 }
 
-void Worker::list(std::vector<FiberInfo>& out) {
+/// Does nothing in a forked child, where nobody looks at the lists, and where a thread of the parent may have held their lock.
+void Worker::resumes(FiberCore& core) {
+  if (sys::inForkedChild()) return;
+  const tsan::Exempt of_this_thread;
   Lock lock(m_live_lock);
-  for (const FiberCore* core = m_live; core != nullptr; core = core->live_next) {
-    out.push_back({core->fiber->getId(), core->fiber->getName(), core->fiber->describe()});
+  core.by_hand = true;
+  link(m_by_hand, core);
+}
+
+void Worker::hasResumed(FiberCore& core) {
+  if (sys::inForkedChild()) return;
+  const tsan::Exempt of_this_thread;
+  Lock lock(m_live_lock);
+  core.by_hand = false;
+  unlink(m_by_hand, core);
+}
+
+inline void Worker::link(FiberCore*& first, FiberCore& core) {
+  core.live_prev = nullptr;
+  core.live_next = first;
+  if (first != nullptr) first->live_prev = &core;
+  first = &core;
+}
+
+inline void Worker::unlink(FiberCore*& first, FiberCore& core) {
+  (core.live_prev == nullptr ? first : core.live_prev->live_next) = core.live_next;
+  if (core.live_next != nullptr) core.live_next->live_prev = core.live_prev;
+}
+
+/// Takes handles under the lock, which each begin and end of a fiber needs, and describes the fibers outside it.
+void Worker::list(std::vector<FiberInfo>& out) {
+  const auto describe = [&out](const Fiber& fiber) {
+    out.push_back({fiber.getId(), fiber.getName(), control(fiber).describe()});
+  };
+  std::vector<Fiber::ptr> fibers;
+  for (size_t count = 0;; count += count / 8) {
+    fibers.reserve(count);
+    Lock lock(m_live_lock);
+    count = m_live_count;
+    if (count > fibers.capacity()) continue;
+    for (const FiberCore* core = m_live; core != nullptr; core = core->live_next) {
+      fibers.push_back(core->fiber->weak_from_this().lock());
+      if (fibers.back() != nullptr) continue;
+      fibers.pop_back();
+      describe(*core->fiber);  // it lies on a stack, which may go when the lock is released
+    }
+    break;
   }
+  for (const Fiber::ptr& fiber : fibers) describe(*fiber);
 }
 
 // ---- Timeouts. A node stays linked at the deadline that it was registered with; a later one is only noted (lazy push). --------
 
 bool Worker::reserveTimeout(FiberCore& core, Deadline deadline) {
   const tsan::Exempt of_this_thread;
-  if (deadline.isNever() || core.timer_linked) return true;
   try {
     m_timeouts.insert(core.timer, deadline.ns());  // disarmed, until the fiber parks
   } catch (const std::bad_alloc&) {
@@ -308,7 +366,7 @@ void Worker::expireTimeouts(int64_t now_ns) {
   for (size_t i = 1; i <= kTimeoutsPerTurn && m_timeouts.nextDue() <= now_ns; ++i) {
     if (i % 64 == 0 && m_clock.nowNs() >= end_ns) return;
     TimerList due;
-    m_timeouts.expire(now_ns, 1, due);  // one, for which there is room if it is put in again
+    m_timeouts.expire(now_ns, 1, due);  // only one, for which there is room if it is put in again
     TimerNode* const node = due.pop();
     FiberCore& core = FiberCore::ofTimer(*node);
     core.timer_linked = false;
@@ -323,17 +381,17 @@ void Worker::expireTimeouts(int64_t now_ns) {
   }
 }
 
-/// The earliest true deadline, or an earlier one. What was disarmed is taken out first: an idle worker never wakes for it. What
-/// was pushed is put right only shortly before its old deadline: else each wait that begins anew would cost an update of the
-/// queue at the next sleep. The price: at most one wake-up too early for each pushed timeout and length of it (more, if firstHop
-/// cuts that), and none within kPushedMayWakeNs of another.
+/// Returns the earliest true deadline, or an earlier time. Disarmed timeouts are removed first, so that an idle worker never
+/// wakes for them. A pushed timeout is put right only shortly before its old deadline; otherwise each repeated wait would cost
+/// an update of the queue at the next sleep. The price is at most one early wake-up for each pushed timeout and length of it
+/// (more, if firstHop() cuts that), and none within kPushedMayWakeNs of another.
 int64_t Worker::nextDeadline(int64_t now_ns) {
   while (TimerNode* node = m_timeouts.front()) {
     FiberCore& core = FiberCore::ofTimer(*node);
     const bool pushed = core.deadline_ns != kNever && core.deadline_ns != node->deadline_ns;
     if (core.deadline_ns == kNever) {
       unlinkTimer(core);
-    } else if (!pushed || node->deadline_ns > now_ns + kPushedMayWakeNs) {
+    } else if (!pushed || node->deadline_ns > saturatingAdd(now_ns, kPushedMayWakeNs)) {
       return node->deadline_ns;
     } else {
       m_counts.relinked.add();
@@ -348,7 +406,7 @@ int64_t Worker::nextDeadline(int64_t now_ns) {
 template <>
 void Waker::deliver(FiberCore& core) {
   const tsan::Exempt of_its_home;
-  Worker* const here = Worker::current();
+  Worker* const here = Worker::currentHere();
   auto& home = static_cast<WorkerSlot&>(*core.home);
   if (here != nullptr && &here->slot() == &home) {
     here->makeRunnable(&core);
@@ -368,22 +426,24 @@ bool mayPark() {
   return me != nullptr && me->home != nullptr;
 }
 
-bool reserveTimeout(Deadline deadline) {
-  return deadline.isNever() || Worker::current()->reserveTimeout(*runningFiber(), deadline);
+[[gnu::noinline]] bool reserveTimeout(Deadline deadline) {
+  const tsan::Exempt of_this_thread;
+  return deadline.isNever() || t_running->timer_linked || Worker::currentHere()->reserveTimeout(*t_running, deadline);
 }
 
-const Clock& waitClock() { return Worker::current()->clock(); }
+[[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }
 
-Wait::Wait(Fiber::WaitsFor what, int fd) {
-  FiberCore* const me = runningFiber();
+[[gnu::noinline]] Wait::Wait(WaitsFor what, int fd) {
+  FiberCore* const me = t_running;
   SYLAR_CHECK(me != nullptr && me->home != nullptr);  // mayPark()
-  me->fiber->noteWait(what, fd);
+  control(*me->fiber).noteWait(what, fd);
   m_waker = {me, me->wait.prepare()};
 }
 
 WakeReason Wait::park(Deadline deadline, WaitFor what) {
   SYLAR_CHECK(!std::exchange(m_ended, true));
-  return Worker::current()->park(*m_waker.core, m_waker, deadline, what);
+  FiberCore& core = *m_waker.core;
+  return static_cast<WorkerSlot*>(core.home)->worker->park(core, m_waker, deadline, what);
 }
 
 bool Wait::giveUp() {
@@ -397,7 +457,7 @@ bool Wait::giveUp() {
 
 WakeReason parkUntil(Deadline deadline) {
   if (!reserveTimeout(deadline)) throw std::bad_alloc();
-  Wait wait(Fiber::WaitsFor::kTime);
+  Wait wait(WaitsFor::kTime);
   return wait.park(deadline);
 }
 

@@ -20,7 +20,7 @@ struct Unused {
 constinit Unused g_unused;
 constinit std::atomic<size_t> g_opened{0};
 
-/// The child of a fork may find the lock held. At any moment the list is one, if not always with all slots.
+/// A forked child may find the lock held, so it gets a new one. The list is whole at any moment, though it may lack some slots.
 [[gnu::constructor]] void followForks() {
   static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { ::new (&g_unused.mutex) OsMutex; }));
 }
@@ -55,8 +55,9 @@ void WorkerSlot::release(WorkerSlot& slot) {
 }
 
 void WorkerSlot::notify() {
+  if (sys::inForkedChild()) return;  // the descriptor is the parent's as well
   const uint64_t one = 1;
-  sys::writeFd(wake_fd, &one, sizeof one);  // a full counter is a notification, too
+  sys::writeFd(wake_fd, &one, sizeof one);  // a full counter is a notification as well
 }
 
 }  // namespace sylar

@@ -1,7 +1,8 @@
 // Internal. The part of a worker that other threads touch: its mailbox and its wake-up descriptor.
 //
-// Slots are reused and never freed, and their descriptors never closed: who delivers to a worker may look at its slot after the
-// push, when the worker may be gone. A late notification is a spurious wake-up of the slot's next owner, nothing worse.
+// Slots are reused and never freed, and their descriptors never closed. The reason is that a thread that delivers to a worker
+// may look at its slot after the push, when the worker may be gone. A late notification is a spurious wake-up of the slot's next
+// owner, nothing worse.
 #pragma once
 
 #include <atomic>
@@ -12,8 +13,10 @@
 
 namespace sylar {
 
+namespace detail {
+class SchedulerCore;
+}
 class Driver;
-class Scheduler;
 class Worker;
 
 struct alignas(64) WorkerSlot final : FiberHome {
@@ -22,15 +25,15 @@ struct alignas(64) WorkerSlot final : FiberHome {
   WorkerSlot* next = nullptr;               ///< in the list of unused slots
   Worker* worker = nullptr;                 ///< the owner while it runs; for its own thread
   std::atomic<Driver*> fd_driver{nullptr};  ///< the owner's, while its fibers may wait for descriptors; for its own thread
-  std::atomic<const Scheduler*> scheduler{nullptr};  ///< whose worker owns it; only to be compared
+  std::atomic<const detail::SchedulerCore*> scheduler{nullptr};  ///< the scheduler of its owner; only to be compared
 
-  /// An unused slot, or a new one.
+  /// Returns an unused slot, or a new one.
   static WorkerSlot& acquire();
   static void release(WorkerSlot& slot);
-  /// Makes its descriptor if it has none. Only in a claimed process (sys::claimProcess), none of whose forks runs workers: no two
-  /// processes can wait for one descriptor. Throws std::system_error if there is none.
+  /// Makes its descriptor if it has none. Only in a claimed process (sys::claimProcess), none of whose forks runs workers,
+  /// because no two processes can wait for one descriptor. Throws std::system_error if there is none.
   void open();
-  /// How many descriptors the process keeps, in slots used or not.
+  /// Returns how many descriptors the process keeps, in slots used or not.
   static size_t opened();
 
   void attend(Fiber::ptr fiber) override;
@@ -41,7 +44,7 @@ struct alignas(64) WorkerSlot final : FiberHome {
   void push(QueueNode* node) {
     if (mailbox.push(node)) notify();
   }
-  /// True iff it slept.
+  /// Wakes the owner. Returns true iff it slept.
   bool wake() {
     if (!mailbox.tryWake()) return false;
     notify();

@@ -10,22 +10,22 @@
 #include <string>
 #include <utility>
 
-#include "sylar/base/check.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/io/fd_table.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
 namespace {
 
-/// Longer than a receiver may delay an acknowledgement.
+/// A time longer than a receiver may delay an acknowledgement.
 constexpr int64_t kPatienceNs = 250'000'000;
 
-/// True: a TCP socket of this process has taken bytes that it has not sent. They wait for an acknowledgement (Nagle), or for
-/// room. What has been sent over loopback has arrived.
+/// Returns true if a TCP socket of this process has taken bytes that it has not sent. They wait for an acknowledgement (Nagle),
+/// or for room. Bytes that were sent over loopback have arrived.
 bool unsentBytes() {
   bool any = false;
   FdTable::forEach([&any](int fd, const Entry& entry) {
@@ -38,7 +38,8 @@ bool unsentBytes() {
 
 }  // namespace
 
-/// Whoever changes something that a decision depends on, makes it: who goes to rest or leaves, who ends a hold, who waits.
+/// Decides whether the clock moves. Each call that changes something that a decision depends on makes the decision: a member goes
+/// to rest or leaves, a hold ends, a thread waits.
 class VirtualTime::Core final : public AutoAdvance {
  public:
   explicit Core(bool by_hand) : m_by_hand(by_hand) {}
@@ -94,7 +95,7 @@ class VirtualTime::Core final : public AutoAdvance {
     decideAndTell();
   }
 
-  /// Allows the clock to come as far as that, or makes it.
+  /// Raises the time up to which the clock is allowed to come, or made to, by `step`, and returns it.
   int64_t aimAt(std::chrono::nanoseconds step) {
     Lock lock(m_mutex);
     m_done_before_ns.store(0, std::memory_order_relaxed);
@@ -102,10 +103,11 @@ class VirtualTime::Core final : public AutoAdvance {
     return m_target_ns;
   }
 
-  /// All that is due before it was done, and everything at rest, since the last aimAt().
+  /// Returns a time before which all that is due was done, with everything at rest, since the last aimAt().
   int64_t doneBeforeNs() const { return m_done_before_ns.load(std::memory_order_relaxed); }
 
-  /// Blocks the thread until `over(is everything at rest, with nowhere to go)`.
+  /// Blocks the thread until `over(at_rest)` is true, where `at_rest` says that everything is at rest and the clock has nowhere
+  /// to go.
   template <class Over>
   void await(Over over) {
     for (;;) {
@@ -118,14 +120,15 @@ class VirtualTime::Core final : public AutoAdvance {
     }
   }
 
-  /// Something that await() asks for may be true.
+  /// Has await() look again, because its condition may be true.
   void tell() {
     Lock lock(m_mutex);
     wakeAwaiting();
   }
 
  private:
-  /// True: all are at rest, and the clock has nowhere to go. `caller` need not be woken to go on.
+  /// Moves the clock if all are at rest. Returns true if they are and the clock has nowhere to go. `caller` need not be woken to
+  /// go on.
   bool decide(Member* caller = nullptr) SYLAR_REQUIRES(m_mutex) {
     if (m_holds > 0) return false;
     int64_t due_ns = kNever;
@@ -136,7 +139,7 @@ class VirtualTime::Core final : public AutoAdvance {
       looks_again = looks_again || member->looks_again;
     }
     if (m_first != nullptr && waitsForKernel()) {
-      // Once, and it looks again by itself from then on: each wake begins the patience anew.
+      // Wakes it once only, because each wake restarts the patience. From then on it looks again by itself.
       if (caller == nullptr && !looks_again) m_first->wake();
       return false;
     }
@@ -164,7 +167,7 @@ class VirtualTime::Core final : public AutoAdvance {
     m_unsent_since_ns = kNever;
   }
 
-  /// The kernel keeps bytes back, and may still send them without anybody's doing.
+  /// Returns true if the kernel keeps bytes back, and may still send them without anybody's doing.
   bool waitsForKernel() SYLAR_REQUIRES(m_mutex) {
     if (!unsentBytes()) {
       m_unsent_since_ns = kNever;
@@ -174,7 +177,7 @@ class VirtualTime::Core final : public AutoAdvance {
     return patienceNs() > 0;
   }
 
-  /// How long the kernel may still take; 0 or less: it waits for others, or for nothing.
+  /// Returns how long the kernel may still take. At 0 or less it waits for others, or for nothing.
   int64_t patienceNs() const SYLAR_REQUIRES(m_mutex) {
     return m_unsent_since_ns == kNever ? 0 : m_unsent_since_ns + kPatienceNs - steadyClock().nowNs();
   }
@@ -198,26 +201,26 @@ class VirtualTime::Core final : public AutoAdvance {
   int64_t m_unsent_since_ns SYLAR_GUARDED_BY(m_mutex) = kNever;  // on the steady clock; nothing has happened since
   bool m_awaited SYLAR_GUARDED_BY(m_mutex) = false;
   std::atomic<uint32_t> m_decisions{0};  // await() sleeps on it
-  std::atomic<int64_t> m_now_ns{0};      // written under the lock, as the next
+  std::atomic<int64_t> m_now_ns{0};      // written under the lock, as is the next
   std::atomic<int64_t> m_done_before_ns{0};
 };
 
-/// One call of run(). Its fiber has a share in it, for it may be given up and end later.
+/// One call of run(). Its fiber shares the ownership, because it may be given up and end later.
 class VirtualTime::Run {
  public:
   explicit Run(std::shared_ptr<Core> core) : m_core(std::move(core)) {}
 
-  /// The fiber's last word. What is left sees no later time.
+  /// The last call that the fiber makes. It holds the clock, so that what is left sees no later time.
   void bodyEnded(std::exception_ptr exception) {
     m_exception = std::move(exception);
     m_core->hold();
     State runs = kRuns;
-    if (!m_state.compare_exchange_strong(runs, kEnded, std::memory_order_acq_rel)) m_core->release();  // nobody wants to know
+    if (!m_state.compare_exchange_strong(runs, kEnded, std::memory_order_acq_rel)) m_core->release();  // run() no longer waits
     m_core->tell();
   }
   bool ended() const { return m_state.load(std::memory_order_acquire) == kEnded; }
 
-  /// run()'s last word; what the body threw.
+  /// The last call that run() makes. Returns what the body threw, or null.
   std::exception_ptr close() {
     if (m_state.exchange(kClosed, std::memory_order_acq_rel) != kEnded) return nullptr;
     m_core->release();
@@ -227,7 +230,7 @@ class VirtualTime::Run {
  private:
   enum State : uint8_t { kRuns, kEnded, kClosed };
   const std::shared_ptr<Core> m_core;
-  std::exception_ptr m_exception;  // before kEnded the fiber's, then run()'s
+  std::exception_ptr m_exception;  // the fiber's before kEnded, then run()'s
   std::atomic<State> m_state{kRuns};
 };
 

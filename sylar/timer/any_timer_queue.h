@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <variant>
 
+#include "sylar/timer.h"
 #include "sylar/timer/heap_queue.h"
 #include "sylar/timer/ordered_set_queue.h"
-#include "sylar/timer/timer.h"
 #include "sylar/timer/timer_queue.h"
 #include "sylar/timer/wheel_queue.h"
 
@@ -42,8 +42,8 @@ class AnyTimerQueue {
   bool expire(int64_t now_ns, size_t budget, TimerList& out) {
     return std::visit([&](auto& queue) { return queue.expire(now_ns, budget, out); }, m_queue);
   }
-  void drain(TimerList& out) {
-    std::visit([&](auto& queue) { queue.drain(out); }, m_queue);
+  void drain(size_t budget, TimerList& out) {
+    std::visit([&](auto& queue) { queue.drain(budget, out); }, m_queue);
   }
   void setAll(int64_t deadline_ns) {
     std::visit([&](auto& queue) { queue.setAll(deadline_ns); }, m_queue);
@@ -55,7 +55,7 @@ class AnyTimerQueue {
   int64_t granularityNs() const {
     return std::visit([](const auto& queue) { return queue.granularityNs(); }, m_queue);
   }
-  /// Nodes that a wheel moved inside; 0: there is nothing to move.
+  /// Returns how many nodes a wheel moved inside, or 0 for a structure that moves none.
   uint64_t cascaded() const {
     return std::visit(
         [](const auto& queue) -> uint64_t {

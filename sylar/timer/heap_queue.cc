@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -10,7 +10,7 @@ template <size_t Arity>
 bool HeapQueue<Arity>::insert(TimerNode& node, int64_t deadline_ns) {
   m_entries.push_back({});  // may throw
   siftUp(m_entries.size() - 1, stamp(node, deadline_ns));
-  return node.slot == kRoot;  // behind its equals: whoever is in front is strictly the earliest
+  return node.slot == kRoot;  // it goes behind its equals, so a node in front is strictly the earliest
 }
 
 template <size_t Arity>
@@ -38,16 +38,17 @@ bool HeapQueue<Arity>::expire(int64_t now_ns, size_t budget, TimerList& out) {
 }
 
 template <size_t Arity>
-void HeapQueue<Arity>::drain(TimerList& out) {
-  sort();
-  for (size_t i = kRoot; i < m_entries.size(); ++i) out.push(m_entries[i].node);
-  m_entries.resize(kRoot);
+void HeapQueue<Arity>::drain(size_t budget, TimerList& out) {
+  for (; budget > 0 && !empty(); --budget) {
+    out.push(m_entries.back().node);
+    m_entries.pop_back();
+  }
 }
 
-// What is sorted is a heap.
+// A sorted array is a heap.
 template <size_t Arity>
 void HeapQueue<Arity>::setAll(int64_t deadline_ns) {
-  sort();
+  std::sort(m_entries.begin() + kRoot, m_entries.end(), before);
   for (size_t i = kRoot; i < m_entries.size(); ++i) put(i, stamp(*m_entries[i].node, deadline_ns));
 }
 
@@ -101,11 +102,6 @@ void HeapQueue<Arity>::removeAt(size_t i) {
   if (i == m_entries.size()) return;
   const bool up = i > kRoot && before(last, m_entries[parentOf(i)]);
   up ? siftUp(i, last) : siftDown(i, last);
-}
-
-template <size_t Arity>
-void HeapQueue<Arity>::sort() {
-  std::sort(m_entries.begin() + kRoot, m_entries.end(), before);
 }
 
 template class HeapQueue<2>;

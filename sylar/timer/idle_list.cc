@@ -1,4 +1,4 @@
-#include "sylar/timer/idle_list.h"
+#include "sylar/idle_list.h"
 
 #include <chrono>
 #include <memory>
@@ -6,19 +6,19 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sylar/base/check.h"
-#include "sylar/base/clock.h"
 #include "sylar/base/os_mutex.h"
-#include "sylar/timer/timer.h"
+#include "sylar/check.h"
+#include "sylar/clock.h"
+#include "sylar/timer.h"
 #include "sylar/timer/timer_core.h"
 
 namespace sylar {
 namespace {
 
-/// Entries in one run of the guard: then the driver has its turn, and what else is due.
+/// How many entries one run of the guard handles. Then the driver and whatever else is due have their turn.
 constexpr int kMostAtOnce = 256;
 
-/// The opposite of a Lock: for foreign code.
+/// The opposite of a Lock, for running foreign code.
 class SYLAR_SCOPED_CAPABILITY Unlocked {
  public:
   explicit Unlocked(Spinlock& lock) SYLAR_RELEASE(lock) : m_lock(lock) { lock.unlock(); }
@@ -32,14 +32,14 @@ class SYLAR_SCOPED_CAPABILITY Unlocked {
 
 }  // namespace
 
-/// The guard is one timer of the manager. Under the lock, while nobody is at it (m_at_guard), it is armed if and only if
+/// The guard is one timer of the manager. Under the lock, while no thread is at it (m_at_guard), it is armed if and only if
 /// something is linked, and is due no later than the head. It is armed, stopped and served by one thread at a time, without the
-/// lock, since that is foreign code; who changed the list meanwhile leaves the rest to that one. A touch need not move it: served
-/// too early, it is armed for what has become the head.
+/// lock, since that is foreign code. A thread that changes the list in between leaves the rest to that one. A touch need not
+/// move the guard, because a guard that is served too early is armed for what has become the head.
 class IdleCore : public std::enable_shared_from_this<IdleCore> {
  public:
   IdleCore(TimerManager& manager, int64_t timeout_ns, int64_t slack_ns, idle_list::Callback on_idle)
-      : m_timers(manager.m_core),
+      : m_timers(TimerCore::of(manager)),
         m_clock(manager.timerClock()),
         m_due_after_ns(saturatingAdd(timeout_ns, slack_ns)),
         m_slack_ns(slack_ns),
@@ -47,6 +47,8 @@ class IdleCore : public std::enable_shared_from_this<IdleCore> {
         m_last_raw_ns(m_clock.nowNs()) {}
   IdleCore(const IdleCore&) = delete;
   IdleCore& operator=(const IdleCore&) = delete;
+
+  bool isParents() const { return m_timers->isParents(); }
 
   void add(IdleEntry& entry, std::weak_ptr<void> what) SYLAR_EXCLUDES(m_lock);
   void touch(IdleEntry& entry) noexcept SYLAR_EXCLUDES(m_lock);
@@ -82,10 +84,10 @@ class IdleCore : public std::enable_shared_from_this<IdleCore> {
   bool m_armed SYLAR_GUARDED_BY(m_lock) = false;   ///< a serve() will come
   bool m_at_guard SYLAR_GUARDED_BY(m_lock) = false;
   bool m_closed SYLAR_GUARDED_BY(m_lock) = false;
-  TimerId m_guard = 0;  ///< of who set m_at_guard
+  TimerId m_guard = 0;  ///< belongs to the thread that set m_at_guard
 };
 
-// Time does not go back and goes on at its true rate, as in TimerCore.
+// Time does not go back, and goes on at its true rate, as in TimerCore.
 int64_t IdleCore::now() {
   const int64_t raw_ns = m_clock.nowNs();
   const int64_t step_ns = m_last_raw_ns - raw_ns;
@@ -136,7 +138,7 @@ void IdleCore::touch(IdleEntry& entry) noexcept {
 }
 
 bool IdleCore::remove(IdleEntry& entry) noexcept {
-  std::weak_ptr<void> dropped;  // outside the lock
+  std::weak_ptr<void> dropped;  // destroyed outside the lock
   const Lock lock(m_lock);
   const bool linked = entry.m_touched_ns.load(std::memory_order_relaxed) != IdleEntry::kUnlinked;
   if (linked) unlink(entry);
@@ -147,7 +149,7 @@ bool IdleCore::remove(IdleEntry& entry) noexcept {
 }
 
 void IdleCore::close() noexcept {
-  std::shared_ptr<const idle_list::Callback> dropped;  // outside the lock
+  std::shared_ptr<const idle_list::Callback> dropped;  // destroyed outside the lock
   const Lock lock(m_lock);
   m_closed = true;
   dropped.swap(m_on_idle);
@@ -162,13 +164,13 @@ size_t IdleCore::size() {
 
 /// Makes the guard follow the list.
 void IdleCore::settle() noexcept {
-  if (m_at_guard) return;  // whoever is there looks again
+  if (m_at_guard) return;  // the thread that is there looks again
   m_at_guard = true;
   while (m_armed != (m_head != nullptr) && (m_armed ? disarm() : arm())) continue;
   m_at_guard = false;
 }
 
-/// False: no memory, or too many timers.
+/// Arms the guard for the head. Returns false if there is no memory, or there are too many timers.
 bool IdleCore::arm() noexcept {
   const int64_t delay_ns = headDue() - now();
   m_armed = true;  // first: it may be served at once
@@ -185,7 +187,7 @@ bool IdleCore::arm() noexcept {
   return false;
 }
 
-/// False: it is about to be served, and that sees to the rest.
+/// Stops the guard. Returns false if it is about to be served, which sees to the rest.
 bool IdleCore::disarm() noexcept {
   m_lock.unlock();
   const bool runs = m_timers->stop(m_guard) == TimerStop::kRunning;
@@ -198,7 +200,7 @@ bool IdleCore::disarm() noexcept {
 void IdleCore::serve() {
   const Lock lock(m_lock);
   m_armed = false;
-  if (m_at_guard) return;  // whoever is there arms it anew
+  if (m_at_guard) return;  // the thread that is there arms it again
   m_at_guard = true;
   struct Leave {  // also if a callback ends its thread
     IdleCore& core;
@@ -218,18 +220,18 @@ bool IdleCore::expireOne() {
   };
   unlink(*m_head);
   const Unlocked unlocked(m_lock);
-  auto call = std::move(taken);  // destroyed before the lock is had again
+  auto call = std::move(taken);  // destroyed before the lock is taken again
   runLogged(call);
   return true;
 }
 
-// ---- What the template and the entries call. --------------------------------------------------------------------------------
+// ---- Functions that the template and the entries call. -----------------------------------------------------------------------
 
 void IdleEntry::touch() noexcept {
-  if (m_core != nullptr) m_core->touch(*this);
+  if (m_core != nullptr && !m_core->isParents()) m_core->touch(*this);
 }
 
-bool IdleEntry::remove() noexcept { return m_core != nullptr && m_core->remove(*this); }
+bool IdleEntry::remove() noexcept { return m_core != nullptr && !m_core->isParents() && m_core->remove(*this); }
 
 std::shared_ptr<IdleCore> idle_list::make(TimerManager& manager, std::chrono::nanoseconds timeout, Callback on_idle,
                                           std::chrono::nanoseconds slack) {
@@ -240,13 +242,15 @@ std::shared_ptr<IdleCore> idle_list::make(TimerManager& manager, std::chrono::na
 }
 
 void idle_list::add(const std::shared_ptr<IdleCore>& core, IdleEntry& entry, std::weak_ptr<void> what) {
-  const bool linked = entry.remove();  // from the list that it was in: it may be another
+  const bool linked = entry.remove();  // from the list that it was in, which may be another
   SYLAR_CHECK(!linked);
   entry.m_core = core;
-  core->add(entry, std::move(what));
+  if (!core->isParents()) core->add(entry, std::move(what));
 }
 
-void idle_list::close(IdleCore& core) { core.close(); }
-size_t idle_list::size(IdleCore& core) { return core.size(); }
+void idle_list::close(IdleCore& core) {
+  if (!core.isParents()) core.close();
+}
+size_t idle_list::size(IdleCore& core) { return core.isParents() ? 0 : core.size(); }
 
 }  // namespace sylar

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 
 namespace sylar {
 namespace {
@@ -44,11 +44,11 @@ bool OrderedSetQueue::expire(int64_t now_ns, size_t budget, TimerList& out) {
   return isDue(now_ns);
 }
 
-void OrderedSetQueue::drain(TimerList& out) {
-  while (!m_set.empty()) out.push(popFront());
+void OrderedSetQueue::drain(size_t budget, TimerList& out) {
+  for (; budget > 0 && !m_set.empty(); --budget) out.push(popFront());
 }
 
-// In place: the tree's order stays what it is, now by arming alone.
+// Done in place, because the tree's order stays what it is, now by arming alone.
 void OrderedSetQueue::setAll(int64_t deadline_ns) {
   for (TimerNode* node : m_set) stamp(*node, deadline_ns);
 }
@@ -73,12 +73,12 @@ void OrderedSetQueue::stamp(TimerNode& node, int64_t deadline_ns) {
   node.slot = static_cast<uint32_t>(m_armings >> 32);
 }
 
-// The latest arming goes behind its equals, so whoever lands in front is strictly the earliest.
+// The latest arming goes behind its equals, so a node that lands in front is strictly the earliest.
 bool OrderedSetQueue::isFront(Set::iterator where) const { return where == m_set.begin(); }
 
 OrderedSetQueue::Set::iterator OrderedSetQueue::find(TimerNode& node) {
   const auto where = m_set.find(&node);
-  SYLAR_CHECK(where != m_set.end() && *where == &node);  // a node that is not linked here
+  SYLAR_CHECK(where != m_set.end() && *where == &node);  // fails for a node that is not linked here
   return where;
 }
 

@@ -21,7 +21,7 @@ class OrderedSetQueue {
   OrderedSetQueue(const OrderedSetQueue&) = delete;
   OrderedSetQueue& operator=(const OrderedSetQueue&) = delete;
 
-  /// May throw std::bad_alloc, then nothing has changed. Allocates only if no tree node is left over: up to kSpares of those
+  /// May throw std::bad_alloc, and then nothing has changed. Allocates only if no tree node is left over. Up to kSpares of those
   /// that erase and expire free are kept.
   bool insert(TimerNode& node, int64_t deadline_ns);
   void erase(TimerNode& node);
@@ -29,10 +29,10 @@ class OrderedSetQueue {
   bool update(TimerNode& node, int64_t deadline_ns);
 
   int64_t nextDue() const;
-  /// The node that is due first, or null: for an owner that looks whether it is still wanted.
+  /// Returns the node that is due first, or null. For an owner that checks whether the node is still wanted.
   TimerNode* front() const { return m_set.empty() ? nullptr : *m_set.begin(); }
   bool expire(int64_t now_ns, size_t budget, TimerList& out);
-  void drain(TimerList& out);
+  void drain(size_t budget, TimerList& out);
   void setAll(int64_t deadline_ns);
 
   size_t size() const { return m_set.size(); }

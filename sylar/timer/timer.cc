@@ -1,5 +1,7 @@
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sylar/timer/timer_core.h"
@@ -10,12 +12,21 @@ namespace {
 // A recurring timer without a delay would be due again in the pass that fires it.
 uint64_t atLeastOneIf(bool recurring, uint64_t ms) { return recurring && ms == 0 ? 1 : ms; }
 
+constinit const ThreadRunWaits<> s_threads;
+
+// Rejects a delay that nobody means, a negative number that was converted. ~0ull, as sylar has it, means never.
+uint64_t checkedDelay(uint64_t ms) {
+  constexpr uint64_t kNegative = uint64_t{1} << 63;
+  if (ms <= kNegative || ms == ~uint64_t{0}) return ms;
+  throw std::invalid_argument("sylar: a timer's delay of " + std::to_string(static_cast<int64_t>(ms)) + " ms is negative");
+}
+
 Repeat repeatIf(bool recurring) { return recurring ? Repeat::kDelay : Repeat::kNo; }
 
 }  // namespace
 
-Timer::Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::function<void()> cb,
-             std::weak_ptr<void> condition, bool conditional)
+ArmedTimer::ArmedTimer(std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, std::function<void()> cb,
+                       std::weak_ptr<void> condition, bool conditional)
     : ManagedTimer(false),
       m_core(std::move(core)),
       m_repeat(repeat),
@@ -23,26 +34,40 @@ Timer::Timer(Key, std::shared_ptr<TimerCore> core, uint64_t ms, Repeat repeat, s
       m_action{.cb = std::move(cb), .condition = std::move(condition), .conditional = conditional} {}
 
 bool Timer::cancel() {
-  // All of it is needed under the lock, from other cache lines than this one.
-  __builtin_prefetch(&m_self, 1);
-  __builtin_prefetch(&m_action.shares, 1);
-  return m_core->cancel(*this);
+  auto& timer = ArmedTimer::of(*this);
+  // All of these are needed under the lock, from other cache lines than this one.
+  __builtin_prefetch(&timer.m_self, 1);
+  __builtin_prefetch(&timer.m_action.shares, 1);
+  return !timer.m_core->isParents() && timer.m_core->cancel(timer);
 }
-bool Timer::refresh() { return m_core->refresh(*this); }
+bool Timer::refresh() {
+  auto& timer = ArmedTimer::of(*this);
+  return !timer.m_core->isParents() && timer.m_core->refresh(timer);
+}
 bool Timer::reset(uint64_t ms, bool from_now) {
-  return m_core->reset(*this, atLeastOneIf(m_repeat != Repeat::kNo, ms), from_now);
+  auto& timer = ArmedTimer::of(*this);
+  return !timer.m_core->isParents() &&
+         timer.m_core->reset(timer, atLeastOneIf(timer.m_repeat != Repeat::kNo, checkedDelay(ms)), from_now);
 }
 
-void Timer::fire() { m_core->fire(*this); }
+void Timer::fire() {
+  auto& timer = ArmedTimer::of(*this);
+  if (!timer.m_core->isParents()) timer.m_core->fire(timer);
+}
 
 void Timer::giveBack(Timer::ptr timer) noexcept {
-  TimerCore& core = *timer->m_core;
-  core.giveBack(std::move(timer));
+  auto given = std::static_pointer_cast<ArmedTimer>(std::move(timer));
+  TimerCore& core = *given->m_core;
+  if (!core.isParents()) core.giveBack(std::move(given));
 }
 
-TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue) : m_core(std::make_shared<TimerCore>(*this, clock, queue)) {}
+TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue) : TimerManager(clock, queue, s_threads) {}
+TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue, const RunWaits& waits)
+    : m_core(std::make_shared<TimerCore>(*this, clock, queue, waits)) {}
 TimerManager::~TimerManager() { close(); }
-void TimerManager::close() { m_core->close(); }
+void TimerManager::close() {
+  if (!m_core->isParents()) m_core->close();
+}
 
 Timer::ptr TimerManager::addTimer(uint64_t ms, std::function<void()> cb, bool recurring) {
   return addTimer(ms, std::move(cb), repeatIf(recurring));
@@ -62,19 +87,19 @@ Timer::ptr TimerManager::addConditionTimer(uint64_t ms, std::function<void()> cb
 
 Timer::ptr TimerManager::add(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool conditional,
                              Repeat repeat) {
-  auto timer = std::make_shared<Timer>(Timer::Key{}, m_core, ms, repeat, std::move(cb), std::move(weak_cond), conditional);
-  m_core->add(timer);
+  auto timer = std::make_shared<ArmedTimer>(m_core, checkedDelay(ms), repeat, std::move(cb), std::move(weak_cond), conditional);
+  if (!m_core->isParents()) m_core->add(timer);
   return timer;
 }
 
 TimerId TimerManager::startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat) {
-  return m_core->start(after.count(), std::move(task), repeat);
+  return m_core->isParents() ? 0 : m_core->start(after.count(), std::move(task), repeat);
 }
-TimerStop TimerManager::stopTimer(TimerId id) { return m_core->stop(id); }
-TimerStop TimerManager::stopTimerSync(TimerId id) { return m_core->stopSync(id); }
+TimerStop TimerManager::stopTimer(TimerId id) { return m_core->isParents() ? TimerStop::kGone : m_core->stop(id); }
+TimerStop TimerManager::stopTimerSync(TimerId id) { return m_core->isParents() ? TimerStop::kGone : m_core->stopSync(id); }
 
 ScopedTimer::ScopedTimer(TimerManager& manager, std::chrono::nanoseconds after, TimerTask task, Repeat repeat)
-    : m_core(manager.m_core), m_id(m_core->start(after.count(), std::move(task), repeat)) {}
+    : m_core(manager.m_core), m_id(manager.startTimer(after, std::move(task), repeat)) {}
 ScopedTimer::ScopedTimer(ScopedTimer&& other) noexcept : m_core(std::move(other.m_core)), m_id(std::exchange(other.m_id, 0)) {}
 ScopedTimer& ScopedTimer::operator=(ScopedTimer&& other) noexcept {
   if (this != &other) stop();
@@ -82,18 +107,27 @@ ScopedTimer& ScopedTimer::operator=(ScopedTimer&& other) noexcept {
   std::swap(m_id, other.m_id);
   return *this;
 }
-TimerStop ScopedTimer::stop() { return m_core == nullptr ? TimerStop::kGone : m_core->stop(std::exchange(m_id, 0)); }
+TimerStop ScopedTimer::stop() {
+  return m_core == nullptr || m_core->isParents() ? TimerStop::kGone : m_core->stop(std::exchange(m_id, 0));
+}
 
-uint64_t TimerManager::getNextTimer() { return m_core->nextTimerMs(); }
-void TimerManager::listExpiredCb(std::vector<std::function<void()>>& cbs) { m_core->listExpired(cbs); }
-bool TimerManager::hasTimer() { return m_core->hasTimer(); }
-bool TimerManager::detectClockRollover() { return m_core->takeRollover(); }
-TimerStats TimerManager::getStats() const { return m_core->stats(); }
+uint64_t TimerManager::getNextTimer() { return m_core->isParents() ? ~0ULL : m_core->nextTimerMs(); }
+void TimerManager::listExpiredCb(std::vector<std::function<void()>>& cbs) {
+  if (!m_core->isParents()) m_core->listExpired(cbs);
+}
+bool TimerManager::hasTimer() { return !m_core->isParents() && m_core->hasTimer(); }
+bool TimerManager::anyWillFallDue() { return !m_core->isParents() && m_core->anyWillFallDue(); }
+bool TimerManager::detectClockRollover() { return !m_core->isParents() && m_core->takeRollover(); }
+TimerStats TimerManager::getStats() const { return m_core->isParents() ? TimerStats() : m_core->stats(); }
 const Clock& TimerManager::timerClock() const { return m_core->clock(); }
 int64_t TimerManager::nextDueNs() const { return m_core->nextDueNs(); }
-int64_t TimerManager::observeNextDue() { return m_core->observeNextDue(); }
-bool TimerManager::collectDue(size_t budget, std::vector<Timer::ptr>& out) { return m_core->collect(budget, out); }
-bool TimerManager::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) { return m_core->tryCollect(budget, out); }
+int64_t TimerManager::observeNextDue() { return m_core->isParents() ? kNever : m_core->observeNextDue(); }
+bool TimerManager::collectDue(size_t budget, std::vector<Timer::ptr>& out) {
+  return !m_core->isParents() && m_core->collect(budget, out);
+}
+bool TimerManager::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) {
+  return !m_core->isParents() && m_core->tryCollect(budget, out);
+}
 
 void TimerAction::run() {
   const auto alive = condition.lock();

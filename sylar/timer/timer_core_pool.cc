@@ -14,7 +14,8 @@ constexpr size_t kAhead = 4;  // timers that are fetched while one runs
 
 TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
   TimerId id = 0;
-  Event event = Event::kNone;
+  Rollover rollover;
+  Event event;
   {
     Lock lock(m_mutex);
     PoolTimer* const timer = m_closed ? nullptr : m_pool.allocate();
@@ -23,7 +24,7 @@ TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
     timer->period_ns = repeat == Repeat::kNo ? 0 : repeat == Repeat::kSkip ? -delay_ns : delay_ns;
     bool front = false;
     try {
-      front = m_queue.insert(*timer, saturatingAdd(now(), delay_ns));
+      front = m_queue.insert(*timer, saturatingAdd(now(rollover), delay_ns));
     } catch (...) {
       m_pool.free(*timer);
       throw;
@@ -32,7 +33,7 @@ TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
     timer->task = std::move(task);
     id = m_pool.idOf(*timer);
     if (front) publish();
-    if (front || m_stepped) event = newFront();
+    event = newFront(front);
   }
   tell(event);
   return id;
@@ -41,7 +42,7 @@ TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
 TimerStop TimerCore::stop(TimerId id) {
   prefetch(id);
   TimerTask dropped;  // destroyed before we return, outside the lock
-  Event event = Event::kNone;
+  Event event;
   TimerStop result;
   {
     Lock lock(m_mutex);
@@ -60,7 +61,7 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
     ++m_stats.cancelled;
     timer->period_ns = 0;
     publishWithout(timer->deadline_ns);
-    if (tookLast()) event = pin(Event::kLastGone);
+    if (timer->deadline_ns != kNever && tookLast()) event = pinLastGone();
   }
   if (timer->state == PoolTimer::State::kQueued) ++m_stats.recalled;
   return m_runs.stop(*timer, dropped);
@@ -68,17 +69,17 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
 
 TimerStop TimerCore::stopSync(TimerId id) {
   const TimerStop result = stop(id);
-  return result == TimerStop::kRunning ? m_runs.await(id) : result;
+  return result == TimerStop::kRunning ? m_runs.await(id, m_waits) : result;
 }
 
-void TimerCore::fire(Timer& timer) {
+void TimerCore::fire(ArmedTimer& timer) {
   if (&timer == &m_runner) return runPooled();
-  if (const auto action = claimDispatched(timer)) action.run();
+  if (const auto action = claimDispatched(timer)) run(timer, action);
 }
 
 void TimerCore::runPooled() {
-  TimerRuns<>::Run run;
-  TimerTask once;
+  TimerRuns<>::Run run{.flow = m_waits.here(), .task = {}};
+  bool once = false;
   {
     Lock lock(m_mutex);
     if (m_closed || m_ready_begin == m_ready.size()) return;
@@ -86,15 +87,18 @@ void TimerCore::runPooled() {
     if (m_ready_begin + kAhead < m_ready.size()) __builtin_prefetch(m_ready[m_ready_begin + kAhead], 1);
     if (m_ready_begin == m_ready.size()) m_ready.clear(), m_ready_begin = 0;
     if (!m_runs.begin(run, *timer)) return;
-    if (timer->period_ns == 0) once = std::move(timer->task);
+    once = timer->period_ns == 0;
   }
   struct End {
     TimerRuns<>& runs;
     TimerRuns<>::Run& run;
-    ~End() { runs.end(run); }
-  } end{m_runs, run};
-  TimerTask task = std::move(once);  // destroyed before `end`
-  runLogged(task ? task : run.timer->task);
+    bool once;
+    ~End() {
+      if (once) run.task = nullptr;
+      runs.end(run);
+    }
+  } end{m_runs, run, once};
+  runLogged(run.task);
 }
 
 }  // namespace sylar

@@ -4,19 +4,20 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
 
 namespace sylar {
 
-/// Belongs to one queue or list at a time. Which, is known to its owner: the node itself does not say.
+/// Belongs to one queue or list at a time. The owner knows which one; the node itself does not say.
 struct TimerNode {
   int64_t deadline_ns = kNever;  ///< when it is due, on the queue's clock
-  uint32_t seq = 0;              ///< arming order, breaks ties: FIFO; compared modulo 2^32. A wheel's own note
+  uint32_t seq = 0;              ///< arming order, breaks ties FIFO, compared modulo 2^32; in a wheel, its own note
   uint32_t slot = 0;             ///< a queue's own note: heap index or wheel slot
   TimerNode* next = nullptr;
   TimerNode* prev = nullptr;
 
-  /// Due before `other`, or due with it and armed earlier. Right while fewer than 2^31 armings lie between two equal deadlines.
+  /// Returns true if this is due before `other`, or due with it and armed earlier. Right while fewer than 2^31 armings lie
+  /// between two equal deadlines.
   bool before(const TimerNode& other) const {
     if (deadline_ns != other.deadline_ns) return deadline_ns < other.deadline_ns;
     return static_cast<int32_t>(seq - other.seq) < 0;
@@ -35,7 +36,7 @@ class TimerList {
     m_tail = node;
   }
 
-  /// The oldest node, or null.
+  /// Removes and returns the oldest node, or null if there is none.
   TimerNode* pop() {
     TimerNode* node = m_head;
     if (node != nullptr) m_head = node->next;

@@ -1,11 +1,13 @@
 // Internal. The nodes of timers that have an id instead of an owner: a cache line each, in pages that never move.
 //
-// A TimerId is generation << 32 | page * 64 + place; place 0 is the page's own header, so no id is 0. A node's generation goes up
-// when it is *freed*, so from then on no id made before finds it: a stale id can do no harm, until one node was reused as often
-// as there are generations. Free nodes are reused oldest first, and none before kSpread of them exist; that takes 2^32 * kSpread
-// reuses.
+// A TimerId is generation << 32 | page * 64 + place. Place 0 is the page's own header, so no id is 0. A node's generation goes
+// up when it is *freed*, so from then on no id made before finds it. A stale id can do no harm until one node was reused as
+// often as there are generations. Free nodes are reused oldest first, and none before kSpread of them exist, so that takes 2^32
+// * kSpread reuses.
 //
-// Memory follows the largest number of timers at once. Thread safety: none, but of prefetch(); the owner brings the lock.
+// Memory follows the largest number of timers at once.
+//
+// Thread safety: none, except for prefetch(); the owner brings the lock.
 #pragma once
 
 #include <array>
@@ -13,16 +15,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sylar/timer/timer.h"
-#include "sylar/timer/timer_node.h"
-#include "sylar/timer/timer_task.h"
+#include "sylar/timer/armed_timer.h"
+#include "sylar/timer_task.h"
 
 namespace sylar {
 
 struct PoolTimer : ManagedTimer {
   /// kArmed    in the queue, and nothing else
-  /// kQueued   handed out, not begun. A recurring one is in the queue, too
-  /// kRunning  its callback runs. A recurring one that was not stopped is in the queue, too
+  /// kQueued   handed out, not begun. A recurring one is also in the queue
+  /// kRunning  its callback runs. A recurring one that was not stopped is also in the queue
   /// kStopped  handed out, but stopped since: to be freed instead of run
   ///
   /// kFree -> kArmed -> kQueued -> kRunning -> kFree | kArmed (recurring); kArmed -> kFree; kQueued -> kStopped -> kFree
@@ -32,7 +33,7 @@ struct PoolTimer : ManagedTimer {
   State state = State::kFree;
   uint32_t generation = 0;
   int64_t period_ns = 0;  ///< 0: once; negative: recurring, with Repeat::kSkip
-  TimerTask task;
+  TimerTask task;         ///< while its callback runs, that run has the task, and this notes where the run is
 };
 static_assert(sizeof(PoolTimer) == 64);
 
@@ -52,7 +53,7 @@ class TimerPool {
     for (auto& chapter : m_chapters) delete chapter.load(std::memory_order_relaxed);
   }
 
-  /// A node to arm, or null if there are as many as are allowed. Its id is idOf(). May throw std::bad_alloc.
+  /// Returns a node to arm, or null if there are as many as are allowed. Its id is idOf(). May throw std::bad_alloc.
   PoolTimer* allocate() {
     if (m_free_count == 0 && !grow()) [[unlikely]]
       return nullptr;
@@ -63,7 +64,7 @@ class TimerPool {
     return timer;
   }
 
-  /// The ids that it had are stale from here on. Its task must be empty: destroying one is foreign code.
+  /// Frees `timer`. The ids that it had are stale from here on. Its task must be empty, because destroying one is foreign code.
   void free(PoolTimer& timer) {
     timer.state = PoolTimer::State::kFree;
     timer.generation = (timer.generation + 1) & (~uint32_t{0} >> (32 - GenerationBits));
@@ -78,7 +79,7 @@ class TimerPool {
     return TimerId{timer.generation} << 32 | (page->number * 64 + place);
   }
 
-  /// The timer that has this id now, or null.
+  /// Returns the timer that has this id now, or null.
   PoolTimer* find(TimerId id) {
     const auto index = static_cast<uint32_t>(id);
     if (index / 64 >= m_page_count || index % 64 == 0) return nullptr;
@@ -86,7 +87,7 @@ class TimerPool {
     return timer.state != PoolTimer::State::kFree && timer.generation == id >> 32 ? &timer : nullptr;
   }
 
-  /// For who is about to find(): starts to fetch the node, without the lock. Any id is allowed.
+  /// Starts to fetch the node, without the lock, for a caller that is about to find(). Any id is allowed.
   void prefetch(TimerId id) const {
     const auto index = static_cast<uint32_t>(id);
     const Page* const page = pageAt(index / 64 % kMaxPages);
@@ -102,18 +103,18 @@ class TimerPool {
   };
   static_assert(sizeof(Page) == 4096);
 
-  /// The table of pages, in two levels that never move: prefetch() looks while a page is added.
+  /// The table of pages, in two levels that never move, because prefetch() looks while a page is added.
   struct Chapter {
     std::array<std::atomic<Page*>, 512> pages{};
   };
 
-  /// Null if there is none.
+  /// Returns the page, or null if there is none.
   Page* pageAt(uint32_t number) const {
     const Chapter* const chapter = m_chapters[number / 512].load(std::memory_order_acquire);
     return chapter == nullptr ? nullptr : chapter->pages[number % 512].load(std::memory_order_acquire);
   }
 
-  /// Adds a page if that is allowed: its nodes are the last to be used.
+  /// Adds a page if that is allowed. Its nodes are the last to be used.
   [[gnu::noinline]] bool grow() {
     if (m_page_count == m_max_pages) return false;
     auto& chapter = m_chapters[m_page_count / 512];

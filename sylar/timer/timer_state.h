@@ -1,14 +1,16 @@
-// Internal. What a timer with an id does from when it is handed out until it is freed, who waits for the end of its run, and who
-// for the end of a manager's calls: stop against fire (RT-7.4). `docs/design/timer.md` has the states' meaning, PoolTimer their
-// order.
+// Internal. The life of a timer with an id from when it is handed out until it is freed, the waiters for the end of its run, and
+// the wait for the end of a manager's calls: stop against fire (RT-7.4). `docs/design/timer.md` has the states' meaning,
+// PoolTimer their order.
 //
 // Thread safety: as said at each function; "locked" means that the caller holds the owner's lock.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "sylar/base/memory.h"
+#include "sylar/timer/run_waits.h"
 #include "sylar/timer/timer_pool.h"
 
 namespace sylar {
@@ -20,111 +22,100 @@ class TimerRuns {
   using State = PoolTimer::State;
 
  public:
-  /// A callback that is running, on the stack of who runs it.
+  /// A callback that is running. It lies on the stack of the flow that runs it. It has the timer's task while that runs, and the
+  /// timer has a note of it. No run knows of another, so the cost of one does not depend on how many there are.
   struct Run {
+    Flow flow;  ///< the thread or fiber that runs it
     PoolTimer* timer = nullptr;
-    uint32_t thread = Memory::self();
-    Run* next = nullptr;
+    TimerTask task;
+    RunWaiter* waiters = nullptr;
   };
 
-  /// `mutex`: the owner's, which guards `pool` and everything here but the word that waiters sleep on.
+  /// `mutex` is the owner's, and guards `pool` and every Run.
   TimerRuns(Mutex& mutex, TimerPool<>& pool) : m_mutex(mutex), m_pool(pool) {}
   TimerRuns(const TimerRuns&) = delete;
   TimerRuns& operator=(const TimerRuns&) = delete;
 
-  /// Locked. For a timer that was found by its id and is in no queue any more. kCancelled: it will not run, and its captures are
-  /// in `dropped`.
+  /// Locked. Stops a timer that was found by its id and is in no queue any more. If the result is kCancelled, it will not run,
+  /// and its captures are in `dropped`.
   TimerStop stop(PoolTimer& timer, TimerTask& dropped) {
     if (timer.state == State::kStopped) return TimerStop::kGone;
     if (timer.state == State::kRunning) return TimerStop::kRunning;
     dropped = std::move(timer.task);
     if (timer.state == State::kQueued) {
-      timer.state = State::kStopped;  // who it was handed out to frees it
+      timer.state = State::kStopped;  // the receiver that it was handed out to frees it
     } else {
       m_pool.free(timer);
     }
     return TimerStop::kCancelled;
   }
 
-  /// Locked. Begins the run of a timer that was handed out. False: it was stopped meanwhile, and now is freed. Inlined, GCC 12
-  /// takes the list of runs for a dangling pointer.
-  [[gnu::noinline]] bool begin(Run& run, PoolTimer& timer) {
+  /// Locked. Begins the run of a timer that was handed out. Returns false if it was stopped in between; it is freed now.
+  bool begin(Run& run, PoolTimer& timer) {
     if (timer.state == State::kStopped) {
       m_pool.free(timer);
       return false;
     }
     timer.state = State::kRunning;
     run.timer = &timer;
-    run.next = std::exchange(m_runs, &run);
+    run.task = std::move(timer.task);
+    timer.task.setNote(&run);
     return true;
   }
 
-  /// Not locked. The callback has returned. A timer that will not run again is freed when its captures are destroyed: a thread in
-  /// await() waits for that, too.
+  /// Not locked. Called when the callback has returned. A timer that will not run again is freed when its captures are
+  /// destroyed, so that await() waits for that as well. For a one-shot the caller has destroyed them.
   void end(Run& run) SYLAR_EXCLUDES(m_mutex) {
-    bool waited = false;
-    TimerTask last;
+    RunWaiter* waiters = nullptr;
     for (bool ended = false; !ended;) {
-      last = nullptr;
+      TimerTask last;  // destroyed after the lock is released
       Lock lock(m_mutex);
-      if (run.timer->period_ns == 0) last = std::move(run.timer->task);
+      PoolTimer& timer = *run.timer;
+      if (timer.period_ns == 0) last = std::move(run.task);
       ended = !last;
       if (!ended) continue;
-      unlink(run);
-      waited = m_waiters > 0;
-      if (waited) m_ended.fetch_add(1, std::memory_order_relaxed);
+      timer.task = std::move(run.task);
+      timer.period_ns != 0 ? void(timer.state = State::kArmed) : m_pool.free(timer);
+      waiters = run.waiters;
     }
-    if (waited) Memory::futexWakeAll(m_ended);
+    while (waiters != nullptr) std::exchange(waiters, waiters->next)->wake();
   }
 
-  /// Not locked. Blocks until the callback of `id` is not running: kDone. At once, with kRunning, if it is the caller's own.
-  TimerStop await(TimerId id) SYLAR_EXCLUDES(m_mutex) {
-    for (;;) {
-      uint32_t ended = 0;
-      {
-        Lock lock(m_mutex);
-        const Run* const run = runOf(m_pool.find(id));
-        if (run == nullptr) return TimerStop::kDone;
-        if (run->thread == Memory::self()) return TimerStop::kRunning;
-        ++m_waiters;
-        ended = m_ended.load(std::memory_order_relaxed);
-      }
-      Memory::futexWait(m_ended, ended);
+  /// Not locked. For a timer that was stopped. Returns kDone when its callback is not running, or kRunning at once if the
+  /// callback is the caller's own. May suspend: as `waits` does.
+  TimerStop await(TimerId id, const RunWaits& waits) SYLAR_EXCLUDES(m_mutex) {
+    TimerStop result = TimerStop::kDone;
+    waits.wait([&](RunWaiter& waiter) -> std::optional<Flow> {
       Lock lock(m_mutex);
-      --m_waiters;
-    }
+      Run* const run = runOf(m_pool.find(id));
+      if (run == nullptr) return std::nullopt;
+      if (waits.isHere(run->flow)) {
+        result = TimerStop::kRunning;
+        return std::nullopt;
+      }
+      waiter.next = std::exchange(run->waiters, &waiter);
+      return run->flow;
+    });
+    return result;
   }
 
  private:
-  void unlink(Run& run) {
-    Run** link = &m_runs;
-    while (*link != &run) link = &(*link)->next;
-    *link = run.next;
-    PoolTimer& timer = *run.timer;
-    timer.period_ns != 0 ? void(timer.state = State::kArmed) : m_pool.free(timer);
-  }
-
-  const Run* runOf(const PoolTimer* timer) const {
-    const Run* run = timer != nullptr ? m_runs : nullptr;
-    while (run != nullptr && run->timer != timer) run = run->next;
-    return run;
+  static Run* runOf(const PoolTimer* timer) {
+    return timer != nullptr && timer->state == State::kRunning ? static_cast<Run*>(timer->task.note()) : nullptr;
   }
 
   Mutex& m_mutex;
   TimerPool<>& m_pool;
-  Run* m_runs = nullptr;
-  uint32_t m_waiters = 0;                                 ///< threads in await()
-  typename Memory::template Atomic<uint32_t> m_ended{0};  ///< counts runs that ended while there were waiters; changed locked
 };
 
-/// Calls that are counted in under their owner's lock and made after it. When the owner ends, it waits for the last of them.
+/// Calls that are counted under their owner's lock and made after it. When the owner ends, it waits for the last of them.
 template <class Memory = StdMemory>
 class CallGate {
  public:
-  /// Locked, and not after the owner has ended: a call is about to be made.
+  /// Locked, and not after the owner has ended. Notes that a call is about to be made.
   void enter() { m_calls.fetch_add(1, std::memory_order_relaxed); }
 
-  /// It has been made. What it did happens before the return of close().
+  /// Notes that the call has been made. Everything it did happens before the return of close().
   void leave() {
     if (m_calls.fetch_sub(1, std::memory_order_release) == (kClosing | 1)) Memory::futexWakeAll(m_calls);
   }
@@ -136,7 +127,7 @@ class CallGate {
   }
 
  private:
-  static constexpr uint32_t kClosing = 0x8000'0000;  ///< somebody is in close(); below: calls under way
+  static constexpr uint32_t kClosing = 0x8000'0000;  ///< somebody is in close(); the bits below count the calls under way
   typename Memory::template Atomic<uint32_t> m_calls{0};
 };
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 
 namespace sylar {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr int kTickBits = 32;  // of all levels together
 constexpr int kAhead = 8;      // nodes that are fetched while one is handled
 
-// The bits of a tick below those of the level: where its slot begins.
+// Returns how many bits of a tick lie below those of the slot's level: where the slot begins.
 constexpr int shiftOf(uint32_t slot) { return slot < 256 ? 0 : static_cast<int>(2 + 6 * ((slot - 256) / 64 + 1)); }
 
 }  // namespace
@@ -27,7 +27,7 @@ bool BasicWheelQueue<TickNs>::insert(TimerNode& node, int64_t deadline_ns) {
   node.deadline_ns = deadline_ns;
   const Tick tick = tickOf(node);
   Slot slot = slotOf(tick);
-  Tick bound = 0;  // before which the node had to be due for somebody to be told
+  Tick bound = 0;  // somebody must be told if the node is due before this
   if (m_emptying != kNone) {
     if (tick < m_emptying_end) slot = m_emptying;
   } else if (const Slot first = firstSlot(); slot <= first) {
@@ -41,7 +41,7 @@ bool BasicWheelQueue<TickNs>::insert(TimerNode& node, int64_t deadline_ns) {
 
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::erase(TimerNode& node) {
-  SYLAR_CHECK(node.prev != nullptr);  // a node that is not linked
+  SYLAR_CHECK(node.prev != nullptr);  // fails for a node that is not linked
   unlink(node);
 }
 
@@ -73,13 +73,22 @@ bool BasicWheelQueue<TickNs>::expire(int64_t now_ns, size_t budget, TimerList& o
   }
 }
 
-// Through the whole of time, and back.
 template <int64_t TickNs>
-void BasicWheelQueue<TickNs>::drain(TimerList& out) {
+void BasicWheelQueue<TickNs>::drain(size_t budget, TimerList& out) {
+  for (; budget > 0 && !empty(); --budget) {
+    TimerNode& node = *m_slots[firstSlot()].next;
+    unlink(node);
+    out.push(&node);
+  }
+}
+
+/// Takes out all nodes in order, through the whole of time, and goes back.
+template <int64_t TickNs>
+void BasicWheelQueue<TickNs>::takeAll(TimerList& out) {
   const Tick present = m_tick;
   const uint64_t cascaded = m_cascaded;
   expire(kNever, std::numeric_limits<size_t>::max(), out);
-  while (!empty()) {  // what is never due
+  while (!empty()) {  // nodes that are never due
     TimerNode& node = *m_slots[m_far].next;
     unlink(node);
     out.push(&node);
@@ -91,7 +100,7 @@ void BasicWheelQueue<TickNs>::drain(TimerList& out) {
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::setAll(int64_t deadline_ns) {
   TimerList all;
-  drain(all);
+  takeAll(all);
   while (TimerNode* node = all.pop()) insert(*node, deadline_ns);
 }
 
@@ -123,7 +132,8 @@ void BasicWheelQueue<TickNs>::verify() const {
   SYLAR_CHECK(m_emptying == kNone || occupied(m_emptying));
 }
 
-// The tick at whose beginning the deadline has passed. A deadline in the last, broken tick of all is never reached.
+// Returns the tick at whose beginning the deadline has passed. A deadline in the very last tick, which is incomplete, is never
+// reached.
 template <int64_t TickNs>
 typename BasicWheelQueue<TickNs>::Tick BasicWheelQueue<TickNs>::tickOf(int64_t deadline_ns) {
   if (deadline_ns <= 0) return 0;
@@ -186,7 +196,7 @@ typename BasicWheelQueue<TickNs>::Tick BasicWheelQueue<TickNs>::firstTick() cons
   return first;
 }
 
-/// From a slot whose time has come to the one of a lower level that is its own now.
+/// Moves a node from a slot whose time has come to the slot of a lower level that is now its own.
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::moveDown(TimerNode& node) {
   const Tick tick = tickOf(node);
@@ -215,9 +225,9 @@ void BasicWheelQueue<TickNs>::link(TimerNode& node, Slot slot, Tick tick) {
   pointAhead(node);
 }
 
-// Who goes through a list in random memory waits for each node to learn of the next. So a node also says, in `seq`, which a wheel
-// has no other use for, how far away in memory the one is that was linked kAhead later. It is a hint to prefetch: after an
-// erase it may be any address. Nodes erased in between make the distance shorter; now and then it is measured anew.
+// Walking a scattered list stalls on each next pointer. So a node also says, in `seq`, which a wheel has no other use for, how
+// far away in memory the node is that was linked kAhead later. That is a hint to prefetch; after an erase it may be any address.
+// Nodes erased in between make the lead shorter, so it is measured again now and then.
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::pointAhead(TimerNode& tail) {
   tail.seq = 0;
@@ -260,7 +270,7 @@ void BasicWheelQueue<TickNs>::unlink(TimerNode& node) {
   --m_size;
 }
 
-/// It is the time of the first slot.
+/// Moves the present to the first slot, whose time has come.
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::reach(Slot slot) {
   m_tick = beginOf(slot);

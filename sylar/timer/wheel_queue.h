@@ -5,11 +5,11 @@
 // A node lies at the level of the highest bit in which its tick differs from the present one (tokio's rule). From that follows:
 //  - all nodes of one tick are in the same slot, in arming order, and move down together: FIFO needs no sorting;
 //  - every occupied slot lies ahead of the present within its level, and all of a lower level is due before all of a higher one.
-//  So
-//    the first set bit of the bitmaps is the first slot: no level has a cursor of its own, which was design 001's defect.
+//    So the first set bit of the bitmaps is the first slot. No level has a cursor of its own, which was design 001's defect.
 //
 // Time moves from occupied slot to occupied slot, in expire() only. When it reaches a slot of a higher level, that slot is
-// emptied node by node (m_emptying); until then, what belongs to its span queues up behind it. So the work can be cut anywhere.
+// emptied node by node (m_emptying). Until it is empty, what belongs to its span queues up behind it. So the work can be cut
+// anywhere.
 //
 // Thread safety: none; the owner brings the lock.
 #pragma once
@@ -35,19 +35,20 @@ class BasicWheelQueue {
   void erase(TimerNode& node);
   bool update(TimerNode& node, int64_t deadline_ns);
 
-  /// Exact while the first occupied slot is of one tick or holds at most kFew nodes; else a bound within that slot. It moves
+  /// Exact while the first occupied slot is of one tick or holds at most kFew nodes, else a bound within that slot. It moves
   /// nearer only where insert or update say so.
   int64_t nextDue() const { return timeOf(firstTick()); }
   bool expire(int64_t now_ns, size_t budget, TimerList& out);
-  void drain(TimerList& out);
+  void drain(size_t budget, TimerList& out);
   void setAll(int64_t deadline_ns);
 
   size_t size() const { return m_size; }
   bool empty() const { return m_size == 0; }
   static constexpr int64_t granularityNs() { return TickNs; }
-  /// The present: what is armed for before, counts as armed for now. Not later than the `now` of the last expire().
+  /// Returns the present. A node that is armed for an earlier time counts as armed for now. Not later than the `now` of the last
+  /// expire().
   int64_t presentNs() const { return timeOf(m_tick); }
-  /// How many nodes expire() has moved from a higher level to a lower one. drain() does not count.
+  /// Returns how many nodes expire() has moved from a higher level to a lower one. setAll() does not count.
   uint64_t cascaded() const { return m_cascaded; }
   void verify() const;
 
@@ -65,7 +66,7 @@ class BasicWheelQueue {
   static constexpr Tick kNeverTick = ~Tick{0} >> 1;
   static_assert(TickNs >= 1000, "a shorter tick makes the far list's turns too many");
 
-  // Each of these is a few instructions, at several places on the way of every timer.
+  // Inlined, because each is a few instructions, at several places on the way of every timer.
   [[gnu::always_inline]] static inline Tick tickOf(int64_t deadline_ns);
   static int64_t timeOf(Tick tick);
   [[gnu::always_inline]] inline Tick tickOf(const TimerNode& node) const;
@@ -80,13 +81,14 @@ class BasicWheelQueue {
   [[gnu::always_inline]] inline void link(TimerNode& node, Slot slot, Tick tick);
   [[gnu::always_inline]] inline void unlink(TimerNode& node);
   void reach(Slot slot);
+  void takeAll(TimerList& out);
   [[gnu::always_inline]] inline void pointAhead(TimerNode& tail);
   void measureBehind(TimerNode& tail);
   [[gnu::always_inline]] static inline void prefetchAhead(const TimerNode& node);
 
   std::array<TimerNode, kSlots> m_slots;           ///< heads of circular lists
-  std::array<uint64_t, kSlots / 64 + 1> m_bits{};  ///< of slots that are occupied
-  uint32_t m_words = 0;                            ///< of words of m_bits that are not 0
+  std::array<uint64_t, kSlots / 64 + 1> m_bits{};  ///< the slots that are occupied
+  uint32_t m_words = 0;                            ///< the words of m_bits that are not 0
   std::array<uint32_t, kSlots> m_counts{};         ///< nodes in each slot
   std::array<TimerNode*, kSlots> m_behind{};       ///< in each slot: the node to point at the next one that is linked, or null
   uint32_t m_links = 0;                            ///< how often a node was linked
@@ -94,7 +96,7 @@ class BasicWheelQueue {
   Tick m_far_tick = 0;                             ///< not later than any in the far list, if that is occupied
   Slot m_far = kFar;                               ///< the far list to fill
   Slot m_emptying = kNone;                         ///< a slot of a higher level whose time has come; occupied
-  Tick m_emptying_end = 0;                         ///< what is due before belongs behind it
+  Tick m_emptying_end = 0;                         ///< what is due before this belongs behind it
   Slot m_first_slot = kNone;                       ///< the first slot, when something was last armed in it,
   Tick m_first_tick = 0;                           ///< and a bound of what is in it
   size_t m_size = 0;

@@ -1,16 +1,23 @@
-#include "sylar/app/application.h"
+#include "sylar/application.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "sylar/config.h"
+#include "sylar/iomanager.h"
+#include "sylar/log.h"
+#include "sylar/tcp_server.h"
 
 namespace sylar {
 namespace {
@@ -131,7 +138,7 @@ TEST_F(ApplicationTest, AMakerThatMakesNothingIsAnError) {
 }
 
 TEST_F(ApplicationTest, ASignalToReloadIsKeptUntilItRuns) {
-  write("app: {drain_ms: 1}");
+  write("app: {drain_ms: 10000}");
   app.onServerReady([] { ::kill(::getpid(), SIGHUP); });  // before anybody waits for it
   app.onServerUp([] { endService(); });
   EXPECT_EQ(main(), Application::kEnded);
@@ -148,6 +155,104 @@ TEST_F(ApplicationTest, EndsWhenToldWhileACallbackHangs) {
   app.onServerUp([] { FAIL() << "it runs"; });
   EXPECT_EQ(main(), Application::kEnded);
   EXPECT_TRUE(ended);
+}
+
+// A listener of the program may take its time: here until the end has begun.
+TEST_F(ApplicationTest, EndsWhenToldWhileItReloads) {
+  const auto setting = Config::Lookup("test.slow", 0);
+  std::atomic<bool> stops{false}, reloaded{false};
+  write("test: {slow: 1}");
+  app.onServerUp([&] {
+    setting->addListener([&](int, int) {
+      endService();
+      while (!stops) sched_yield();
+      reloaded = true;
+    });
+    write("test: {slow: 2}");
+    ::kill(::getpid(), SIGHUP);
+  });
+  app.onStop([&] { stops = true; });
+  EXPECT_EQ(main(), Application::kEnded);
+  EXPECT_TRUE(reloaded) << "and it is waited for";
+  setting->clearListener();
+}
+
+TEST_F(ApplicationTest, EndsThoughAListenerHangs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto setting = Config::Lookup("test.hangs", 0);
+  const auto run = [&] {
+    write("app: {drain_ms: 50}\ntest: {hangs: 1}");
+    app.onServerUp([&] {
+      setting->addListener([&](int, int) {
+        endService();
+        while (true) ::pause();
+      });
+      write("app: {drain_ms: 50}\ntest: {hangs: 2}");
+      ::kill(::getpid(), SIGHUP);
+    });
+    main();
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(Application::kCutOff), "");
+}
+
+/// What the library logs, in a file.
+class ApplicationLogTest : public ApplicationTest {
+ protected:
+  std::string logSetting() const {
+    return "logs: [{name: system, level: info, appenders: [{type: FileLogAppender, file: " + file() + "}]}]\n";
+  }
+  std::string log() const {
+    LoggerMgr::GetInstance()->flush(Deadline::after(30s));
+    std::ifstream in(file());
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+ private:
+  std::string file() const { return folder / "log.txt"; }
+};
+
+TEST_F(ApplicationLogTest, AReloadNamesWhatWaitsForTheNextStart) {
+  const auto own = Config::Lookup("test.reload", 0);
+  const auto setting = [&](const std::string& name) { return "http: {request: {" + name + "}}\n"; };
+  write(logSetting() + "test: {reload: 1}\n" + setting("max_body_size: 100"));
+  app.onServerUp([&] {
+    own->addListener([](int, int) { endService(); });
+    write(logSetting() + "test: {reload: 2}\nfiber: {stack_size: 65536}\nworkers: {a: {}}\n" + setting("max_body_size: 1000"));
+    ::kill(::getpid(), SIGHUP);
+  });
+  EXPECT_EQ(main(), Application::kEnded);
+  const std::string text = log();
+  EXPECT_NE(text.find("4 settings changed"), std::string::npos) << text;
+  for (const char* name : {"http.request.max_body_size", "workers"}) {
+    EXPECT_NE(text.find(name + std::string(" has changed, without an effect until")), std::string::npos) << text;
+  }
+  for (const char* name : {"fiber.stack_size has", "test.reload has", "http.request.max_headers has"}) {
+    EXPECT_EQ(text.find(name), std::string::npos) << text;
+  }
+  EXPECT_NE(text.find("the service has ended"), std::string::npos) << text;
+  own->clearListener();
+}
+
+TEST_F(ApplicationLogTest, WhatDidNotStartHasNotEnded) {
+  write(logSetting());
+  app.onServerReady([] { throw 42; });
+  EXPECT_EQ(main(), Application::kNotStarted);
+  EXPECT_EQ(log().find("has ended"), std::string::npos);
+}
+
+TEST_F(ApplicationTest, SaysWhichEntryHasTheAddress) {
+  app.addServerType<Silent>("silent");
+  const Socket::ptr probe = Socket::CreateTCPSocket();
+  ASSERT_TRUE(probe->bind(IPAddress::Create("127.0.0.1")));
+  const std::string port = std::to_string(std::dynamic_pointer_cast<IPAddress>(probe->getLocalAddress())->getPort());
+  ASSERT_TRUE(probe->close());
+  write("servers: [{type: silent, address: ['127.0.0.1:0', '0.0.0.0:" + port +
+        "']}, {type: silent, address: ['localhost:" + port + "']}]");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(main(), Application::kNotStarted);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("cannot listen on 127.0.0.1:" + port), std::string::npos) << text;
+  EXPECT_NE(text.find(", by servers[0].address[1], which listens on 0.0.0.0:" + port), std::string::npos) << text;
 }
 
 class TimerQueueSettingTest : public ApplicationTest, public testing::WithParamInterface<const char*> {};
@@ -169,6 +274,17 @@ TEST_P(TimerQueueSettingTest, IsTheQueueOfTheWorkers) {
   write(std::string("timer: {queue: ") + GetParam() + "}");
   EXPECT_EQ(main(), Application::kEnded);
   EXPECT_EQ(on_a_tick == 8, GetParam() == std::string("wheel")) << on_a_tick;
+}
+
+TEST_F(ApplicationTest, ToCheckIsNotToTake) {
+  const auto setting = Config::Lookup("test.checked", 1);
+  const uint64_t id = setting->addListener([](int, int) { FAIL() << "a listener is told"; });
+  write("test: {checked: 2}");
+  EXPECT_EQ(main({"--check-config"}), Application::kEnded);
+  EXPECT_EQ(setting->getValue(), 1);
+  setting->delListener(id);
+  write("servers: [{type: none, address: ['127.0.0.1:1']}]");
+  EXPECT_EQ(main({"--check-config"}), Application::kMisused);
 }
 
 TEST_F(ApplicationTest, ToCheckIsNotToRun) {

@@ -110,7 +110,7 @@ CASES = [
     ("no port", {"server.yml": "servers:\n  - address: [127.0.0.1]\n"}, MISUSED, [r"server.yml:2: servers\[0\].address\[0\]: '127.0.0.1': must have a port"]),
     ("port that is text", {"server.yml": "servers:\n  - address: ['127.0.0.1:http-alt']\n"}, MISUSED, [r"server.yml:2: .*must be address:port"]),
     ("IPv6 without brackets", {"server.yml": "servers:\n  - address: ['::1:80']\n"}, MISUSED, [r"server.yml:2: .*'::1:80': must be address:port, .*\[::\]:8020"]),
-    ("long path", {"server.yml": "servers:\n  - address: [/" + "x" * 120 + "]\n"}, MISUSED, [r"server.yml:2: .*shorter than 108"]),
+    ("long path", {"server.yml": "servers:\n  - address: [/" + "x" * 120 + "]\n"}, MISUSED, [r"server.yml:2: .*less than 108"]),
     ("address twice", {"server.yml": "servers:\n  - address: ['127.0.0.1:8099']\n  - address: ['127.0.0.1:8099']\n"}, MISUSED,
      [r"server.yml:3: servers\[1\].address\[0\]: '127.0.0.1:8099': is taken by servers\[0\].address\[0\]"]),
     ("TLS", server("ssl: true"), MISUSED, [r"server.yml:4: servers\[0\].ssl: 'true': there is no TLS yet"]),

@@ -1,4 +1,4 @@
-#include "sylar/app/fields.h"
+#include "sylar/config/fields.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sylar/app/settings.h"
+#include "sylar/app_settings.h"
 #include "sylar/config/checks.h"
 
 namespace sylar {

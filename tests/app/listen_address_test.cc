@@ -16,7 +16,7 @@ std::string resolved(const std::string& text) {
 
 TEST(ListenAddress, RightForms) {
   for (const char* text : {"0.0.0.0:80", "127.0.0.1:0", "[::]:80", "[::1]:65535", "localhost:80", "lo:80", "my-host.example:80",
-                           "/run/x.sock", "./x"}) {
+                           "/run/x.sock", "./x", "@x"}) {
     EXPECT_EQ(listenAddressRule(text), "") << text;
   }
 }
@@ -41,7 +41,22 @@ TEST(ListenAddress, ANameIsLookedUp) { EXPECT_EQ(resolved("localhost:82"), "127.
 
 TEST(ListenAddress, WithoutAColonItIsAPath) { EXPECT_EQ(resolved("/run/x.sock"), "/run/x.sock"); }
 
-TEST(ListenAddress, ANameThatNobodyKnowsIsAnError) { EXPECT_THROW(resolved("no.such.host.invalid:80"), std::runtime_error); }
+TEST(ListenAddress, BehindAnAtItIsAnAbstractName) {
+  EXPECT_EQ(resolved("@demo"), "\\0demo");
+  EXPECT_EQ(resolved("@a/b"), "\\0a/b");
+  EXPECT_NE(listenAddressRule("@"), "");
+  EXPECT_EQ(listenAddressRule("@" + std::string(106, 'x')), "");
+  EXPECT_NE(listenAddressRule("@" + std::string(107, 'x')), "");
+}
+
+TEST(ListenAddress, ANameThatNobodyKnowsIsAnError) {
+  try {
+    resolved("no.such.host.invalid:80");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()).find("file"), std::string::npos) << "it is about a host: " << error.what();
+  }
+}
 
 }  // namespace
 }  // namespace sylar

@@ -1,5 +1,3 @@
-#include "sylar/app/settings.h"
-
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -9,7 +7,12 @@
 #include <iterator>
 #include <string>
 
-#include "sylar/fiber/fiber.h"
+#include "sylar/app_settings.h"
+#include "sylar/config.h"
+#include "sylar/fiber.h"
+#include "sylar/http/limits.h"
+#include "sylar/tcp_server.h"
+#include "sylar/timer.h"
 
 namespace sylar {
 namespace {
@@ -17,7 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 
 void load(const std::string& text) {
-  makeLibrarySettings();
   const LoadResult result = Config::LoadFromYaml(YAML::Load(text), UnknownKeys::kRefuse);
   ASSERT_TRUE(result.ok()) << result.toString();
 }
@@ -46,6 +48,8 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(httpLimitsSetting().max_cookies, 2u);
   EXPECT_EQ(httpLimitsSetting().min_body_rate, 9u);
   EXPECT_EQ(httpLimitsSetting().idle_timeout, 11ms);
+  load("http: {request: {max_bodies_size: 8}}");
+  EXPECT_EQ(httpLimitsSetting().max_bodies, 8u);
   load("tcp_server: {max_connections: 5, max_per_peer: 4, limit_loopback: true, backlog: 3, read_timeout: 2, idle_timeout: 6}");
   EXPECT_EQ(tcpServerLimitsSetting().max_connections, 5u);
   EXPECT_EQ(tcpServerLimitsSetting().max_per_peer, 4u);
@@ -75,7 +79,6 @@ TEST(LibrarySettings, ThePidFileCountsFromTheWorkPath) {
 }
 
 TEST(LibrarySettings, AreAllInTheReference) {
-  makeLibrarySettings();
   std::ifstream file(SYLAR_SOURCE_DIR "/config/README.md");
   const std::string reference{std::istreambuf_iterator<char>(file), {}};
   ASSERT_FALSE(reference.empty());

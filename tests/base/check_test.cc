@@ -1,6 +1,8 @@
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 
 #include <gtest/gtest.h>
+
+#include "sylar/macro.h"
 
 namespace sylar {
 namespace {
@@ -57,6 +59,8 @@ TEST(CheckDeathTest, ComparisonPrintsBothValues) {
 TEST(CheckDeathTest, AssertIsSylarsSpelling) {
   EXPECT_DEATH(SYLAR_ASSERT(false), "check failed: false");
   EXPECT_DEATH(SYLAR_ASSERT2(false, "the moon is full"), "check failed: false: the moon is full");
+  const int fd = 7;
+  EXPECT_DEATH(SYLAR_ASSERT2(fd < 0, "fd=" << fd << " is open"), "check failed: fd < 0: fd=7 is open");
 }
 
 TEST(CheckDeathTest, FailureShowsABacktrace) { EXPECT_DEATH(SYLAR_CHECK(false), "check failed: false\n.*(/|\\[0x)"); }

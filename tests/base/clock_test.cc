@@ -1,4 +1,4 @@
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
 
 #include <gtest/gtest.h>
 

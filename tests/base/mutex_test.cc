@@ -1,10 +1,12 @@
-#include "sylar/base/mutex.h"
+#include "sylar/mutex.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include <atomic>
+#include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace {
 
 template <class M>
 class Locks : public testing::Test {};
-using Exclusive = testing::Types<Mutex, CASLock>;
+using Exclusive = testing::Types<Mutex, CASLock, Spinlock>;
 TYPED_TEST_SUITE(Locks, Exclusive);
 
 TYPED_TEST(Locks, OneThreadAtATime) {
@@ -131,6 +133,31 @@ TEST(SemaphoreTest, SignalsDoNotEndAWait) {
   semaphore.notify();
   waiter.join();
   EXPECT_TRUE(through);
+}
+
+// Two threads take the same two mutexes in opposite orders.
+TEST(Mutex, SeveralCanBeTakenAtOnce) {
+  Mutex first, second;
+  int count = 0;
+  const auto work = [&count](Mutex& a, Mutex& b) {
+    for (int n = 0; n < 10'000; ++n) {
+      std::scoped_lock both(a, b);
+      ++count;
+    }
+  };
+  std::thread other(work, std::ref(second), std::ref(first));
+  work(first, second);
+  other.join();
+  EXPECT_EQ(count, 20'000);
+}
+
+TEST(Mutex, TryLockSaysWhetherItIsLockedNow) {
+  Mutex mutex;
+  ASSERT_TRUE(mutex.try_lock());
+  std::thread([&] { EXPECT_FALSE(mutex.try_lock()); }).join();
+  mutex.unlock();
+  ASSERT_TRUE(mutex.try_lock());
+  mutex.unlock();
 }
 
 }  // namespace

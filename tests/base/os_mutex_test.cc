@@ -1,9 +1,16 @@
 #include "sylar/base/os_mutex.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
 #include <type_traits>
 
@@ -100,6 +107,80 @@ TEST(OsMutexDeathTest, LockingTwiceOnOneThreadAborts) {
     mutex.lock();
   };
   EXPECT_DEATH(lockTwice(), "check failed");
+}
+
+// ---- Whoever holds a lock gets the processor of who waits for it, whatever their classes are. ---------------------------------
+
+/// What the kernel says that a thread of this process does: 'R' wants a processor, 'S' sleeps.
+char stateOf(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = line.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
+}
+
+/// Sets the class of the calling thread; false: that is not permitted here.
+bool enter(int policy, int priority) {
+  const sched_param param{.sched_priority = priority};
+  return ::pthread_setschedparam(::pthread_self(), policy, &param) == 0;
+}
+
+/// Both threads on one processor.
+void stayOn(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+/// A holder in one class, a waiter in another, both on one processor. The waiter must be seen asleep, and get the lock after all.
+/// False: such a class is not permitted here.
+template <class Mutex>
+bool waiterSleeps(int holders, int waiters, int waiters_priority) {
+  Mutex mutex;
+  const int cpu = ::sched_getcpu();
+  std::atomic<bool> held{false}, refused{false}, seen_asleep{false}, got{false};
+  std::atomic<pid_t> waiter_id{0};
+  std::thread holder([&] {
+    stayOn(cpu);
+    if (holders != SCHED_OTHER && !enter(holders, 0)) refused = true;
+    Lock lock(mutex);
+    held = true;
+    while (!seen_asleep && !refused) std::this_thread::yield();
+  });
+  std::thread waiter([&] {
+    while (!held && !refused) std::this_thread::yield();
+    stayOn(cpu);
+    if (waiters != SCHED_OTHER && !enter(waiters, waiters_priority)) refused = true;
+    waiter_id = static_cast<pid_t>(::gettid());
+    Lock lock(mutex);
+    got = true;
+  });
+  while (waiter_id == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!refused && !seen_asleep && std::chrono::steady_clock::now() < end) seen_asleep = stateOf(waiter_id) == 'S';
+  EXPECT_TRUE(seen_asleep || refused) << "it wants the processor all the time";
+  seen_asleep = true;
+  holder.join();
+  waiter.join();
+  EXPECT_TRUE(got);
+  return !refused;
+}
+
+TEST(LocksOfClasses, AWaiterSleeps) {
+  EXPECT_TRUE(waiterSleeps<Spinlock>(SCHED_OTHER, SCHED_OTHER, 0));
+  EXPECT_TRUE(waiterSleeps<OsMutex>(SCHED_OTHER, SCHED_OTHER, 0));
+}
+
+TEST(LocksOfClasses, AWaiterSleepsForAnIdleHolder) {
+  EXPECT_TRUE(waiterSleeps<Spinlock>(SCHED_IDLE, SCHED_OTHER, 0));
+  EXPECT_TRUE(waiterSleeps<OsMutex>(SCHED_IDLE, SCHED_OTHER, 0));
+}
+
+// That a waiter sleeps in any class follows from AWaiterSleeps, where this is not permitted.
+TEST(LocksOfClasses, ARealTimeWaiterSleepsForANormalHolder) {
+  if (!waiterSleeps<Spinlock>(SCHED_OTHER, SCHED_FIFO, 1)) GTEST_SKIP() << "no SCHED_FIFO here";
+  EXPECT_TRUE(waiterSleeps<OsMutex>(SCHED_OTHER, SCHED_FIFO, 1));
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
 #include "sylar/base/sys.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <thread>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/fd.h"
+#include "sylar/clock.h"
 
 namespace sylar {
 namespace {
@@ -75,6 +77,51 @@ TEST(Sys, KnowsWhichDescriptorsAreItsOwn) {
   sys::disown(lost.get());
   EXPECT_FALSE(sys::isOwn(lost.get()));
   ::close(users);
+}
+
+TEST(Sys, OwnDescriptorsLeaveLowNumbersToTheProgram) {
+  for (int (*const make)() : {sys::eventFd, sys::epollCreate, sys::timerFd}) {
+    const UniqueFd own(make());
+    EXPECT_GE(own.get(), 64);
+    EXPECT_EQ(::fcntl(own.get(), F_GETFD), FD_CLOEXEC);
+  }
+}
+
+/// What `make` gives in a child in which 0 to 2 are closed and no number is allowed from `limit` on; it is left open.
+int withFewNumbers(rlim_t limit, int (*make)()) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close_range(0, ~0U, 0);
+    const rlimit few{limit, limit};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    const int own = make();
+    const bool alone = own < 0 || (::fcntl(own, F_GETFD) >= 0 && ::fcntl(0, F_GETFD) < 0);
+    ::_exit(alone ? (own == -EMFILE ? 255 : own) : 254);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Sys, OwnDescriptorsAreNeverTheStandardStreams) {
+  for (int (*const make)() : {sys::eventFd, sys::epollCreate, sys::timerFd}) {
+    EXPECT_EQ(withFewNumbers(1024, make), 64);
+    EXPECT_EQ(withFewNumbers(64, make), 63);
+    EXPECT_EQ(withFewNumbers(20, make), 19);
+    EXPECT_EQ(withFewNumbers(4, make), 3);
+    EXPECT_EQ(withFewNumbers(3, make), 255) << "no number is better than one of those";
+  }
+}
+
+TEST(Sys, OwnDescriptorsTakeTheLastNumberThatIsFree) {
+  EXPECT_EQ(withFewNumbers(8,
+                           [] {
+                             for (int fd = 0; fd < 7; ++fd) ::open("/dev/null", O_RDONLY);
+                             const int own = sys::eventFd();
+                             for (int fd = 0; fd < 3; ++fd) ::close(fd);
+                             return own;
+                           }),
+            7);
 }
 
 TEST(Sys, EpollSeesAnEventFdAndAPastDeadlineDoesNotWait) {

@@ -1,4 +1,4 @@
-#include "sylar/base/thread.h"
+#include "sylar/thread.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -42,6 +42,7 @@ TEST(Thread, NamesItself) {
   EXPECT_EQ(in_kernel, "a_name_of_many_");
 }
 
+// Trap 7: the name is sylar's.
 TEST(Thread, EmptyNameBecomesUnknow) {
   std::string inside;
   Thread thread([&] { inside = Thread::GetName(); }, "");

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 
 namespace sylar::test {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "sylar/config.h"
 #include "sylar/config/conf_dir.h"
-#include "sylar/config/config.h"
 #include "tests/config/conf_dir_fixture.h"
 
 namespace sylar {
@@ -148,6 +148,27 @@ TEST_F(ConfigDir, LaterSettingThatDoesNotFitNamesItsFile) {
   EXPECT_EQ(Config::Lookup("later_misfit.a", 1)->getValue(), 1);
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find(pathOf("a.yml") + ":2: later_misfit.a: 'x': expected an integer"), std::string::npos) << log;
+}
+
+TEST_F(ConfigDir, ACheckTellsAllAndTakesNothing) {
+  const auto var = Config::Lookup("checked.a", 1, "", inRange(0, 9));
+  int told = 0;
+  var->addListener([&](int, int) { ++told; });
+  write("a.yml", "checked: {a: 2}");
+  EXPECT_EQ(Config::CheckConfDir(path()).changed, 1u) << "would change";
+  const auto refuse = [&](const ConfigPreview& next) {
+    EXPECT_EQ(next.value(*var), 2);
+    return std::vector<ConfigError>{next.errorAt("checked.a", "", "no")};
+  };
+  EXPECT_EQ(Config::CheckConfDir(path(), UnknownKeys::kReport, refuse).errors.size(), 1u);
+  write("b.yml", "checked: {b: 2}");
+  EXPECT_EQ(Config::CheckConfDir(path(), UnknownKeys::kRefuse).errors.size(), 1u);
+  EXPECT_EQ(Config::CheckConfDir(path()).unknown.size(), 1u);
+  EXPECT_EQ(var->getValue(), 1);
+  EXPECT_EQ(told, 0);
+  EXPECT_EQ(Config::Lookup("checked.b", 7)->getValue(), 7) << "nothing was kept for settings to come";
+  EXPECT_EQ(load().changed, 2u);
+  EXPECT_EQ(told, 1);
 }
 
 }  // namespace

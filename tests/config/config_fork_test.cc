@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <yaml-cpp/yaml.h>
 
 #include <atomic>
 #include <csignal>
@@ -10,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)

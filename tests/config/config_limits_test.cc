@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <limits.h>
 #include <pthread.h>
+#include <yaml-cpp/yaml.h>
 
 #include <chrono>
 #include <map>
@@ -9,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "sylar/config.h"
 #include "sylar/config/conf_dir.h"
-#include "sylar/config/config.h"
 #include "sylar/config/yaml_reader.h"
 #include "tests/config/conf_dir_fixture.h"
 
@@ -154,7 +155,7 @@ TEST_F(ConfigLimits, FiftyThousandKeys) {
   EXPECT_EQ(map->getValue().size(), 50'000U);
 }
 
-// SEC-52: a caller may have a stack as small as a fiber's.
+// SEC-52, RD-9: a caller may have a stack as small as a fiber's.
 TEST_F(ConfigLimits, SmallStackIsEnoughForTheDeepestText) {
   const auto var = Config::Lookup("deep.text", std::vector<std::string>{});
   write("a.yml", "deep.text: [x]\ndeep.other: " + std::string(60, '[') + std::string(60, ']'));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 #include "tests/config/conf_dir_fixture.h"
 
 namespace sylar {

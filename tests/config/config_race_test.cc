@@ -1,12 +1,13 @@
 // Settings are everybody's: many threads set, read, listen, look up and load. For ThreadSanitizer.
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 #include "tests/config/conf_dir_fixture.h"
 
 namespace sylar {

@@ -1,6 +1,8 @@
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include <cstdint>
 #include <stdexcept>
@@ -62,6 +64,7 @@ TEST(Config, LookupMakesAndFinds) {
 }
 
 TEST(Config, LookupOfAnotherTypeIsNullAndLogged) {
+  const int line = __LINE__;
   Config::Lookup("other.a", 5);
   testing::internal::CaptureStderr();
   EXPECT_EQ(Config::Lookup("other.a", std::string("x")), nullptr);
@@ -69,6 +72,11 @@ TEST(Config, LookupOfAnotherTypeIsNullAndLogged) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("other.a is of type int, not "), std::string::npos) << log;
   EXPECT_NE(log.find("not double"), std::string::npos) << log;
+  const auto places = [](int wanted) {
+    return fmt::format("made at {0}:{1}, and is wanted at {0}:{2}", __FILE__, line + 1, line + wanted);
+  };
+  EXPECT_NE(log.find(places(3)), std::string::npos) << log;
+  EXPECT_NE(log.find(places(4)), std::string::npos) << log;
 }
 
 // CD-G1
@@ -197,7 +205,7 @@ TEST(Config, CastOfAUserGetsAScalarAsItIsAndPartsAsYaml) {
   EXPECT_EQ(YAML::Load(tree->getValue().text)["a"][1].as<std::string>(), "x: y");
 }
 
-// SEC-56 CD-G5: all or nothing.
+// SEC-56, CD-G5, FM-37: all or nothing.
 TEST(Config, OneMistakeAndNothingChanges) {
   const auto a = Config::Lookup("atom.a", 1);
   const auto b = Config::Lookup("atom.b", 1);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 
 namespace sylar {
 namespace {

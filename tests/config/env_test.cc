@@ -1,4 +1,4 @@
-#include "sylar/config/env.h"
+#include "sylar/env.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sylar/config/config.h"
+#include "sylar/config.h"
 
 namespace sylar {
 namespace {

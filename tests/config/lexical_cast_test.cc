@@ -4,9 +4,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <istream>
 #include <limits>
+#include <ostream>
 #include <string>
+#include <typeinfo>
 #include <vector>
+
+#include <boost/lexical_cast/bad_lexical_cast.hpp>
 
 #include "sylar/config/yaml_node.h"
 
@@ -107,11 +112,38 @@ TEST(LexicalCast, NumbersGoRound) {
   for (const char* text : {"", "1,5", "+-1", "0x10", "1e999", "1 ", "..nan"}) EXPECT_NE(refusal<double>(text), "taken") << text;
 }
 
-TEST(LexicalCast, OtherTypesAreThoseOfBoost) {
+/// A type that has no casts, only streams.
+struct Point {
+  int x = 0;
+  int y = 0;
+
+  bool operator==(const Point&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const Point& point) { return out << point.x << ',' << point.y; }
+  friend std::istream& operator>>(std::istream& in, Point& point) {
+    char comma = 0;
+    if (in >> point.x >> comma >> point.y && comma != ',') in.setstate(std::ios::failbit);
+    return in;
+  }
+};
+
+TEST(LexicalCast, OtherTypesAreThoseOfStreams) {
+  expectRoundTrip(Point{-1, 2});
+  expectRoundTrip(std::map<std::string, std::vector<Point>>{{"a", {{1, 2}, {3, 4}}}});
+  for (const char* text : {"", "1", "1,", "1;2", "1,2 ", " 1,2", "1, 2", "1,2,3"}) {
+    EXPECT_EQ(refusal<Point>(text), "no text of a sylar::(anonymous namespace)::Point") << text;
+  }
   EXPECT_EQ((LexicalCast<int, std::string>()(5)), "5");
   EXPECT_EQ((LexicalCast<double, int>()(5.0)), 5);
+  EXPECT_EQ((LexicalCast<double, float>()(0.1)), 0.1F);
+  EXPECT_EQ((LexicalCast<Point, std::string>()({1, 2})), "1,2");
   EXPECT_EQ(read<char>("x"), 'x');
-  EXPECT_THROW(read<char>("xy"), boost::bad_lexical_cast);
+  EXPECT_EQ(refusal<char>("xy"), "no text of a char");
+}
+
+// Casts of programs throw it.
+TEST(LexicalCast, AMistakeOfBoostIsToldByItsType) {
+  EXPECT_EQ(detail::reasonOf(boost::bad_lexical_cast(typeid(std::string), typeid(Point))),
+            "no text of a sylar::(anonymous namespace)::Point");
 }
 
 }  // namespace

@@ -13,9 +13,10 @@
 #include <memory>
 #include <thread>
 
-#include "sylar/io/iomanager.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/worker_slot.h"
+#include "sylar/scheduler.h"
 #include "tests/faults/enumerate.h"
 
 namespace sylar::faults {
@@ -81,7 +82,7 @@ TEST(ColdFaults, FibersThatAreGivenUp) {
         fiber->setName("one that insists, and has a long name");
         const bool accepted = trial.accepts([&] { return iom.trySchedule(fiber); });
         trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
-        while (accepted && fiber->life() != Fiber::Life::kHeld && !Fiber::isOver(fiber->life())) std::this_thread::yield();
+        while (accepted && lifeOf(*fiber) != FiberLife::kHeld && !isOver(lifeOf(*fiber))) std::this_thread::yield();
         const auto stop = [&] { return iom.stop(Deadline::after(std::chrono::seconds(20), steadyClock())).clean; };
         for (bool told = false; !told;) {
           told = trial.passes([&] { EXPECT_NE(stop(), accepted); });
@@ -153,7 +154,7 @@ TEST(ColdFaults, PollOnANumberThatHasNoEntryYet) {
         EXPECT_EQ(one.revents, POLLIN);
       }));
       const auto writer = std::make_shared<Fiber>(trial.work([&] {
-        while (poller->life() != Fiber::Life::kParked && !Fiber::isOver(poller->life())) Fiber::YieldToReady();
+        while (lifeOf(*poller) != FiberLife::kParked && !isOver(lifeOf(*poller))) Fiber::YieldToReady();
         EXPECT_EQ(::write(pipe.ends[1], "x", 1), 1);
       }));
       const bool polls = trial.accepts([&] { return iom.trySchedule(poller); });

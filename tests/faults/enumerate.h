@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 #include "tests/faults/injector.h"
 
 namespace sylar::faults {

@@ -124,6 +124,15 @@ void* sys::mapMemory(size_t size, int* error) {
   return memory;
 }
 
+void* sys::growMemory(void* address, size_t old_size, size_t size) {
+  int error = 0;  // under a sanitizer the kernel's way is not the library's: always the plain one here
+  void* const memory = mapMemory(size, &error);
+  if (memory == nullptr) return nullptr;
+  std::memcpy(memory, address, old_size);
+  unmapMemory(address, old_size);
+  return memory;
+}
+
 int sys::unmapMemory(void* address, size_t size) {
   faults::g_mapped.fetch_sub(static_cast<long>(size), std::memory_order_relaxed);
   return static_cast<int>(call(SYS_munmap, address, size));

@@ -16,8 +16,9 @@
 #include <thread>
 #include <utility>
 
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/io/blocking_pool.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "tests/faults/enumerate.h"
 
 namespace sylar::faults {
@@ -55,7 +56,7 @@ Ends socketPair() {
   return {std::make_shared<Owned>(fds[0]), std::make_shared<Owned>(fds[1])};
 }
 
-bool waitsOrIsOver(const Fiber& fiber) { return fiber.life() == Fiber::Life::kParked || Fiber::isOver(fiber.life()); }
+bool waitsOrIsOver(const Fiber& fiber) { return lifeOf(fiber) == FiberLife::kParked || isOver(lifeOf(fiber)); }
 
 /// In turns with the other end: `rounds` bytes there and back.
 void pingPong(Trial& trial, Owned& end, bool begins, int rounds) {
@@ -295,8 +296,8 @@ void echoOverLoopback(Trial& trial, Listener& listener) {
   for (int i = 0; i < 2; ++i) {
     const auto client = std::make_shared<Fiber>(trial.work([&] { callOnce(trial, listener); }));
     if (!trial.accepts([&] { return iom.trySchedule(client); })) continue;
-    while (!Fiber::isOver(client->life())) {
-      if (!serves || Fiber::isOver(server->life())) listener.close();
+    while (!isOver(lifeOf(*client))) {
+      if (!serves || isOver(lifeOf(*server))) listener.close();
       std::this_thread::yield();
     }
     trial.join(*client);

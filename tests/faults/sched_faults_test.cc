@@ -10,11 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/base/clock.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/clock.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 #include "tests/faults/enumerate.h"
 
 namespace sylar::faults {
@@ -138,8 +140,8 @@ TEST(SchedFaults, HoldAndScheduleAgain) {  // FM-04: what is asked of a fiber by
           EXPECT_FALSE(this_fiber::cancelled());
         }));
         if (!trial.accepts([&] { return iom.trySchedule(fiber); })) continue;
-        while (fiber->life() != Fiber::Life::kHeld && !Fiber::isOver(fiber->life())) std::this_thread::yield();
-        if (Fiber::isOver(fiber->life())) continue;  // no stack
+        while (lifeOf(*fiber) != FiberLife::kHeld && !isOver(lifeOf(*fiber))) std::this_thread::yield();
+        if (isOver(lifeOf(*fiber))) continue;  // no stack
         EXPECT_TRUE(iom.trySchedule(fiber));
         trial.join(*fiber);
       }
@@ -194,10 +196,10 @@ TEST(SchedFaults, ScheduleAHeldFiberElsewhere) {  // FM-04
       IOManager iom(2, false, "elsewhere");
       const auto held = std::make_shared<Fiber>(trial.work([] { Fiber::YieldToHold(); }));
       if (!trial.accepts([&] { return iom.trySchedule(held); })) return;
-      while (held->life() != Fiber::Life::kHeld && !Fiber::isOver(held->life())) std::this_thread::yield();
-      for (const auto& worker : iom.workers()) {
-        if (Fiber::isOver(held->life())) break;
-        trial.passes([&] { return iom.trySchedule(held, worker->threadId()) || Fiber::isOver(held->life()); });
+      while (lifeOf(*held) != FiberLife::kHeld && !isOver(lifeOf(*held))) std::this_thread::yield();
+      for (const auto& worker : coreOf(iom).workers()) {
+        if (isOver(lifeOf(*held))) break;
+        trial.passes([&] { return iom.trySchedule(held, worker->threadId()) || isOver(lifeOf(*held)); });
       }
       iom.schedule(held);
       trial.join(*held);

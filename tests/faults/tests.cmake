@@ -1,6 +1,6 @@
 # Programs in which the n-th call of a kind fails.
 function(sylar_faults_test path)
-  sylar_test(${path} LINKS sylar::sylar sylar::hook TIMEOUT 120)
+  sylar_test(${path} LINKS sylar::sylar sylar::hook)
   string(REPLACE "/" "_" name ${path})
   target_sources(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/faults/enumerate.cc ${CMAKE_CURRENT_SOURCE_DIR}/faults/injector.cc)
 endfunction()

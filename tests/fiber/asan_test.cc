@@ -8,8 +8,8 @@
 #include <ostream>
 #include <string>
 
-#include "sylar/fiber/fiber.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/fiber.h"
+#include "sylar/iomanager.h"
 
 namespace sylar {
 namespace {

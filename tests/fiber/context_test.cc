@@ -49,6 +49,7 @@ class ContextTest : public testing::Test {
   const Stack m_stack;
 };
 
+// RD-1
 TEST_F(ContextTest, RunsOnItsOwnStackAndComesBack) {
   static const char* where;
   start([] {

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 #include "sylar/fiber/stack.h"
 
 namespace sylar {

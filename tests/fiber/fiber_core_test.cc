@@ -93,5 +93,35 @@ TEST(CorePool, LateWakerMayLookAfterTheEndOfTheThread) {
   for (FiberCore* const core : cores) pool.give(core);
 }
 
+// A fiber that was moved ends on another thread than it began on: what one thread gives, the other takes.
+TEST(CorePool, FibersThatEndOnAnotherThreadNeedNoNewCores) {
+  constexpr size_t kKept = 2 * 2 * 512;  // two chunks for each pool
+  CorePool begins;
+  CorePool ends;
+  std::set<FiberCore*> cores;
+  for (size_t i = 0; i < 10 * kKept; ++i) {
+    FiberCore* const core = begins.take();
+    ASSERT_NE(core, nullptr);
+    cores.insert(core);
+    ends.give(core);
+  }
+  EXPECT_LE(cores.size(), kKept + 512);
+}
+
+// All that a burst has needed is passed on, whichever thread takes it next.
+TEST(CorePool, CoresOfABurstServeOtherThreads) {
+  constexpr size_t kBurst = 10 * 512;
+  std::set<FiberCore*> cores;
+  CorePool first;
+  CorePool second;
+  for (CorePool* const pool : {&first, &second, &first}) {
+    std::vector<FiberCore*> alive;
+    for (size_t i = 0; i < kBurst; ++i) alive.push_back(pool->take());
+    cores.insert(alive.begin(), alive.end());
+    for (FiberCore* const core : alive) pool->give(core);
+  }
+  EXPECT_LE(cores.size(), kBurst + 2 * 2 * 512);
+}
+
 }  // namespace
 }  // namespace sylar

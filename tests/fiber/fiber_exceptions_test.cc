@@ -1,4 +1,4 @@
-// What C++ keeps per thread about exceptions belongs to the fiber: the programs of hooks.md 3.2.
+// What C++ keeps per thread about exceptions belongs to the fiber.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,7 +1,9 @@
 // What a fiber owns, and that all of it is given back.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 #include "sylar/fiber/stack.h"
 
 namespace sylar {
@@ -224,8 +226,8 @@ TEST_F(FiberLifetime, EndedOnesGiveTheirStackToTheNext) {
   }
 }
 
-// CD-F9: pthread_exit and pthread_cancel unwind by force. The fiber does not swallow that; the thread that ends so, in the midst
-// of a fiber, is a programmer error.
+// CD-F9, FM-48: pthread_exit and pthread_cancel unwind by force. The fiber does not swallow that; the thread that ends so, in the
+// midst of a fiber, is a programmer error.
 TEST(FiberLifetimeDeathTest, ForcedUnwindingIsPassedOn) {
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
   GTEST_SKIP() << "the sanitizers do not follow the jump from one stack to another that glibc makes";
@@ -243,6 +245,27 @@ TEST(FiberLifetimeDeathTest, ForcedUnwindingIsPassedOn) {
     }).join();
   };
   EXPECT_DEATH(exit_in_a_fiber(), "t_running == nullptr");
+}
+
+/// Runs a fiber at the end of its thread.
+struct RunsAtTheEnd {
+  ~RunsAtTheEnd() {
+    if (where != nullptr) make([this] { *where = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); })->resume();
+  }
+  uintptr_t* where = nullptr;
+};
+
+// A destructor of a thread_local that was made before the thread ran fibers runs after they have been put away.
+TEST(FiberThreads, FibersOfLateDestructorsLeaveNothing) {
+  uintptr_t on_stack = 0;
+  std::thread([&on_stack] {
+    thread_local RunsAtTheEnd last;
+    last.where = &on_stack;
+    make([] {})->resume();
+  }).join();
+  ASSERT_NE(on_stack, 0u) << "the fiber ran";
+  unsigned char resident;
+  EXPECT_NE(mincore(reinterpret_cast<void*>(on_stack & ~uintptr_t{4095}), 4096, &resident), 0) << "its stack is still mapped";
 }
 
 }  // namespace

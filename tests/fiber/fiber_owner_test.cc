@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -25,7 +26,7 @@ TEST(FiberOwner, ASchedulersFiberIsNotResumedByHand) {
       ended = true;
     });
     Scheduler::GetThis()->schedule(held);
-    while (held->life() != Fiber::Life::kHeld) Fiber::YieldToReady();
+    while (lifeOf(*held) != FiberLife::kHeld) Fiber::YieldToReady();
     held->resume();
     EXPECT_EQ(held->getState(), Fiber::HOLD);
     EXPECT_FALSE(ended);

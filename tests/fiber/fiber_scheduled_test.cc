@@ -203,7 +203,7 @@ TEST_P(FiberScheduled, ExceptionThatLeavesAFunctionIsReportedAndTheWorkerGoesOn)
   EXPECT_EQ(after, 10);
 }
 
-// CD-F5, the part of this room: a fiber is runnable only after it has left its stack.
+// CD-F5, FM-38, the part of this module: a fiber is runnable only after it has left its stack.
 TEST_P(FiberScheduled, RescheduledByOthersWhileItYields) {
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
   constexpr int kRounds = 200;

@@ -1,5 +1,5 @@
 // Fibers by hand: resume and yield on a plain thread.
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(Fiber, ResumeRunsUntilYieldAndYieldGoesOnAtResume) {
   EXPECT_EQ(order, "abcde");
 }
 
-// compatibility.md 1.4
+// Trap 10
 TEST(Fiber, EveryPairOfSpellingsSuspendsAndGoesOn) {
   using Call = void (*)(Fiber&);
   const Call resumes[] = {[](Fiber& f) { f.resume(); }, [](Fiber& f) { f.swapIn(); }, [](Fiber& f) { f.call(); }};
@@ -233,7 +233,7 @@ TEST(Fiber, GetThisIsTheRunningFiber) {
   EXPECT_EQ(Fiber::GetFiberId(), 0u);
 }
 
-// compatibility.md 1.4: the first GetThis() on a thread creates its main fiber, id 0.
+// As in sylar, the first GetThis() on a thread creates its main fiber, id 0.
 TEST(Fiber, OwnStackOfAThreadHasAHandleWithIdZero) {
   const Fiber::ptr here = Fiber::GetThis();
   EXPECT_EQ(here->getId(), 0u);

@@ -9,12 +9,12 @@
 #include <memory>
 #include <utility>
 
+#include "sylar/fiber.h"
 #include "sylar/fiber/context.h"
-#include "sylar/fiber/fiber.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/stack.h"
 #include "sylar/fiber/thread_fibers.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace sylar {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 #include "sylar/fiber/stack.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "tests/fiber/overflow_programs.h"
 
 namespace sylar {
@@ -54,7 +54,7 @@ void inAWorker(std::function<void()> body) {
 
 class EveryBuildDeathTest : public testing::TestWithParam<OverflowPrograms> {};
 
-// RT-4.2, CD-F2
+// RT-4.2, RG-17, CD-F2
 TEST_P(EveryBuildDeathTest, OverflowIsReportedWhateverTheCodeAndWherever) {
   const OverflowPrograms& programs = GetParam();
   for (const auto& run : {&byHand, &inAFiberOfAFiber, &inAWorker}) {

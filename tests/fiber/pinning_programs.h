@@ -1,4 +1,4 @@
-// Ordinary code that a compiler may translate so that it takes a fiber's thread for granted: hooks.md 3.1. None of it knows
+// Ordinary code that a compiler may translate so that it takes a fiber's thread for granted. None of it knows
 // fibers. Built twice, with -O2 and, as a shared library, with -O2 -fPIC.
 #pragma once
 

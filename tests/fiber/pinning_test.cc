@@ -1,4 +1,4 @@
-// A started fiber stays on its thread, so code that was compiled for threads is right in fibers: the programs of hooks.md 3.1.
+// A started fiber stays on its thread, so code that was compiled for threads is right in fibers.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -69,7 +69,7 @@ int wrongIn(int (*program)(test::Wait, int)) {
   return wrong;
 }
 
-// CD-F4
+// CD-F4, HA-2, RD-2
 TEST_F(Pinning, ErrnoIsTheFibersOwnAfterAWait) { EXPECT_EQ(wrongIn(&test::errnoReadAfterTheWait), 0); }
 TEST_F(Pinning, ErrnosAddressHoldsOverAWait) { EXPECT_EQ(wrongIn(&test::errnoAddressAfterTheWait), 0); }
 TEST_F(Pinning, AddressOfAThreadLocalHoldsOverAWait) { EXPECT_EQ(wrongIn(&test::addressOfAThreadLocal), 0); }

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "sylar/base/sanitizers.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 #include "sylar/fiber/fiber_core.h"
-#include "sylar/io/iomanager.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/iomanager.h"
+#include "sylar/scheduler.h"
 
 namespace sylar {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sylar/base/sanitizers.h"
-#include "sylar/fiber/fiber.h"
+#include "sylar/fiber.h"
 
 namespace sylar {
 namespace {
@@ -176,7 +176,8 @@ TEST_F(StackPoolTest, StackAboveTheLargestPooledSizeIsUnmapped) {
 TEST_F(StackPoolTest, StacksAboveTheCapAreUnmapped) {
   constexpr size_t kAbove = 3;
   std::vector<Stack> stacks;
-  for (size_t i = 0; i < StackClass::kCapacity + kAbove; ++i) stacks.push_back(take(kMinStackSize));
+  constexpr size_t kKept = StackPool::kKeptBytes / (kGuardSize + kMinStackSize);
+  for (size_t i = 0; i < kKept + kAbove; ++i) stacks.push_back(take(kMinStackSize));
   std::mt19937 random(1);
   std::shuffle(stacks.begin(), stacks.end(), random);
   for (const Stack& stack : stacks) m_pool.give(stack);
@@ -189,7 +190,73 @@ TEST_F(StackPoolTest, StacksAboveTheCapAreUnmapped) {
     mapped += here;
     if (here) std::memset(stack.base, 0x5a, kPage);
   }
-  EXPECT_EQ(mapped, StackClass::kCapacity + kAbove - StackClass::kReturned);
+  EXPECT_EQ(mapped, kKept + kAbove - StackClass::kReturned);
+}
+
+constexpr size_t pages(size_t bytes) { return bytes / kPage; }
+
+/// Pages of these stacks that still hold what takeTouched() wrote.
+size_t heldPages(const std::vector<Stack>& stacks) {
+  size_t held = 0;
+  for (const Stack& stack : stacks) {
+    if (!isMapped(stack.base)) continue;
+    for (size_t at = 0; at < stack.size; at += kPage) held += stack.base[at] == 0x5a;
+  }
+  return held;
+}
+
+size_t mappedBytes(const std::vector<Stack>& stacks) {
+  size_t mapped = 0;
+  for (const Stack& stack : stacks) mapped += isMapped(stack.base) ? kGuardSize + (stack.size + kPage - 1) / kPage * kPage : 0;
+  return mapped;
+}
+
+/// `bytes` of stacks of `size` bytes, all of which fibers have touched.
+void takeTouched(StackPool& pool, size_t size, size_t bytes, std::vector<Stack>& stacks) {
+  for (size_t i = 0; i < bytes / size; ++i) {
+    stacks.push_back(pool.take(size));
+    ASSERT_TRUE(stacks.back());
+    std::memset(stacks.back().base, 0x5a, stacks.back().size);
+  }
+}
+
+// The bounds hold over all sizes together, whatever the fibers before have used.
+TEST(StackPool, IdleStacksAreBoundedInBytes) {
+  std::vector<Stack> stacks;
+  StackPool pool;
+  for (const size_t size : {2048 * 1024, 512 * 1024, 128 * 1024, 16 * 1024}) takeTouched(pool, size, 72 << 20, stacks);
+  for (const Stack& stack : stacks) pool.give(stack);
+  EXPECT_LE(mappedBytes(stacks), StackPool::kKeptBytes);
+  EXPECT_GE(mappedBytes(stacks), StackPool::kKeptBytes / 2);
+  EXPECT_LE(heldPages(stacks), pages(StackPool::kWarmBytes) + stacks.size()) << "a page of each besides the warm ones";
+}
+
+TEST(StackPool, StacksThatCameLastStayWarm) {
+  std::vector<Stack> stacks;
+  StackPool pool;
+  takeTouched(pool, kDefaultStackSize, 2 * StackPool::kWarmBytes, stacks);
+  for (const Stack& stack : stacks) pool.give(stack);
+  for (size_t warm = 0; warm < StackPool::kWarmBytes / kDefaultStackSize / 2; ++warm) {
+    EXPECT_EQ(heldPages({pool.take(kDefaultStackSize)}), pages(kDefaultStackSize)) << warm;
+  }
+  // Those below are used like new ones.
+  for (size_t i = 0; i < stacks.size() / 2; ++i) {
+    const Stack stack = pool.take(kDefaultStackSize);
+    std::memset(stack.base, 0x33, stack.size);
+    EXPECT_EQ(stack.base[0], 0x33);
+    pool.give(stack);
+  }
+}
+
+// A swing within the warm ones costs nothing.
+TEST(StackPool, WarmStacksKeepTheirMemory) {
+  StackPool pool;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Stack> stacks;
+    takeTouched(pool, kDefaultStackSize, StackPool::kWarmBytes, stacks);
+    for (const Stack& stack : stacks) pool.give(stack);
+    EXPECT_EQ(heldPages(stacks), pages(StackPool::kWarmBytes));
+  }
 }
 
 // The second one is mapped together with a third that nobody takes.
@@ -247,7 +314,8 @@ TEST_F(StackPoolTest, HugePagesAreOff) {
   }
 }
 
-// CD-F2, RT-4.1: every part of the guard faults, for new stacks, alone in their mapping or not, and for those from the pool.
+// CD-F2, RT-4.1, RD-5: every part of the guard faults, for new stacks, alone in their mapping or not, and for those from the
+// pool.
 TEST(StackPoolDeathTest, GuardFaults) {
   StackPool pool;
   for (int use = 0; use < 2; ++use) {

@@ -40,7 +40,7 @@ TEST(WaitWord, FirstClaimWinsAndItsReasonStays) {
   }
 }
 
-// P1
+// P1, RD-3
 TEST(WaitWord, WrongEpochNeverWins) {
   WaitWord<> word;
   const uint64_t first = word.prepare();

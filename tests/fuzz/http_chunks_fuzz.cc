@@ -1,7 +1,7 @@
 // A chunked body. Promises: nothing is read out of bounds; data, trailers, end and refusal do not depend on how the bytes were
 // cut.
 #include "fuzz_target.h"
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/http/chunk_decoder.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include "../http/beast_oracle.h"
 #include "../http/memory_stream.h"
 #include "fuzz_target.h"
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/http/request_reader.h"
 
 namespace {

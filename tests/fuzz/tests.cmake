@@ -1,3 +1,4 @@
+# RG-07
 # One program per fuzz target. In the fuzz preset libFuzzer drives it (scripts/fuzz.sh); elsewhere it replays its corpus as a test.
 function(sylar_fuzz name)
   add_executable(fuzz_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}_fuzz.cc)
@@ -12,7 +13,7 @@ function(sylar_fuzz name)
     target_link_libraries(fuzz_${name} PRIVATE sylar_test_sanitizers)
   endif()
   add_test(NAME Fuzz.${name}CorpusIsClean COMMAND fuzz_${name} ${CMAKE_CURRENT_LIST_DIR}/corpus/${name})
-  set_tests_properties(Fuzz.${name}CorpusIsClean PROPERTIES TIMEOUT 60)
+  set_tests_properties(Fuzz.${name}CorpusIsClean PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endfunction()
 
 sylar_fuzz(http_request sylar::http)

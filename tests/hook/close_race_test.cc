@@ -160,7 +160,7 @@ TEST(CloseRaceByDup, Dup2OverAWaitedNumberEndsTheWait) {
   });
 }
 
-// FM-24
+// FM-24, CD-H12: it never says that the connection was made.
 TEST(CloseRaceOfConnect, CloseDuringAConnectEndsIt) {
   const LeakCheck leaks;
   inFiber([&] {

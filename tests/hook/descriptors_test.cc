@@ -23,13 +23,15 @@ void readParks(int fd, int peer) {
 /// The same in the other direction: a write into a full `fd`.
 void writeParks(int fd, int peer) {
   const std::vector<char> bytes = streamBytes(1 << 20);
-  IOManager::GetThis()->schedule([&] { EXPECT_EQ(::write(fd, bytes.data(), bytes.size()), ssize_t(bytes.size())); });
+  const auto writer = std::make_shared<Fiber>([&] { EXPECT_EQ(::write(fd, bytes.data(), bytes.size()), ssize_t(bytes.size())); });
+  IOManager::GetThis()->schedule(writer);
   std::vector<char> got(bytes.size());
   for (size_t done = 0; done < got.size();) {
     const ssize_t n = ::read(peer, got.data() + done, got.size() - done);
     ASSERT_GT(n, 0);
     done += static_cast<size_t>(n);
   }
+  writer->join();
   EXPECT_TRUE(got == bytes);
 }
 

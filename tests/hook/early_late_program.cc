@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 
 namespace {
 
@@ -54,6 +54,7 @@ struct Static {
 [[gnu::init_priority(102)]] const Static g_first("first static object");
 const Static g_last("static object");
 
+// FM-49: the thread is a worker.
 struct OfThread {
   ~OfThread() { useAll("thread_local destructor"); }
   int touched = 0;

@@ -1,6 +1,7 @@
 // Descriptors of fibers in the hands of others: plain threads, fibers that move between workers, engines that end.
 #include <memory>
 
+#include "sylar/fiber/fiber_control.h"
 #include "tests/hook/close_support.h"
 
 namespace sylar::test {
@@ -61,7 +62,7 @@ TEST(ForeignThread, ReadsBesideFibers) {
   EXPECT_EQ(received.load(), kMessages);
 }
 
-// architecture.md 7: the registration follows a fiber that has itself moved, while others wait where they are.
+// The registration follows a fiber that has itself moved, while others wait where they are.
 TEST(MovingFiber, TakesItsDescriptorsAlong) {
   const LeakCheck leaks;
   const Pair pair = unixPair();
@@ -106,7 +107,7 @@ TEST(EndingEngine, LeavesTheWaitersOfOthersTheirEvents) {
           [&] { parked.store(1); });
       spinUntil(parked, 1);
       stays.schedule(waiter);
-      while (waiter->life() != Fiber::Life::kParked) std::this_thread::yield();
+      while (lifeOf(*waiter) != FiberLife::kParked) std::this_thread::yield();
     }
     EXPECT_EQ(::write(pair.b, "x", 1), 1);
     stays.stop();

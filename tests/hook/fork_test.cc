@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "sylar/base/sanitizers.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
 #include "tests/hook/support.h"
@@ -42,7 +43,7 @@ int spawnTrue(decltype(&::posix_spawn) spawn) {
   return exitOf(child);
 }
 
-// Two processes may set flags and timeouts of what both have: from then on this one asks the kernel.
+// FM-22: two processes may set flags and timeouts of what both have: from then on this one asks the kernel.
 TEST(Fork, SharesWhatIsOpen) {
   const std::function<int()> ways[] = {
       [] { return exitOfOrKilled([] { return 0; }); },
@@ -93,7 +94,7 @@ TEST(Fork, ACloseInTheParentEndsItsWaitsWhileTheChildKeepsTheFile) {
       EXPECT_EQ(errno, EBADF);
     });
     IOManager::GetThis()->schedule(waiter);
-    while (waiter->life() != Fiber::Life::kParked) Fiber::YieldToReady();
+    while (lifeOf(*waiter) != FiberLife::kParked) Fiber::YieldToReady();
     const pid_t child = ::fork();
     if (child == 0) {
       char byte;
@@ -177,11 +178,6 @@ TEST(Fork, NoSchedulerStartsInTheChildOfAProcessThatHasRunOne) {
   const std::function<void()> starts[] = {
       [] { const IOManager iom(1, false, "child"); },
       [] { Scheduler(1, false, "child").start(); },
-      [] {
-        Scheduler scheduler(1, false, "child");
-        scheduler.schedule([] {});
-        scheduler.stop();
-      },
   };
   for (const auto& start : starts) {
     EXPECT_EQ(exitOfOrKilled([&start] {
@@ -194,6 +190,36 @@ TEST(Fork, NoSchedulerStartsInTheChildOfAProcessThatHasRunOne) {
               }),
               7);
   }
+  EXPECT_EQ(exitOfOrKilled([] {
+              Scheduler scheduler(1, false, "child");
+              const bool refused = !scheduler.trySchedule([] {});
+              scheduler.stop();
+              return refused ? 7 : 0;
+            }),
+            7);
+}
+
+// The child of a fiber may let go of its parent's scheduler: from then on its fiber is a plain thread's, which has none.
+// Cause: what the worker had of the scheduler was read after it had been freed.
+TEST(Fork, AChildThatDestroysItsParentsSchedulerHasNone) {
+  auto iom = std::make_unique<IOManager>(1, false, "parent");
+  int status = -1;
+  iom->schedule([&] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      iom.reset();
+      if (Scheduler::GetThis() != nullptr || IOManager::GetThis() != nullptr) ::_exit(1);
+      try {
+        const IOManager own(1, false, "child");
+      } catch (const std::logic_error&) {
+        ::_exit(Scheduler::GetThis() == nullptr ? 7 : 2);
+      }
+      ::_exit(3);
+    }
+    status = exitOf(child);
+  });
+  iom->stop();
+  EXPECT_EQ(status, 7);
 }
 
 // FM-21: many forks of fibers while others wait, read, open and close.
@@ -234,7 +260,7 @@ TEST(Fork, ManyUnderLoad) {
   EXPECT_GT(rounds.load(), 0);
 }
 
-// architecture.md 8: the child is the forking fiber alone; where that ends, it ends.
+// The child is the forking fiber alone; where that ends, it ends.
 TEST(Fork, TheChildEndsWithItsFiber) {
   const LeakCheck leaks;
   for (const bool throws : {false, true}) {

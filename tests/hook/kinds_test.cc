@@ -105,7 +105,7 @@ void inTurn(const Source& source, IOManager& first, int first_thread, IOManager&
   }
 }
 
-// HA-2: used from fibers of two workers in turn.
+// P3: used from fibers of two workers in turn.
 TEST_P(Readable, ParksOnTwoWorkersInTurn) {
   const Source source = GetParam().make();
   IOManager iom(2, false, "two");

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {

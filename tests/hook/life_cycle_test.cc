@@ -176,6 +176,7 @@ TEST(Closers, EndTheWaitsForTheirNumber) {
   });
 }
 
+// FM-22
 TEST(Closers, PcloseEndsTheWaits) {
   const LeakCheck leaks;
   inFiber([] {
@@ -288,16 +289,64 @@ INSTANTIATE_TEST_SUITE_P(By, CloseAllOf,
                                            for (int fd = first; fd < 2000; ++fd) ::close(fd);
                                          }));
 
+int firstOwn() {
+  int own = 0;
+  while (!sys::isOwn(own)) ++own;
+  return own;
+}
+
 TEST(LibrarysDescriptors, AreNoDescriptorsOfTheUsers) {
   IOManager iom(1, false, "own");
-  int own = 3;
-  while (!sys::isOwn(own)) ++own;
+  const int own = firstOwn();
   EXPECT_EQ(::close(own), -1);
   EXPECT_EQ(errno, EBADF);
   EXPECT_EQ(::dup2(2, own), -1);
   EXPECT_EQ(errno, EBUSY);
   EXPECT_EQ(::dup3(2, own, 0), -1);
   EXPECT_EQ(errno, EBUSY);
+}
+
+// Cause: a stream whose number was closed behind its back closed the library's descriptor, or flushed its bytes into it.
+TEST(LibrarysDescriptors, SurviveStreamsThatHadTheirNumber) {
+  IOManager iom(1, false, "own");
+  const int own = firstOwn();
+  FILE* const closed = ::fdopen(own, "r+");
+  ASSERT_NE(closed, nullptr);
+  ASSERT_EQ(::fputs("12345678", closed), 1);
+  EXPECT_EQ(::fclose(closed), EOF);
+  EXPECT_EQ(errno, EBADF);
+  EXPECT_TRUE(sys::isOwn(own));
+  EXPECT_GE(::fcntl(own, F_GETFD), 0);
+
+  FILE* const reopened = ::fdopen(own, "r+");
+  ASSERT_NE(reopened, nullptr);
+  ASSERT_EQ(::freopen("/dev/null", "r", reopened), reopened);
+  EXPECT_NE(::fileno(reopened), own);
+  EXPECT_EQ(::fgetc(reopened), EOF);
+  EXPECT_EQ(::fclose(reopened), 0);
+  EXPECT_TRUE(sys::isOwn(own));
+  EXPECT_GE(::fcntl(own, F_GETFD), 0);
+  uint64_t woken = 0;
+  inFiber([&woken] { woken = 1; });  // and it still does what it is for
+  EXPECT_EQ(woken, 1u);
+}
+
+TEST(LibrarysDescriptors, StandOutOfTheWayOfLowNumbers) {
+  IOManager iom(1, false, "own");
+  EXPECT_GE(firstOwn(), 64);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int low = 0; low < 64; ++low) {
+    const int saved = ::fcntl(low, F_DUPFD_CLOEXEC, 0);
+    EXPECT_EQ(::dup2(null, low), low);
+    if (low == null) continue;
+    if (saved >= 0) {
+      EXPECT_EQ(::dup2(saved, low), low);
+      ::close(saved);
+    } else {
+      ::close(low);
+    }
+  }
+  ::close(null);
 }
 
 // ---- The kernel's errors of dup2. --------------------------------------------------------------------------------------------

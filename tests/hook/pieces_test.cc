@@ -1,4 +1,5 @@
 // A call that takes several attempts: the first is the user's own; every later one is for the number it began with, or for none.
+#include "sylar/hook/iovec_rest.h"
 #include "sylar/hook/wait_loop.h"
 #include "tests/hook/support.h"
 
@@ -40,6 +41,27 @@ TEST(LaterPieces, DoNotTouchANewOwnerAfterAnAttemptInRegisters) {
     EXPECT_EQ(call.goOn(first, never), 5);
     EXPECT_EQ(call.run(never), -EBADF);
   });
+}
+
+// write(2): at most 0x7ffff000 bytes.
+TEST(LaterPieces, EndAtWhatTheKernelTransfersAtMost) {
+  char bytes[8];
+  const iovec parts[] = {{bytes, 3}, {bytes + 3, 3}, {bytes + 6, 2}};
+  IovecRest rest(parts, 3, 5);
+  iovec some[2];
+  rest.skip(1);
+  ASSERT_EQ(rest.fill(some), 2u);
+  EXPECT_EQ(some[0].iov_base, bytes + 1);
+  EXPECT_EQ(some[0].iov_len, 2u);
+  EXPECT_EQ(some[1].iov_base, bytes + 3);
+  EXPECT_EQ(some[1].iov_len, 2u);
+  rest.skip(3);
+  ASSERT_EQ(rest.fill(some), 1u);
+  EXPECT_EQ(some[0].iov_base, bytes + 4);
+  EXPECT_EQ(some[0].iov_len, 1u);
+  EXPECT_FALSE(rest.empty());
+  rest.skip(1);
+  EXPECT_TRUE(rest.empty());
 }
 
 TEST(LaterPieces, OfTheSameNumberGoOn) {

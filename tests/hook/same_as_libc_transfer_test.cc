@@ -563,7 +563,7 @@ std::vector<Case> transferCases() {
   return cases;
 }
 
-// HA-5
+// HA-5, RG-23
 TEST_P(SameAsLibc, ResultErrnoAndData) { compare(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Transfer, SameAsLibc, testing::ValuesIn(transferCases()), nameOf);

@@ -31,7 +31,7 @@ void serve(const Calls& calls, int listener, std::atomic<int>& served) {
   }
 }
 
-// hooks.md 3.7: fibers and a plain thread compete; the only worker's heart goes on beating whoever is faster.
+// Fibers and a plain thread compete; the only worker's heart goes on beating whoever is faster.
 TEST(SharedListener, FibersAndAThreadShareTheConnections) {
   constexpr int kFibers = 4;
   constexpr int kCalls = 500;

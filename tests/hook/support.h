@@ -25,8 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/hook/hook.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/hook.h"
+#include "sylar/iomanager.h"
 #include "tests/support/fibers.h"
 
 namespace sylar::test {
@@ -179,7 +180,13 @@ inline std::vector<char> streamBytes(size_t size) {
 
 /// Lets a fiber of the same worker run until it waits. For fibers.
 inline void untilParked(const Fiber& fiber) {
-  while (fiber.life() != Fiber::Life::kParked) Fiber::YieldToReady();
+  while (lifeOf(fiber) != FiberLife::kParked) Fiber::YieldToReady();
+}
+
+/// Lets others run until the worker has looked for ready descriptors `times` times. For fibers of the only worker.
+inline void untilPolled(uint64_t times = 2) {
+  const auto polls = [] { return IOManager::GetThis()->getWorkerStats().polls; };
+  for (const uint64_t end = polls() + times; polls() < end;) Fiber::YieldToReady();
 }
 
 inline pid_t threadId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }

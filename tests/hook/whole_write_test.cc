@@ -1,6 +1,9 @@
 // A blocking write transfers everything, however small the buffers on its way are, and every byte arrives once and in order.
+#include <sys/mman.h>
+
 #include <functional>
 
+#include "sylar/base/sanitizers.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {
@@ -176,6 +179,25 @@ TEST(WholeWrite, MessagesStayWholeAndInOrder) {
     });
   }
 }
+
+#if !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)  // which look at every byte
+// write(2), send(2): more than 0x7ffff000 bytes are not transferred with one call.
+TEST(AWriteOfThreeGigabytes, TransfersWhatTheKernelDoesAtMost) {
+  constexpr size_t kAll = size_t{3} << 30;
+  void* const zeros = ::mmap(nullptr, kAll, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  Pair pair = tcpPair();
+  std::thread reader([&] {
+    while (libcCalls().recv(pair.a, nullptr, 1 << 24, MSG_TRUNC) > 0) continue;  // TCP drops them uncopied
+  });
+  inFiber([&] {
+    EXPECT_EQ(::write(pair.b, zeros, kAll), 0x7ffff000);
+    pair.closeB();
+  });
+  reader.join();
+  EXPECT_EQ(::munmap(zeros, kAll), 0);
+}
+#endif
 
 }  // namespace
 }  // namespace sylar::test

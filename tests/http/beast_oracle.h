@@ -11,9 +11,9 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
-#include "sylar/base/check.h"
+#include "sylar/check.h"
 #include "sylar/http/char_class.h"
-#include "sylar/http/message.h"
+#include "sylar/http/http.h"
 
 namespace sylar::http {
 

@@ -42,6 +42,13 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   bool isConnected() const { return m_connected; }
+  /// Its address, as the server sees it.
+  std::string name() const {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    ::getsockname(m_fd, reinterpret_cast<sockaddr*>(&address), &size);
+    return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
   int fd() const { return m_fd; }
   /// False: the server has reset the connection.
   bool say(std::string_view text) {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
 #include "sylar/http/byte_stream.h"
 
 namespace sylar::http {

@@ -1,11 +1,13 @@
-#include "sylar/http/message.h"
-
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "sylar/http/http.h"
+#include "sylar/http/http_error.h"
 #include "sylar/http/percent.h"
 
 namespace sylar::http {
@@ -79,7 +81,7 @@ TEST(HttpMessage, ConvertsValues) {
 }
 
 // SEC-36
-TEST(HttpMessage, SettersRefuseWhatWouldEndALine) {
+TEST(HttpMessage, SettersRefuseControlCharacters) {
   HttpRequest request;
   HttpResponse response;
   for (const std::string& bad : {"a\rb"s, "a\nb"s, "a\0b"s, "a\r\nSet-Cookie: x"s}) {
@@ -100,6 +102,13 @@ TEST(HttpMessage, SettersRefuseWhatWouldEndALine) {
     EXPECT_THROW(response.setCookie("x", "y", 0, bad), std::invalid_argument);
     EXPECT_THROW(response.setCookie("x", "y", 0, "", bad), std::invalid_argument);
   }
+  for (const std::string& bad : {"a\x01"s, "a\x0b"s, "\x1b[31m"s, "a\x7f"s}) {
+    EXPECT_THROW(response.setHeader("x", bad), std::invalid_argument);
+    EXPECT_THROW(response.setReason(bad), std::invalid_argument);
+    EXPECT_THROW(response.setRedirect(bad), std::invalid_argument);
+    EXPECT_THROW(response.setCookie("x", "y", 0, bad), std::invalid_argument);
+  }
+  EXPECT_NO_THROW(HttpRequest().setHeader("x", "a\tb\xc3\xa4"));
   EXPECT_THROW(response.setHeader("", "x"), std::invalid_argument);
   EXPECT_THROW(response.setHeader("a b", "x"), std::invalid_argument);
   EXPECT_THROW(response.setHeader("a:", "x"), std::invalid_argument);
@@ -123,6 +132,30 @@ TEST(HttpRequest, ParsesParametersOnFirstUse) {
   EXPECT_EQ(request.getParam("a"), "3");
   request.delParam("a");
   EXPECT_FALSE(request.hasParam("a"));
+}
+
+TEST(HttpRequest, HasAllValuesOfARepeatedParameter) {
+  using Values = std::vector<std::string>;
+  HttpRequest request;
+  request.setQuery("tag=a&x=1&tag=b%20c&Tag=");
+  request.setBody("tag=d");
+  request.setHeader("content-type", "application/x-www-form-urlencoded");
+  EXPECT_EQ(request.getParamValues("tag"), (Values{"a", "b c", "", "d"}));
+  EXPECT_EQ(request.getParamValues("x"), Values{"1"});
+  EXPECT_EQ(request.getParamValues("absent"), Values{});
+  EXPECT_EQ(request.getParam("tag"), "a");
+  EXPECT_EQ(request.getParams().size(), 2u) << "the map has the first of each";
+  request.setParam("TAG", "e");
+  EXPECT_EQ(request.getParamValues("tag"), Values{"e"});
+  request.reset();
+  request.setQuery("tag=f&tag=g");
+  request.delParam("tag");
+  EXPECT_EQ(request.getParamValues("tag"), Values{});
+  request.reset();
+  request.setQuery("tag=h&tag=i");
+  request.initParam();
+  request.setParams({{"tag", "j"}});
+  EXPECT_EQ(request.getParamValues("tag"), Values{"j"});
 }
 
 TEST(HttpRequest, TakesAFormOnlyIfItIsOne) {
@@ -192,9 +225,22 @@ TEST(HttpRequest, ParsesCookies) {
   EXPECT_EQ(request.getCookieAs<int>("d"), 4);
   EXPECT_FALSE(request.hasCookie("e"));
   request.setCookie("e", "5");
-  EXPECT_TRUE(request.hasCookie("E"));
+  EXPECT_TRUE(request.hasCookie("e"));
   request.delCookie("e");
   EXPECT_FALSE(request.hasCookie("e"));
+}
+
+// Otherwise another reader of the same request could see another session.
+TEST(HttpRequest, TellsCookiesApartThatDifferInCase) {
+  HttpRequest request;
+  request.setHeader("cookie", "Session=evil; session=good");
+  EXPECT_EQ(request.getCookie("session"), "good");
+  EXPECT_EQ(request.getCookie("Session"), "evil");
+  EXPECT_FALSE(request.hasCookie("SESSION"));
+  request.setCookies({{"a", "1"}});
+  request.setCookie("A", "2");
+  EXPECT_EQ(request.getCookie("a"), "1");
+  EXPECT_EQ(request.getCookie("A"), "2");
 }
 
 TEST(HttpRequest, MakesAResponseOfItsKind) {
@@ -258,6 +304,42 @@ TEST(HttpResponse, RedirectsAndSetsCookies) {
             "HTTP/1.1 302 Found\r\nconnection: close\r\nlocation: /there\r\nset-cookie: a=1\r\nset-cookie: b=2; expires=Sun, 06 "
             "Nov 1994 "
             "08:49:37 GMT; domain=example.org; path=/; secure\r\ncontent-length: 0\r\n\r\n");
+}
+
+std::string textOf(const Cookie& cookie) {
+  HttpResponse response;
+  response.setCookie(cookie);
+  return response.getHeader("set-cookie");
+}
+
+TEST(HttpResponse, SetsACookieWithAllThatBelongsToIt) {
+  EXPECT_EQ(textOf({.name = "a", .value = ""}), "a=");
+  EXPECT_EQ(textOf({.name = "a",
+                    .value = "1",
+                    .path = "/p",
+                    .domain = "example.org",
+                    .max_age = std::chrono::hours(1),
+                    .expires = 784111777,
+                    .secure = true,
+                    .http_only = true,
+                    .same_site = Cookie::SameSite::kStrict}),
+            "a=1; expires=Sun, 06 Nov 1994 08:49:37 GMT; max-age=3600; domain=example.org; path=/p; secure; httponly; "
+            "samesite=strict");
+  EXPECT_EQ(textOf({.name = "a", .value = "1", .max_age = std::chrono::seconds(0)}), "a=1; max-age=0");
+  EXPECT_EQ(textOf({.name = "a", .value = "1", .same_site = Cookie::SameSite::kLax}), "a=1; samesite=lax");
+  EXPECT_EQ(textOf({.name = "a", .value = "1", .secure = true, .same_site = Cookie::SameSite::kNone}),
+            "a=1; secure; samesite=none");
+  EXPECT_THROW(textOf({.name = "a", .value = "1", .same_site = Cookie::SameSite::kNone}), std::invalid_argument);
+}
+
+TEST(HttpResponse, RefusesACookieValueThatAnotherWouldReadDifferently) {
+  for (const std::string& bad : {"a b"s, "a,b"s, "a;b"s, "a\"b"s, "a\\b"s, "a\tb"s, "a\x01"s, "a\x7f"s, "\xc3\xa4"s}) {
+    EXPECT_THROW(textOf({.name = "a", .value = bad}), std::invalid_argument) << bad;
+    HttpResponse response;
+    EXPECT_THROW(response.setCookie("a", bad), std::invalid_argument) << bad;
+    EXPECT_TRUE(response.headers().empty());
+  }
+  EXPECT_EQ(textOf({.name = "a", .value = "!#[]~=%20"}), "a=!#[]~=%20");
 }
 
 TEST(FieldList, KeepsOrderAndReplacesInPlace) {

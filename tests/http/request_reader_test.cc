@@ -44,6 +44,7 @@ TEST(HttpLimits, AreThePromisedOnesByDefault) {
   EXPECT_EQ(limits.max_header_bytes, 32768u);
   EXPECT_EQ(limits.max_headers, 100u);
   EXPECT_EQ(limits.max_body, 1048576u);
+  EXPECT_EQ(limits.max_bodies, 268435456u);
   EXPECT_EQ(limits.max_chunk_line, 256u);
   EXPECT_EQ(limits.max_chunk_extensions, 4096u);
   EXPECT_EQ(limits.max_trailer_bytes, 8192u);

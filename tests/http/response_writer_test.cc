@@ -139,7 +139,7 @@ TEST(ResponseWriter, SaysThat205IsEmpty) {
   w.response.setBody("hello");
   EXPECT_EQ(w.write(), "HTTP/1.1 205 Reset Content\r\n" + kDate + "content-length: 0\r\n\r\n");
   ASSERT_TRUE(w.writer.begin(w.request, w.response));
-  EXPECT_TRUE(w.writer.writePiece("hello"));
+  EXPECT_FALSE(w.writer.writePiece("hello"));
   EXPECT_TRUE(w.writer.end());
   EXPECT_EQ(w.sink.take(), "HTTP/1.1 205 Reset Content\r\n" + kDate + "content-length: 0\r\n\r\n");
 }
@@ -243,7 +243,10 @@ TEST(ResponseWriter, StreamsNoBodyToHeadNorWith204) {
   Writing head;
   head.request.setMethod(HttpMethod::HEAD);
   ASSERT_TRUE(head.writer.begin(head.request, head.response, 10));
-  EXPECT_TRUE(head.writer.writePiece("helloworld"));
+  for (const char* piece : {"helloworld", ""}) {
+    EXPECT_FALSE(head.writer.writePiece(piece));
+    EXPECT_EQ(errno, EALREADY);
+  }
   EXPECT_TRUE(head.writer.end());
   EXPECT_EQ(head.sink.take(), "HTTP/1.1 200 OK\r\n" + kDate + "content-length: 10\r\n\r\n");
   EXPECT_TRUE(head.writer.isKeepAlive());
@@ -251,7 +254,8 @@ TEST(ResponseWriter, StreamsNoBodyToHeadNorWith204) {
   Writing empty;
   empty.response.setStatus(HttpStatus::NO_CONTENT);
   ASSERT_TRUE(empty.writer.begin(empty.request, empty.response));
-  EXPECT_TRUE(empty.writer.writePiece("hello"));
+  EXPECT_FALSE(empty.writer.writePiece("hello"));
+  EXPECT_EQ(errno, EALREADY);
   EXPECT_TRUE(empty.writer.end());
   EXPECT_EQ(empty.sink.take(), "HTTP/1.1 204 No Content\r\n" + kDate + "\r\n");
 }

@@ -12,6 +12,7 @@
 
 #include "sylar/http/http_error.h"
 #include "sylar/http/http_server.h"
+#include "sylar/http/session_control.h"
 #include "tests/http/client.h"
 #include "tests/support/fibers.h"
 
@@ -306,7 +307,7 @@ TEST_F(Server, LateAnswerAnswersNothing) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(client.get("/hello").body, "hello");
     while (!onWorker([&] { return last.expired(); })) sched_yield();  // it waits for the next request
-    EXPECT_EQ(onWorker([&] { return session->request() == nullptr; }), 1);
+    EXPECT_EQ(onWorker([&] { return SessionControl::request(*session) == nullptr; }), 1);
     EXPECT_EQ(onWorker([&] { return session->sendResponse(std::make_shared<HttpResponse>()) > 0 ? 0 : errno; }), EALREADY);
     EXPECT_EQ(onWorker([&] { return session->beginResponse(std::make_shared<HttpResponse>()) ? 0 : errno; }), EALREADY);
     EXPECT_EQ(onWorker([&] { return session->collectBody(); }), 0);
@@ -324,7 +325,7 @@ TEST_F(Server, FailureWithoutARequestEndsTheConnectionOnly) {
   server.on("/last", [](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr session) -> int32_t {
     EXPECT_GT(session->sendResponse(response), 0);
     EXPECT_EQ(session->recvRequest(), nullptr);
-    EXPECT_EQ(session->request(), nullptr);
+    EXPECT_EQ(SessionControl::request(*session), nullptr);
     throw std::runtime_error("no request");
   });
   server.on("/hello", hello);
@@ -732,7 +733,9 @@ TEST_F(Server, PeerThatTakesNothingIsCut) {
 // --------------------------------------------------------------------------------------------------------------------
 
 TEST_F(Server, StopEndsIdleConnectionsAtOnce) {
-  Serving server;
+  HttpLimits limits;
+  limits.new_grace = 1ms;
+  Serving server(true, limits);
   server.on("/hello", hello);
   Client fresh(server.port());
   Client used(server.port());
@@ -744,6 +747,22 @@ TEST_F(Server, StopEndsIdleConnectionsAtOnce) {
   EXPECT_EQ(fresh.rest(), "");
   EXPECT_TRUE(server->join(Deadline::after(20s)));
   EXPECT_FALSE(Client(server.port()).isConnected());
+}
+
+// A connection that has just been made: its first request is on its way.
+TEST_F(Server, ANewConnectionIsAnsweredAfterStop) {
+  HttpLimits limits;
+  limits.new_grace = limits.first_byte_timeout = 1h;
+  Serving server(true, limits);
+  server.on("/hello", hello);
+  Client client(server.port());
+  while (server->getCounts().open == 0) sched_yield();
+  server->stop();
+  Answer answer = client.get("/hello");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.headers["connection"], "close");
+  EXPECT_EQ(client.rest(), "");
+  EXPECT_TRUE(server->join(Deadline::after(20s)));
 }
 
 /// A handler that waits until the test lets it go on.
@@ -798,6 +817,7 @@ TEST_F(Server, StopEndsWhatHasNotBegunAlsoIfItStartsAgain) {
   };
   HttpLimits limits;
   limits.first_byte_timeout = 1h;
+  limits.new_grace = 1ms;
   test::Serving<Late> server(true, limits);
   Client client(server.port());
   while (server->getCounts().open == 0) sched_yield();

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, VerdictTable, testing::ValuesIn(ids()), idName);
 // RG-11
 TEST_P(VerdictTable, HasRowsEnough) { EXPECT_GE(rows().size(), 5u); }
 
-// SEC-01 to SEC-04, SEC-20 to SEC-35: the row's id
+// RD-10, SEC-01 to SEC-04, SEC-20 to SEC-35: the row's id
 TEST_P(VerdictTable, HoldsForInputAsAWhole) {
   for (const VerdictRow& row : rows()) {
     SCOPED_TRACE(row.name);
@@ -87,6 +87,7 @@ TEST_P(VerdictTable, HoldsByteByByte) {
   }
 }
 
+// RG-10
 TEST_P(VerdictTable, HoldsCutAnywhere) {
   for (const VerdictRow& row : rows()) {
     SCOPED_TRACE(row.name);
@@ -119,7 +120,7 @@ TEST_P(VerdictTable, HoldsBehindAnotherRequest) {
   }
 }
 
-// Where a head that we take apart has its parts, another parser has them, too.
+// RG-12: where a head that we take apart has its parts, another parser has them, too.
 TEST_P(VerdictTable, WhatIsAcceptedLooksTheSameToBeast) {
   for (const VerdictRow& row : rows()) {
     SCOPED_TRACE(row.name);

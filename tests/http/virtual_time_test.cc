@@ -47,6 +47,43 @@ TEST(VirtualHttp, APeerThatSaysNothingIsLeftAfterTenSeconds) {
   EXPECT_LT(took, 12s);
 }
 
+// A new one has its grace from its beginning, however long before its end the server stops.
+TEST(VirtualHttp, AStoppedServerAwaitsANewConnectionForFiveSeconds) {
+  VirtualTime time;
+  time.run([] {
+    IOManager* const iom = IOManager::GetThis();
+    const auto server = std::make_shared<HttpServer>(true, iom, iom, iom);
+    ASSERT_TRUE(server->bind(IPAddress::Create("127.0.0.1", 0)));
+    ASSERT_TRUE(server->start());
+    const Socket::ptr client = Socket::CreateTCPSocket();
+    ASSERT_TRUE(client->connect(server->getSocks().at(0)->getLocalAddress()));
+    ::sleep(2);
+    server->stop();
+    EXPECT_TRUE(server->join(Deadline::never()));
+  });
+  EXPECT_GE(time.elapsed(), 5s);
+  EXPECT_LT(time.elapsed(), 7s) << "with what is still read from a peer that stays";
+}
+
+TEST(VirtualHttp, AStoppedServerWithoutGraceAwaitsNoNewConnection) {
+  VirtualTime time;
+  time.run([] {
+    IOManager* const iom = IOManager::GetThis();
+    const auto server = std::make_shared<HttpServer>(true, iom, iom, iom);
+    HttpLimits limits;
+    limits.new_grace = 0s;
+    server->setHttpLimits(limits);
+    ASSERT_TRUE(server->bind(IPAddress::Create("127.0.0.1", 0)));
+    ASSERT_TRUE(server->start());
+    const Socket::ptr client = Socket::CreateTCPSocket();
+    ASSERT_TRUE(client->connect(server->getSocks().at(0)->getLocalAddress()));
+    ::sleep(2);
+    server->stop();
+    EXPECT_TRUE(server->join(Deadline::never()));
+  });
+  EXPECT_LT(time.elapsed(), 4s) << "with what is still read from a peer that stays";
+}
+
 TEST(VirtualHttp, AnIdleConnectionIsLeftAfterAnHour) {
   const auto took = untilTheServerEnds("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_GE(took, 1h);

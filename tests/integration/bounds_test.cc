@@ -1,20 +1,25 @@
-// Promised bounds, on the real clock: sleeps overlap, timeouts come when they are due. The upper bounds leave room for a busy
-// machine; that sleeps overlap at all is in the factor.
+// Promised bounds, on the real clock: sleeps overlap, timeouts come when they are due.
 #include <chrono>
 #include <functional>
+#include <memory>
 
 #include "tests/hook/support.h"
+#include "tests/support/stopwatch.h"
 
 namespace sylar::test {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
-steady_clock::duration timed(const std::function<void()>& action) {
-  const auto start = steady_clock::now();
+constexpr milliseconds kSoon(500);  // after the time that was asked for
+
+/// `action` takes `wanted` at least, and little more on a machine that has a processor for it.
+void expectTakes(std::chrono::nanoseconds wanted, const std::function<void()>& action) {
+  const Stopwatch watch;
   action();
-  return steady_clock::now() - start;
+  const auto took = watch.elapsed();
+  EXPECT_GE(took, wanted);
+  EXPECT_LT(took, watch.allows(wanted + kSoon));
 }
 
 class Bounds : public testing::TestWithParam<size_t> {};
@@ -22,20 +27,18 @@ class Bounds : public testing::TestWithParam<size_t> {};
 TEST_P(Bounds, ThousandSleepersOf50MsOverlap) {
   const LeakCheck leaks;
   std::atomic<int> slept{0};
-  const auto elapsed = timed([&] {
-    inFiber(
-        [&] {
-          for (int i = 0; i < 1000; ++i) {
-            IOManager::GetThis()->schedule([&] {
-              EXPECT_GE(timed([] { EXPECT_EQ(::usleep(50'000), 0); }), milliseconds(50));
-              slept.fetch_add(1);
-            });
-          }
-        },
-        GetParam());
-  });
+  const auto spawnSleepers = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      IOManager::GetThis()->schedule([&] {
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_EQ(::usleep(50'000), 0);
+        EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(50));
+        slept.fetch_add(1);
+      });
+    }
+  };
+  expectTakes(milliseconds(50), [&] { inFiber(spawnSleepers, GetParam()); });  // one after the other: 50 s
   EXPECT_EQ(slept.load(), 1000);
-  EXPECT_LT(elapsed, milliseconds(5'000));  // one after the other: 50 s
 }
 INSTANTIATE_TEST_SUITE_P(Workers, Bounds, testing::Values(1, 2));
 
@@ -46,18 +49,14 @@ TEST(Bounds, SocketTimeoutsComeInTimeAndAreEagain) {
     setTimeout(hookedCalls(), pair.a, SO_RCVTIMEO, 50'000);
     setTimeout(hookedCalls(), pair.a, SO_SNDTIMEO, 50'000);
     char byte;
-    const auto read = timed([&] {
+    expectTakes(milliseconds(50), [&] {
       EXPECT_EQ(::read(pair.a, &byte, 1), -1);
       EXPECT_EQ(errno, EAGAIN);
     });
     const std::vector<char> bytes(1 << 20);
-    const auto write = timed([&] { EXPECT_GT(::write(pair.a, bytes.data(), bytes.size()), 0); });
+    expectTakes(milliseconds(50), [&] { EXPECT_GT(::write(pair.a, bytes.data(), bytes.size()), 0); });
     pollfd one{pair.a, POLLIN, 0};
-    const auto poll = timed([&] { EXPECT_EQ(::poll(&one, 1, 50), 0); });
-    for (const auto elapsed : {read, write, poll}) {
-      EXPECT_GE(elapsed, milliseconds(50));
-      EXPECT_LT(elapsed, milliseconds(2'000));
-    }
+    expectTakes(milliseconds(50), [&] { EXPECT_EQ(::poll(&one, 1, 50), 0); });
   });
 }
 
@@ -78,14 +77,12 @@ TEST(Bounds, ATimeoutIsNotProlongedByEventsForOthers) {
     });
     IOManager::GetThis()->schedule(thief);
     char byte;
-    const auto elapsed = timed([&] {
+    expectTakes(milliseconds(50), [&] {
       EXPECT_EQ(::read(pair.a, &byte, 1), -1);
       EXPECT_EQ(errno, EAGAIN);
     });
     done = true;
     thief->join();
-    EXPECT_GE(elapsed, milliseconds(50));
-    EXPECT_LT(elapsed, milliseconds(2'000));
   });
 }
 
@@ -97,12 +94,10 @@ TEST(Bounds, ConnectEndsAtItsTimeout) {
     const Pair clients({::socket(AF_INET, SOCK_STREAM, 0), ::socket(AF_INET, SOCK_STREAM, 0)});
     EXPECT_EQ(connectTo(hookedCalls(), clients.a, addressOf(listener)), 0);
     const auto connects = [&] { return connectTo(hookedCalls(), clients.b, addressOf(listener)); };
-    const auto elapsed = timed([&] {
+    expectTakes(milliseconds(100), [&] {
       EXPECT_EQ(connects(), -1);
       EXPECT_EQ(errno, ETIMEDOUT);
     });
-    EXPECT_GE(elapsed, milliseconds(100));
-    EXPECT_LT(elapsed, milliseconds(2'000));
     EXPECT_EQ(::fcntl(clients.b, F_GETFL) & O_NONBLOCK, 0);
     EXPECT_EQ(::close(listener), 0);
   });
@@ -114,41 +109,38 @@ TEST(Bounds, SocketTimeoutsEndAcceptAndConnect) {
   inFiber([] {
     const int listener = boundSocket(hookedCalls(), SOCK_STREAM, 0);
     setTimeout(hookedCalls(), listener, SO_RCVTIMEO, 50'000);
-    const auto accept = timed([&] {
+    expectTakes(milliseconds(50), [&] {
       EXPECT_EQ(::accept(listener, nullptr, nullptr), -1);
       EXPECT_EQ(errno, EAGAIN);
     });
     const Pair clients({::socket(AF_INET, SOCK_STREAM, 0), ::socket(AF_INET, SOCK_STREAM, 0)});
     EXPECT_EQ(connectTo(hookedCalls(), clients.a, addressOf(listener)), 0);
     setTimeout(hookedCalls(), clients.b, SO_SNDTIMEO, 50'000);
-    const auto connect = timed([&] {
+    expectTakes(milliseconds(50), [&] {
       EXPECT_EQ(connectTo(hookedCalls(), clients.b, addressOf(listener)), -1);
       EXPECT_EQ(errno, EINPROGRESS);
     });
-    for (const auto elapsed : {accept, connect}) {
-      EXPECT_GE(elapsed, milliseconds(50));
-      EXPECT_LT(elapsed, milliseconds(2'000));
-    }
     EXPECT_EQ(::close(listener), 0);
   });
 }
 
-// FM-13: every waiter is told within 10 ms; here with room for a busy machine.
+// FM-13: every waiter is told within 10 ms.
 TEST(Bounds, CloseIsToldAtOnce) {
   inFiber([] {
     Pair pair = unixPair();
-    steady_clock::time_point told;
+    std::unique_ptr<const Stopwatch> since_close;
+    std::chrono::nanoseconds told_after{};
     const auto waiter = std::make_shared<Fiber>([&, fd = pair.a] {
       char byte;
       EXPECT_EQ(::read(fd, &byte, 1), -1);
-      told = steady_clock::now();
+      told_after = since_close->elapsed();
     });
     IOManager::GetThis()->schedule(waiter);
     untilParked(*waiter);
-    const auto closed = steady_clock::now();
+    since_close = std::make_unique<const Stopwatch>();
     pair.closeA();
     waiter->join();
-    EXPECT_LT(told - closed, milliseconds(500));
+    EXPECT_LT(told_after, since_close->allows(milliseconds(10)));
   });
 }
 

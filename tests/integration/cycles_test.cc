@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "sylar/base/sanitizers.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "tests/support/fibers.h"
 #include "tests/support/scale.h"
 

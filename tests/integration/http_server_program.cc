@@ -1,6 +1,7 @@
 // The server of the HTTP integration tests: it answers small and large, and tells what it holds.
 //
-//   integration_http_server_program [PORT] [WORKERS]      defaults: 0 (any), 2
+//   integration_http_server_program [PORT] [WORKERS] [FASTER]      defaults: 0 (any), 2, 1: all times a peer is given, divided by
+//   it
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -22,6 +23,15 @@ int32_t large(HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr ses
   return 0;
 }
 
+HttpLimits limits(int faster) {
+  HttpLimits limits;
+  for (auto time : {&HttpLimits::first_byte_timeout, &HttpLimits::head_timeout, &HttpLimits::idle_timeout,
+                    &HttpLimits::body_grace, &HttpLimits::write_timeout, &HttpLimits::linger_timeout}) {
+    limits.*time /= faster;
+  }
+  return limits;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -33,6 +43,7 @@ int main(int argc, char** argv) {
 
   sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "http");
   const auto server = std::make_shared<HttpServer>(true, &iom, &iom, &iom);
+  if (argc > 3) server->setHttpLimits(limits(std::max(1, std::atoi(argv[3]))));
   const ServletDispatch::ptr dispatch = server->getServletDispatch();
   dispatch->addServlet("/hello", [](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr) {
     response->setBody("hello\n");

@@ -4,8 +4,13 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from stopwatch import Stopwatch  # noqa: E402, F401: for the tests
 
 
 class Server:

@@ -1,8 +1,11 @@
 // The server of the idle tests: an echo with an idle timeout, and HTTP whose keep-alive is as long. SIGUSR1: it tells what it
 // did.
 //
-//   integration_idle_server_program TIMEOUT_MS [WORKERS]      prints the ports of the two; then lines `OPERATIONS OPEN CLOSED`:
-//                                                             on timer queues so far; connections; those closed for being idle
+//   integration_idle_server_program TIMEOUT_MS [WORKERS]      prints the ports of the two; then lines `OPERATIONS GUARDS OPEN
+//                                                             CLOSED`: on the queues of fibers' timeouts so far; on that of the
+//                                                             timers, among them the guards of idle lists; connections; those
+//                                                             closed for being idle
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -58,7 +61,10 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   for (int signal = 0; sigwait(&signals, &signal) == 0 && signal == SIGUSR1;) {
     const auto open = echo->getCounts().open + http->getCounts().open;
-    std::printf("%zu %zu %zu\n", sylar::test::queueOperations(), open, echo->getCounts().idle_closed);
+    const auto all = sylar::test::queueOperations();  // first: then what is done now counts for no fiber
+    const sylar::TimerStats timers = iom.getStats();
+    const auto guards = timers.armed + timers.cancelled + timers.relinked;
+    std::printf("%zu %zu %zu %zu\n", all - std::min(all, guards), guards, open, echo->getCounts().idle_closed);
     std::fflush(stdout);
   }
   echo->stop();

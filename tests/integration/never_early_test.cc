@@ -9,7 +9,7 @@
 #include <memory>
 #include <random>
 
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
 #include "tests/support/fibers.h"
 #include "tests/support/seed.h"
 

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/base/clock.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/clock.h"
+#include "sylar/iomanager.h"
 #include "tests/sched/gate.h"
 
 namespace sylar {

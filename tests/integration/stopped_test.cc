@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The clock jumps by five seconds: what came due meanwhile fires once, nothing early; recurring timers go on after one run,
-// whether with Repeat::kDelay or kSkip. stopped_program.cc counts.
+// FM-27: the clock jumps by five seconds: what came due meanwhile fires once, nothing early; recurring timers go on after one
+// run, whether with Repeat::kDelay or kSkip. stopped_program.cc counts.
 TEST(Stopped, WhatWasDueMeanwhileFiresOnceAndRecurringTimersDoNotCatchUp) {
   Child program({SYLAR_STOPPED_PROGRAM});
   ASSERT_EQ(program.line(), "ready");

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "sylar/io/fd_table.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -21,7 +21,7 @@ constexpr IOManager::Event kEvents[] = {IOManager::READ, IOManager::WRITE};
 /// No descriptor has such a number: negative, beyond every limit, just not open.
 constexpr int kNoDescriptors[] = {-1, INT_MIN, -4096, 1 << 24, (1 << 24) - 1, INT_MAX, 900};
 
-// CD-I4
+// CD-I4, CD-U3
 TEST(BadInput, NumbersThatNoDescriptorHasAreRefusedEverywhere) {
   const LeakCheck leaks;
   IOManager iom(1, false, "bad");

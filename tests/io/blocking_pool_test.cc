@@ -9,7 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
+#include "sylar/sched/scheduler_core.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -167,7 +168,7 @@ TEST(BlockingPool, StopWaitsForTheFunction) {
   });
   ASSERT_TRUE(started.wait());
   std::thread opener([&] {
-    EXPECT_TRUE(eventually([&iom] { return iom.isStopping(); }));
+    EXPECT_TRUE(eventually([&iom] { return coreOf(iom).isStopping(); }));
     EXPECT_FALSE(over.load());
     go_on.open();
   });

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,12 +36,14 @@ struct FakeEngine {
   void remove(int fd) { note("remove", fd, 0, 0); }
   bool retired() const { return ended; }
   static void closeNumber(int fd) { closed_later.push_back(fd); }
+  static bool isOpen(int /*fd*/) { return number_is_open; }
 
   std::vector<Call> calls;
   std::map<std::string, int> answers;  ///< what else than 0
   std::function<void()> on_call;       ///< runs once, in the next call: under the entry's lock
   bool ended = false;
   static inline std::vector<int> closed_later;
+  static inline std::atomic<bool> number_is_open{true};
 
  private:
   int note(const std::string& what, int fd, uint32_t generation, uint32_t events) {

@@ -132,7 +132,7 @@ TEST_F(FdEntrySignal, UnderTheRealCloseNothingWaitsForIt) {
                         [&] {
                           EXPECT_FALSE(Entry::interrupting()) << "it may take long: others are closed meanwhile";
                           inHandler([](FdEntrySignal& my) {
-                            EXPECT_TRUE(Entry::isClosing(my.entry.awaitOpen()));
+                            EXPECT_TRUE(Entry::isClosing(my.entry.awaitOpen(kFd)));
                             EXPECT_EQ(my.entry.close(kFd, [] { return -1; }), -1);
                             EXPECT_EQ(my.other.close(8, [] { return 8; }), 8);
                           });

@@ -16,8 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/scheduler.h"
 #include "tests/io/fake_engine.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -135,10 +136,11 @@ TEST_F(FdEntryTest, AnEventBetweenTheCallAndTheQueueMeansAskAgain) {
   EXPECT_FALSE(entry.wakeAll(kRead));
 }
 
-TEST_F(FdEntryTest, WhoIsQueuedHasSeenItEmpty) {
+// Some wait for other things than bytes to read, and some leave the bytes that they have seen where they are.
+TEST_F(FdEntryTest, WhoIsQueuedHasProvedNothing) {
   ASSERT_EQ(enqueue(a), 0);
   EXPECT_TRUE(a.linked);
-  EXPECT_TRUE(entry.knownEmpty(kRead, entry.edges(kRead)));
+  EXPECT_FALSE(entry.knownEmpty(kRead, entry.edges(kRead)));
 }
 
 // ---- Events. -----------------------------------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ TEST_F(FdEntryTest, EachEventConcernsItsDirections) {
   }
 }
 
-// CD-I6, FM-14
+// CD-I6, FM-14, RD-4
 TEST_F(FdEntryTest, AnEventOfAnotherGenerationIsIgnored) {
   const uint32_t before = generation();
   entry.open(kFd, FdKind::kTcp, true, false);
@@ -435,13 +437,42 @@ TEST_F(FdEntryTest, OnlyOneClosesAtATime) {
 }
 
 TEST_F(FdEntryTest, AwaitOpenIsTheLifeOfANumberThatNobodyCloses) {
-  EXPECT_EQ(entry.awaitOpen(), entry.life());
+  EXPECT_EQ(entry.awaitOpen(kFd), entry.life());
   std::thread waiter;
   close([&] {
-    waiter = std::thread([&] { EXPECT_EQ(Entry::generationOf(entry.awaitOpen()), 1u); });
+    waiter = std::thread([&] { EXPECT_EQ(Entry::generationOf(entry.awaitOpen(kFd)), 1u); });
     return 0;
   });
   waiter.join();
+}
+
+// The number is free before a close that lingers has ended: nobody waits for that.
+TEST_F(FdEntryTest, NobodyWaitsForTheEndOfACloseWhoseNumberIsFree) {
+  EXPECT_EQ(close([&] {
+              FakeEngine::number_is_open = false;
+              std::thread([&] {
+                EXPECT_TRUE(Entry::isClosing(entry.awaitOpen(kFd)));
+                EXPECT_EQ(close([] { return -7; }), -7);
+              }).join();
+              return -8;
+            }),
+            -8);
+  FakeEngine::number_is_open = true;
+  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_EQ(generation(), 1u);
+}
+
+// pthreads(7): a thread may be cancelled in its close.
+TEST_F(FdEntryTest, ACloseThatDoesNotComeBackIsOverAllTheSame) {
+  entry.open(kFd, FdKind::kTcp, true, false);
+  ASSERT_EQ(enqueue(a), 0);
+  EXPECT_THROW(close([]() -> int { throw 1; }), int);
+  EXPECT_EQ(takeWoken(), Names{"a"});
+  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_EQ(generation(), 2u);
+  EXPECT_EQ(entry.kind(), FdKind::kUnknown);
+  EXPECT_FALSE(entry.isPrivate());
+  EXPECT_EQ(enqueue(b), 0);
 }
 
 // A creator may get the number between the real close and our last step; it is its own from then on.
@@ -538,7 +569,7 @@ TEST_F(FdEntryTest, FibersLearnWhyTheirWaitEnded) {
       entry.dequeue(kRead, waiter);
     });
     scheduler.schedule(fiber);
-    EXPECT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kParked; }));
+    EXPECT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
     return fiber;
   };
   const std::vector<Fiber::ptr> ready = {waitFor(WakeReason::kReady), waitFor(WakeReason::kReady)};
@@ -572,7 +603,7 @@ TEST_F(FdEntryTest, AWaiterThatWasWokenOtherwiseIsPassedOver) {
     EXPECT_FALSE(waiter.linked) << "the event came before";
   });
   scheduler.schedule(fiber);
-  ASSERT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
   ASSERT_TRUE(waker.claim(WakeReason::kCanceled));
   event(EPOLLIN);
   Waker::deliver(*waker.core);

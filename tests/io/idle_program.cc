@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "sylar/base/sys.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
@@ -28,7 +29,7 @@ void mark() { sys::call(SYS_getppid); }
 /// Everybody has gone to sleep: nothing is left to do, so this is a matter of having the processor.
 void settle(const Scheduler& scheduler) {
   (void)test::eventually([&] {
-    for (const auto& worker : scheduler.workers()) {
+    for (const auto& worker : coreOf(scheduler).workers()) {
       if (!worker->slot().mailbox.sleeping()) return false;
     }
     return true;
@@ -38,7 +39,7 @@ void settle(const Scheduler& scheduler) {
 
 void print(const char* name, const Scheduler& scheduler) {
   std::printf("%s", name);
-  for (const auto& worker : scheduler.workers()) std::printf(" %d", worker->threadId());
+  for (const auto& worker : coreOf(scheduler).workers()) std::printf(" %d", worker->threadId());
   std::printf("\n");
   std::fflush(stdout);
 }

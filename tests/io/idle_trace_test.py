@@ -67,7 +67,7 @@ class IdleTrace(unittest.TestCase):
         seen = {thread for thread, _, _ in self.phases[0]}
         self.assertLessEqual(self.workers["plain"] | self.workers["io"], seen, "all workers had something to do")
 
-    # C-55, CD-S2
+    # C-55, CD-S2, RG-22
     def test_an_idle_process_makes_no_system_call(self):
         self.assertEqual(self.of_workers(1), [])
 

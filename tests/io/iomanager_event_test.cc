@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <functional>
 #include <memory>
@@ -16,7 +17,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/io/fd_table.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -36,6 +37,42 @@ constexpr auto WRITE = IOManager::WRITE;
 
 class EventTest : public test::OverWorkers {};
 INSTANTIATE_TEST_SUITE_P(Workers, EventTest, test::kWorkerCounts);
+
+// P-13: a worker's loop runs next what it queues, so it calls nobody for that.
+TEST(Event, ACallbackOrATimerThatOneWorkerServesWakesNoOther) {
+  const Ends pipe = makePipe();
+  IOManager iom(4, false, "io");
+  Gate ran;
+  for (size_t round = 1; round <= 50; ++round) {
+    ASSERT_EQ(iom.addEvent(pipe[0], READ, [&] { ran.open(); }), 0);
+    pipe.put(1);
+    ASSERT_TRUE(ran.wait(2 * round - 1));
+    pipe.get(0);
+    iom.startTimer(std::chrono::nanoseconds(1), [&] { ran.open(); });
+    ASSERT_TRUE(ran.wait(2 * round));
+  }
+  EXPECT_EQ(iom.getWorkerStats().tickles, 0u);
+}
+
+// Cause: a forked child's registration lands in the parent's epoll, and tells of a number that the table does not know.
+TEST(Event, OfANumberThatIsInNoTableIsPassedOver) {
+  const Ends pipe = makePipe();
+  const int high = ::fcntl(pipe[0], F_DUPFD_CLOEXEC, 900);
+  ASSERT_EQ(FdTable::find(high), nullptr);
+  Gate turned;
+  {
+    IOManager iom(1, false, "io");
+    iom.schedule([&] {
+      EXPECT_EQ(EpollEngine::current()->add(high, 0, EPOLLIN | EPOLLET), 0);
+      pipe.put(1);
+      const uint64_t polls = iom.getWorkerStats().polls;
+      while (iom.getWorkerStats().polls == polls) Fiber::YieldToReady();
+      turned.open();
+    });
+    EXPECT_TRUE(turned.wait());
+  }
+  ::close(high);
+}
 
 // ---- Events fire. ------------------------------------------------------------------------------------------------------------
 
@@ -452,7 +489,7 @@ TEST_P(EventTest, TheMemberPointerCastWorksWithAnIOManager) {
   iom.stop();  // while what the fibers use is alive
 }
 
-TEST(EventValues, EventsHaveEpollsValues) {  // trap 9
+TEST(EventValues, EventsHaveEpollsValues) {  // Trap 9
   EXPECT_EQ(IOManager::NONE, 0);
   EXPECT_EQ(IOManager::READ, 0x1);
   EXPECT_EQ(IOManager::WRITE, 0x4);

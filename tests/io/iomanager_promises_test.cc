@@ -1,4 +1,4 @@
-// Promises of the compatibility page that no other test of this room is about.
+// Promises of the compatibility page that no other test of this module is about.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"

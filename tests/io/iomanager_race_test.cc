@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "sylar/base/sanitizers.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
@@ -141,7 +142,7 @@ void huntWithTimers(SchedulerOptions options, int rounds) {
       EXPECT_EQ(wait.park(deadline), WakeReason::kReady);
     }));
     iom.schedule(fibers.back());
-    EXPECT_TRUE(eventually([&] { return fibers.back()->life() == Fiber::Life::kParked; }));
+    EXPECT_TRUE(eventually([&] { return lifeOf(*fibers.back()) == FiberLife::kParked; }));
   }
   Gate fired;
   for (int round = 0; round < rounds; ++round) {
@@ -159,7 +160,7 @@ void hunts(size_t count, const SchedulerOptions& options, int rounds) {
   for (auto& thread : threads) thread.join();
 }
 
-// timers.md 7: 10 000 rounds without a cap on sleeps.
+// 10 000 rounds without a cap on sleeps.
 TEST(WakeupHunt, ANearTimerIsNeverLostBehindAFarOne) {
   const LeakCheck leaks;
   hunts(8, {.threads = 2, .name = "hunt"}, 1'000 / kScale);

@@ -11,10 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/clock.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -43,6 +44,26 @@ TEST_P(IOTimerTest, AOneShotRunsOnceInAFiberOfItsManager) {
   iom.stop();
   EXPECT_EQ(runs.load(), 1);
   EXPECT_FALSE(iom.hasTimer());
+}
+
+// Cause: it was destroyed on the worker's own stack, where it may not block, and where no stop could leave it behind.
+TEST_P(IOTimerTest, WhatATimerOfADeadConditionCapturedIsDestroyedInAFiber) {
+  IOManager iom(workers(), false, "timers");
+  for (const bool recurring : {false, true}) {
+    Gate gone;
+    std::atomic<uint64_t> fiber{0};
+    auto condition = std::make_shared<int>(0);
+    std::shared_ptr<void> capture(nullptr, [&](void*) {
+      fiber = Fiber::GetFiberId();
+      gone.open();
+    });
+    iom.addConditionTimer(
+        1, [held = std::move(capture)] {}, condition, recurring);
+    condition.reset();
+    ASSERT_TRUE(gone.wait());
+    EXPECT_NE(fiber, 0U) << recurring;
+  }
+  iom.stop();
 }
 
 // C-1: never inside the call, not even without a delay.
@@ -338,6 +359,44 @@ TEST(IOTimerCapped, TimersRun) {
     EXPECT_TRUE(fired.wait(i));
   }
   iom.stop();  // while what the fibers use is alive
+}
+
+// A timer that is never due is nothing to wait for, also if it becomes that while somebody waits.
+TEST_P(IOTimerTest, AStopDoesNotWaitForATimerThatIsNeverDue) {
+  IOManager iom(workers(), false, "timers");
+  iom.addTimer(~0ull, [] { FAIL(); });
+  const auto far = iom.addTimer(kHourMs, [] { FAIL(); });
+  EXPECT_TRUE(iom.hasTimer());
+  std::thread stopper([&] { iom.stop(); });
+  ASSERT_TRUE(eventually([&] { return coreOf(iom).isStopping(); }));
+  EXPECT_TRUE(far->reset(~0ull, true));
+  stopper.join();
+}
+
+/// Says where it was destroyed.
+struct DestroyedIn {
+  explicit DestroyedIn(std::atomic<uint64_t>& out) : fiber(&out) {}
+  ~DestroyedIn() { *fiber = Fiber::GetFiberId(); }
+  std::atomic<uint64_t>* fiber;
+};
+
+// Foreign code runs in fibers: hooks work there, and a stop with a deadline can leave it behind. On the worker's own stack it
+// could do neither.
+TEST_P(IOTimerTest, CapturesOfADeadConditionAreDestroyedInAFiber) {
+  for (const bool recurring : {false, true}) {
+    std::atomic<uint64_t> one_shot{0}, other{0};
+    IOManager iom(workers(), false, "timers");
+    auto condition = std::make_shared<int>();
+    for (std::atomic<uint64_t>* const out : {&one_shot, &other}) {
+      iom.addConditionTimer(
+          1, [captured = std::make_shared<DestroyedIn>(*out)] { FAIL(); }, condition, recurring);
+    }
+    iom.addTimer(kHourMs, [] {})->cancel();
+    condition.reset();
+    iom.stop();
+    EXPECT_NE(one_shot, 0u);
+    EXPECT_NE(other, 0u);
+  }
 }
 
 }  // namespace

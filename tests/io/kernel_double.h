@@ -11,8 +11,8 @@
 #include <mutex>
 #include <vector>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
+#include "sylar/clock.h"
 
 namespace sylar::test {
 

@@ -19,7 +19,8 @@
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -123,7 +124,7 @@ void World::visit(size_t place, uint64_t seed) {
 void World::move(Random& random) {
   if (random() % 4 != 0) return;
   IOManager& to = m_managers[random() % 2];
-  to.switchTo(to.workers()[random() % to.workers().size()]->threadId());
+  to.switchTo(coreOf(to).workers()[random() % coreOf(to).workers().size()]->threadId());
 }
 
 /// A wait in one of the ways that there are. Data comes as a whole, so `got` is the id that was sent.

@@ -1,5 +1,5 @@
 // What a worker asks the kernel for when it sleeps, and when its fibers wake: never early, in nanoseconds, whatever the kernel
-// does. Nothing sleeps here: kernel_double.h moves the clock. timers.md 3.6.
+// does. Nothing sleeps here: kernel_double.h moves the clock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "sylar/base/clock.h"
+#include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/clock.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
 #include "tests/io/kernel_double.h"
 #include "tests/sched/gate.h"

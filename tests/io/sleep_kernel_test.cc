@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <iterator>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
+#include "sylar/clock.h"
 #include "sylar/io/blocking_pool.h"
 #include "tests/support/fibers.h"
 
@@ -32,7 +32,7 @@ int inFork(Child child) {
 
 // ---- Timer slack. ------------------------------------------------------------------------------------------------------------
 
-// timers.md 3.6: the slack of 1 ns is the workers', not the process's. A new thread begins with that of the thread that made it.
+// The slack of 1 ns is the workers', not the process's. A new thread begins with that of the thread that made it.
 TEST(InheritedSlack, AHelperThreadHasTheProcesssOwn) {
   const int64_t usual_ns = sys::timerSlack();
   ASSERT_GT(usual_ns, 1);

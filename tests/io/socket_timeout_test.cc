@@ -66,7 +66,7 @@ void putAndClaim(const Pair& pair, char byte, const std::vector<const Reader*>& 
   for (size_t i = 0; i < readers.size(); ++i) ASSERT_EQ(readers[i]->got, before[i]) << "the order is not forced";
 }
 
-// C-51: wake-ups that bring nothing, because somebody else was faster, do not extend the deadline, by no nanosecond.
+// C-51, FM-10: wake-ups that bring nothing, because somebody else was faster, do not extend the deadline, by no nanosecond.
 TEST(SocketTimeout, SpuriousWakeUpsDoNotExtendIt) {
   onManualClock([](ManualClock& clock) {
     const Pair pair = unixPair();
@@ -157,7 +157,8 @@ TEST(SocketTimeout, EachCallHasItsOwn) {
   });
 }
 
-// C-46: I/O between the passes of a storm: an echo goes to and fro while 20 000 timers, due at once, run in passes of 2 000.
+// C-46, FM-28: I/O between the passes of a storm: an echo goes to and fro while 20 000 timers, due at once, run in passes
+// of 2 000.
 TEST(TimerStormAndIO, AnEchoGoesOnBetweenThePasses) {
   static constexpr int kTimers = 20'000;
   static constexpr int kPass = 2'000;

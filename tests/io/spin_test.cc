@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/clock.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"

@@ -6,9 +6,10 @@
 #include <limits>
 #include <new>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/sys.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/clock.h"
+#include "sylar/iomanager.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -42,7 +43,7 @@ TEST(TimerMemory, NoTimerIsLostWhenThereIsNone) {
     iom.schedule(started);
     started->join();
     g_failures = failures;
-    g_poor = iom.workers()[0]->threadId();
+    g_poor = coreOf(iom).workers()[0]->threadId();
     for (int i = 0; i < 5; ++i) iom.addTimer(1, [&once] { ++once; });
     const Timer::ptr recurring = iom.addTimer(
         1, [&again] { ++again; }, true);
@@ -63,11 +64,11 @@ TEST(TimerMemory, AWorkerSleepsWhileThereIsNone) {
   const auto started = std::make_shared<Fiber>([] {});
   iom.schedule(started);
   started->join();
-  ASSERT_TRUE(eventually([&] { return iom.workers()[0]->slot().mailbox.sleeping(); }));
+  ASSERT_TRUE(eventually([&] { return coreOf(iom).workers()[0]->slot().mailbox.sleeping(); }));
   const WorkerStats before = iom.getWorkerStats();
   const int64_t begin_ns = steadyClock().nowNs();
   g_failures = std::numeric_limits<int>::max();
-  g_poor = iom.workers()[0]->threadId();
+  g_poor = coreOf(iom).workers()[0]->threadId();
   iom.addTimer(0, [&ran] { ran = true; });
   EXPECT_TRUE(eventually([&] { return iom.getIOTimerStats().passes_cut >= kLooks; }));
   const WorkerStats after = iom.getWorkerStats();

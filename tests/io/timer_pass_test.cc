@@ -1,5 +1,5 @@
 // How many timers a worker serves at once, what it does in between, and what it counts. Time is the test's; kernel_double.h looks
-// on at each poll. timers.md 3.5, 3.6, 3.9.
+// on at each poll.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,9 +10,10 @@
 #include <memory>
 #include <vector>
 
-#include "sylar/base/clock.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/clock.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/io/kernel_double.h"
 #include "tests/sched/gate.h"
@@ -103,7 +104,7 @@ TEST_F(TimerPassTest, APassOfPublicTimersIsBoundedInTime) {
   EXPECT_GE(iom.getIOTimerStats().passes, kTimers / 640) << "five looks, 128 timers each";
 }
 
-// architecture.md 6: callbacks that do not wait share a fiber, and the one behind a callback that waits has another.
+// Callbacks that do not wait share a fiber, and the one behind a callback that waits has another.
 TEST_F(TimerPassTest, ABatchHasOneFiberUntilACallbackWaits) {
   std::vector<uint64_t> fibers;  // plain: one worker
   Gate done;
@@ -181,11 +182,11 @@ TEST_F(TimerPassTest, ABatchIsSharedWithAnIdleWorker) {
     });
   }
   ASSERT_TRUE(eventually([&] {
-    return std::all_of(iom.workers().begin(), iom.workers().end(),
+    return std::all_of(coreOf(iom).workers().begin(), coreOf(iom).workers().end(),
                        [](const auto& worker) { return worker->slot().mailbox.sleeping(); });
   }));
   clock().advance(std::chrono::milliseconds(1));
-  EXPECT_TRUE(iom.workers().front()->slot().wake());
+  EXPECT_TRUE(coreOf(iom).workers().front()->slot().wake());
   EXPECT_TRUE(done.wait());
   iom.stop();
 }
@@ -197,7 +198,7 @@ TEST_F(TimerPassTest, AStormDoesNotPileUpFibers) {
   std::atomic<IOManager*> storm{nullptr};
   uint64_t most = 0;
   kernel().on_look = [&] {
-    if (IOManager* const iom = storm.load()) most = std::max<uint64_t>(most, iom->workers().front()->fresh().count());
+    if (IOManager* const iom = storm.load()) most = std::max<uint64_t>(most, coreOf(*iom).workers().front()->fresh().count());
   };
   IOManager iom(options());
   for (uint64_t i = 0; i < kTimers; ++i) iom.addTimer(1, [&] { ++runs; });
@@ -219,8 +220,10 @@ TEST_F(TimerPassTest, AFloodOfFreshWorkDoesNotStarveTimers) {
   const auto flood = [&](const auto& again) -> void {
     if (!over) iom.schedule([&again] { again(again); });
   };
-  for (int i = 0; i < 1'000; ++i) iom.schedule([&] { flood(flood); });
-  iom.schedule([&] { flooded.open(); });
+  iom.schedule([&] {
+    for (int i = 0; i < 1'000; ++i) flood(flood);
+    flooded.open();
+  });
   ASSERT_TRUE(flooded.wait());
   iom.addTimer(1, [&] { fired.open(); });
   clock().advance(std::chrono::milliseconds(1));
@@ -288,7 +291,7 @@ TEST_F(TimerPassTest, APassOfPrivateTimeoutsIsBoundedInTime) {
 
 // ---- Who is told, and who arms. ----------------------------------------------------------------------------------------------
 
-// C-41, 3.9. The manual clock's manager has no descriptor, but the same decisions.
+// C-41. The manual clock's manager has no descriptor, but the same decisions.
 TEST_F(TimerPassTest, OnlyANewFrontIsTold) {
   IOManager iom(options());
   const auto sent = [&] { return iom.getIOTimerStats().tickles_sent; };
@@ -321,7 +324,7 @@ TEST(TimerStats, ANewFrontIsOneSetting) {
   EXPECT_EQ(iom.getIOTimerStats().passes, 0u);
 }
 
-// timers.md 3.6: another worker may sleep on the descriptor while the callback runs.
+// Another worker may sleep on the descriptor while the callback runs.
 TEST(TimerStats, WhoServesArmsAnewBeforeTheCallbackRuns) {
   const test::LeakCheck leaks;
   IOManager iom(1, false, "arm");
@@ -341,7 +344,7 @@ TEST(TimerStats, WhoServesArmsAnewBeforeTheCallbackRuns) {
 
 // ---- The private set. --------------------------------------------------------------------------------------------------------
 
-// timers.md 3.5: a wait with the same timeout again and again is a store each, and one link for all of them.
+// A wait with the same timeout again and again is a store each, and one link for all of them.
 TEST_F(TimerPassTest, RepeatedTimeoutsLeaveTheQueueAlone) {
   constexpr uint64_t kWaits = 1'000;
   IOManager iom(options());
@@ -369,7 +372,7 @@ TEST_F(TimerPassTest, RepeatedTimeoutsLeaveTheQueueAlone) {
   EXPECT_EQ(end.timeouts_fired, 1u);
 }
 
-// timers.md 3.5, C-55: a disarmed timeout is taken out before the sleep, so that is for ever.
+// C-55: a disarmed timeout is taken out before the sleep, so that is for ever.
 TEST_F(TimerPassTest, ADisarmedTimeoutIsNoReasonToWake) {
   IOManager iom(options());
   Gate held;
@@ -386,7 +389,7 @@ TEST_F(TimerPassTest, ADisarmedTimeoutIsNoReasonToWake) {
   });
   iom.schedule(fiber);
   ASSERT_TRUE(held.wait());
-  ASSERT_TRUE(eventually([&] { return iom.workers().front()->slot().mailbox.sleeping(); }));
+  ASSERT_TRUE(eventually([&] { return coreOf(iom).workers().front()->slot().mailbox.sleeping(); }));
   iom.schedule(fiber);
   fiber->join();
   iom.stop();
@@ -398,8 +401,8 @@ TEST_F(TimerPassTest, ADisarmedTimeoutIsNoReasonToWake) {
 // P2: one notification for each sleep at most, whatever comes.
 TEST_F(TimerPassTest, MailForAWorkerThatIsAwakeTicklesNobody) {
   IOManager iom(options());
-  ASSERT_TRUE(eventually([&] { return iom.workers().front()->slot().mailbox.sleeping(); }));
-  const int worker = iom.workers().front()->threadId();
+  ASSERT_TRUE(eventually([&] { return coreOf(iom).workers().front()->slot().mailbox.sleeping(); }));
+  const int worker = coreOf(iom).workers().front()->threadId();
   Gate busy;
   Gate go_on;
   Gate done;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 #include "tests/log/directory.h"
 #include "tests/log/recorder.h"
 

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "sylar/base/thread.h"
-#include "sylar/log/log.h"
+#include "sylar/log.h"
+#include "sylar/thread.h"
 
 // Used before it is initialised, the way every translation unit's own logger may be. CD-L4
 sylar::Logger::ptr g_logger = SYLAR_LOG_NAME("own");

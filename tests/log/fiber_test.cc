@@ -8,9 +8,9 @@
 
 #include <string>
 
-#include "sylar/io/iomanager.h"
-#include "sylar/log/fiber_id.h"
-#include "sylar/log/log.h"
+#include "sylar/compat/fiber_id.h"
+#include "sylar/iomanager.h"
+#include "sylar/log.h"
 #include "tests/log/directory.h"
 #include "tests/log/recorder.h"
 #include "tests/support/fibers.h"

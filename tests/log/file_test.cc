@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 #include "tests/log/directory.h"
 
 namespace sylar {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 #include "tests/log/directory.h"
 #include "tests/support/scale.h"
 

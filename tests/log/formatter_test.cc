@@ -2,10 +2,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <cctype>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 #include "sylar/log/log_formatter.h"
 
 namespace sylar {
@@ -89,7 +92,7 @@ TEST_F(LogFormatterTest, DefaultPattern) {
 TEST_F(LogFormatterTest, TextForgesNoLineAndCommandsNoTerminal) {
   using namespace std::string_literals;
   const std::string text = "a\n2026 forged\r\n\0\x1b[31m\x7f\t%d{%p}\\\xc3\xa9\xff"s;
-  const std::string safe = "a\n\t2026 forged\\x0d\n\t\\x00\\x1b[31m\\x7f\t%d{%p}\\\xc3\xa9\xff";
+  const std::string safe = "a\n\t2026 forged\\x0d\n\t\\x00\\x1b[31m\\x7f\t%d{%p}\\\xc3\xa9\\xff";
   m_event->getSS().str("");
   m_event->getSS().write(text.data(), static_cast<std::streamsize>(text.size()));
   EXPECT_EQ(format("<%m>"), "<" + safe + ">");
@@ -118,6 +121,70 @@ TEST_F(LogFormatterTest, WritesToAStream) {
   std::ostringstream out;
   LogFormatter("%p").format(out, m_logger, LogLevel::ERROR, m_event) << "!";
   EXPECT_EQ(out.str(), "ERROR!");
+}
+
+// SEC-59: what a terminal obeys or a reader is misled by beyond ASCII; the text of any language stays.
+TEST_F(LogFormatterTest, CommandsBeyondAsciiAreEscapedAndTextStays) {
+  const struct {
+    std::string text, safe;
+  } table[] = {
+      {"\xc2\x9b"
+       "31m",
+       "\\xc2\\x9b31m"},                                             // U+009B, CSI
+      {"\xc2\x80\xc2\x9f\xc2\xa0", "\\xc2\\x80\\xc2\\x9f\xc2\xa0"},  // the first and the last of C1; what follows it
+      {"\x9b"
+       "31m\x80\x9f",
+       "\\x9b31m\\x80\\x9f"},  // as a terminal of 8 bits has them
+      {"a\xe2\x80\xae"
+       "b",
+       "a\\xe2\\x80\\xae"
+       "b"},  // U+202E, right-to-left override
+      {"\xe2\x80\xaa\xe2\x80\xad", "\\xe2\\x80\\xaa\\xe2\\x80\\xad"},
+      {"\xe2\x81\xa6\xe2\x81\xa9", "\\xe2\\x81\\xa6\\xe2\\x81\\xa9"},  // U+2066, U+2069: isolates
+      {"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "\\xe2\\x80\\x8e\\xe2\\x80\\x8f\\xd8\\x9c"},
+      {"\xe2\x80\xa8\xe2\x80\xa9", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9"},                    // U+2028, U+2029: separators of lines
+      {"\xe2\x80\x8d\xe2\x80\xa7\xe2\x80\xaf", "\xe2\x80\x8d\xe2\x80\xa7\xe2\x80\xaf"},  // their neighbours
+      {"caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 \xd7\xa9 \xf0\x9f\x98\x80",
+       "caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 \xd7\xa9 \xf0\x9f\x98\x80"},
+      {"\xf4\x8f\xbf\xbf\xf4\x90\x80\x80", "\xf4\x8f\xbf\xbf\\xf4\\x90\\x80\\x80"},  // the last character, and one beyond
+      {"\xc1\x9b \xe0\x82\x9b \xf0\x80\x82\x9b", "\\xc1\\x9b \\xe0\\x82\\x9b \\xf0\\x80\\x82\\x9b"},  // U+009B, overlong
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},                                                            // a surrogate
+      {"\xc2", "\\xc2"},                                                                              // cut off
+      {"\xe2\x80", "\\xe2\\x80"},
+      {"\xf0\x9f\x98 x", "\\xf0\\x9f\\x98 x"},
+      {"\xe2\xc2\x9b", "\\xe2\\xc2\\x9b"},  // no byte hides behind one that promises more
+  };
+  for (const auto& row : table) {
+    m_event->getSS().str("");
+    m_event->getSS() << row.text;
+    EXPECT_EQ(format("%m"), row.safe);
+  }
+}
+
+/// As a program that knew sylar would write it.
+class UpperCaseItem : public LogFormatter::FormatItem {
+ public:
+  void format(std::ostream& os, std::shared_ptr<Logger> logger, LogLevel::Level level, LogEvent::ptr event) override {
+    os << logger->getName() << "/" << LogLevel::ToString(level) << "/";
+    for (const char letter : event->getContent()) os << static_cast<char>(std::toupper(letter));
+  }
+};
+
+TEST_F(LogFormatterTest, ItemOfAProgramCanBeCalled) {
+  std::ostringstream out;
+  const LogFormatter::FormatItem::ptr item = std::make_shared<UpperCaseItem>();
+  item->format(out, m_logger, LogLevel::WARN, m_event);
+  EXPECT_EQ(out.str(), "billing/WARN/TEXT");
+}
+
+TEST_F(LogFormatterTest, ItemOfAProgramHasALetterInPatterns) {
+  const std::map<char, LogFormatter::FormatItem::ptr> items = {{'U', std::make_shared<UpperCaseItem>()},
+                                                               {'p', std::make_shared<UpperCaseItem>()}};
+  const LogFormatter formatter("<%U> %m %p%n", items);
+  EXPECT_FALSE(formatter.isError());
+  EXPECT_EQ(formatter.format(m_logger, LogLevel::WARN, m_event), "<billing/WARN/TEXT> text billing/WARN/TEXT\n")
+      << "its letter goes before the library's";
+  EXPECT_TRUE(LogFormatter("%U").isError());
 }
 
 }  // namespace

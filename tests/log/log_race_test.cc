@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sylar/base/log.h"
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 #include "tests/log/directory.h"
 #include "tests/log/recorder.h"
 #include "tests/support/scale.h"

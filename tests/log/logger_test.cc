@@ -8,7 +8,7 @@
 
 #include "sylar/base/log.h"
 #include "sylar/base/log_sink.h"
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 #include "tests/log/recorder.h"
 
 namespace sylar {

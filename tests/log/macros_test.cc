@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "sylar/base/sys.h"
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 #include "tests/log/recorder.h"
 
-// A program's own name, at global scope and made before main: the library exports none. CD-L4
+// A program's own name, at global scope and made before main: the library exports none. CD-L4, Trap 1
 sylar::Logger::ptr g_logger = SYLAR_LOG_NAME("macros");
 
 namespace sylar {

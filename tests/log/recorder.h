@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sylar/log/log.h"
+#include "sylar/log.h"
 
 namespace sylar::test {
 

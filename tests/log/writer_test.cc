@@ -54,7 +54,7 @@ class StuckWriter : public testing::Test {
   std::shared_ptr<LogWriter> m_writer;
 };
 
-// FM-36
+// FM-36, CD-L3
 TEST_F(StuckWriter, FullQueueDropsCountsAndTells) {
   fill();
   const std::string line(99, 'x');

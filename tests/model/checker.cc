@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/base/check.h"
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 #include "sylar/fiber/context.h"
 #include "sylar/fiber/stack.h"
 #include "tests/model/engine.h"

@@ -1,5 +1,5 @@
-// The checker itself, on programs whose outcomes are known (RT-7.8): what each memory allows it must show, what it forbids it
-// must never show.
+// The checker itself, on programs whose outcomes are known (RT-7.8, RD-7): what each memory allows it must show, what it forbids
+// it must never show.
 #include "tests/model/checker.h"
 
 #include <gtest/gtest.h>

@@ -99,7 +99,6 @@ void Worker::runUntil(const std::function<bool()>& enough) {
   while (!m_house->rest().done() && !enough()) {
     takeMail();
     if (m_house->rest().isStopping()) follow();
-    m_fresh.beginTurn();
     while (QueueNode* node = pick()) run(*node);
     m_fresh.cameToFetch();
     if (m_house->rest().injector().count() > 0) continue;

@@ -129,6 +129,10 @@ struct ModelMemory {
   using Atomic = model::Atomic<T>;
   using Mutex = model::Mutex;
   using Spinlock = model::Spinlock;
+  struct Touched {
+    void write(Where where = Where::current()) { history.onWrite(where); }
+    Unshared history;
+  };
 
   static void relax(Where where = Where::current()) { access::pause(where); }
   static void yield(Where where = Where::current()) { access::pause(where); }

@@ -14,7 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/fresh_queue.h"
 OWN, REST, ENTRY = "sched/own_fresh.h", "sched/rest.h", "io/fd_entry.h"
-TIMER = "timer/timer_state.h"
+TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_pool.h"
+NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
+ASKS, ENDS, RUN = "fiber/asks.h", "fiber/end_observers.h", "sched/run_queue.h"
 
 # name: (header, piece, replacement, scenario, memory)
 MUTANTS = {
@@ -75,22 +77,31 @@ MUTANTS = {
     "fresh_stolen_not_counted": (
         QUEUE, "m_count.fetch_sub(share, std::memory_order_seq_cst);", "m_count.fetch_sub(0, std::memory_order_seq_cst);",
         "queue/stealing", "tso"),
-    "own_fresh_not_shared": (OWN, "    m_shared = true;\n    rest.wakeOne();", "    m_shared = true;",
+    "own_fresh_not_shared": (OWN, "m_queue.count() > 0) rest.call();", "m_queue.count() > 0) return;",
                              "sleep/fresh_against_last_sleeper", "tso"),
     "own_fresh_looks_at_no_other_queue": (
-        OWN, "std::exchange(m_came_to_fetch, false) && rest.anyFresh()", "false", "sleep/burst", "tso"),
+        OWN, "std::exchange(m_came_to_fetch, false) ? rest.answer() : m_queue.count() > 0", "m_queue.count() > 0", "sleep/burst",
+        "tso"),
+    "own_fresh_offered_without_a_call": (
+        OWN, "    rest.call();\n    return true;", "    return true;", "sleep/fresh_of_a_fiber_that_computes", "tso"),
     "own_fresh_loot_can_be_stolen_back": (
         OWN, """      QueueNode* const oldest = loot.pop();
       while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
       return oldest;""", """      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
       return take();""", "sleep/fresh_against_last_sleeper", "tso"),
     # P2, resting
-    "rest_no_second_look": (REST, "if (!anyFresh() && !decided", "if (!decided", "sleep/inject", "tso"),
+    "rest_no_second_look": (REST, "if (!answer() && !decided", "if (!decided", "sleep/inject", "tso"),
+    "rest_call_not_answered": (
+        REST, "if (m_called.load(std::memory_order_seq_cst)) m_called.store(false, std::memory_order_seq_cst);\n", "",
+        "sleep/fresh_of_a_fiber_that_computes", "tso"),
+    "rest_call_of_nobody": (REST, "m_called.exchange(true, std::memory_order_seq_cst)) wakeOne();",
+                            "m_called.exchange(true, std::memory_order_seq_cst)) return;",
+                            "sleep/fresh_of_a_fiber_that_computes", "tso"),
     "rest_looks_before_it_declares": (
         REST, """    if (!mailbox.trySleep()) return;
 """, """    const bool fresh = anyFresh();
     if (!mailbox.trySleep()) return;
-    const auto anyFresh = [fresh] { return fresh; };
+    const auto answer = [fresh] { return fresh; };
 """, "sleep/inject", "tso"),
     # The stop
     "stop_looks_at_no_mail": (
@@ -118,12 +129,15 @@ MUTANTS = {
     # P3
     "fd_edge_not_compared": (
         ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n", "", "fd/edge_elsewhere", "tso"),
+    "fd_wait_proves_empty": (
+        ENTRY, "    append(direction, waiter);\n    return 0;", "    setDrained(direction, edges_seen);\n    append(direction, waiter);\n    return 0;",
+        "fd/watch", "tso"),
     "fd_empty_at_a_later_edge": (
         ENTRY, "at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);",
         "at(direction).drained.store(edges(direction) + 1, std::memory_order_relaxed);", "fd/edge_elsewhere", "tso"),
     "fd_event_not_counted": (
         ENTRY, """      bump(Direction::kRead);
-      claimAll(Direction::kRead, claimed, events);""", "      claimAll(Direction::kRead, claimed, events);", "fd/read", "tso"),
+      claimAll(Direction::kRead, claimed, events);""", "      claimAll(Direction::kRead, claimed, events);", "fd/short_read", "tso"),
     "fd_wakes_one": (
         ENTRY, "        claimed.add(*waiter);  // from here on a fiber that lost its wait to another waker may be gone\n",
         "        claimed.add(*waiter);\n        return;\n", "fd/two_readers", "tso"),
@@ -147,6 +161,8 @@ MUTANTS = {
     "fd_closing_not_declared": (
         ENTRY, "const bool mine = !isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel));",
         "const bool mine = !isClosing(m_life.fetch_or(0, std::memory_order_acq_rel));", "fd/two_closers", "tso"),
+    "fd_waits_for_a_lingering_close": (
+        ENTRY, "      if (!Engine::isOpen(fd)) break;\n", "", "fd/lingering_close", "tso"),
     "fd_move_without_registering": (
         ENTRY, "      forget(fd);\n      at_engine = nullptr;\n    }", "      forget(fd);\n    }", "fd/move", "tso"),
     "fd_engine_leaves_waiters_behind": (
@@ -155,25 +171,71 @@ MUTANTS = {
     "fd_handlers_close_forgotten": (
         ENTRY, "if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);", "",
         "fd/close_in_a_handler", "tso"),
+    # What a fiber is asked, and its end
+    "ask_sent_each_time": (
+        ASKS, "return m_asked.fetch_or(what, std::memory_order_seq_cst) == 0;",
+        "return m_asked.fetch_or(what, std::memory_order_seq_cst) != 0xff;", "life/ask", "tso"),
+    "ask_relies_on_what_was_taken": (
+        ASKS, "return m_asked.exchange(0, std::memory_order_seq_cst);", "return m_asked.load(std::memory_order_seq_cst);",
+        "life/ask", "tso"),
+    "ask_looked_for_before_the_home": (
+        ASKS, "    m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);\n    return",
+        """    const uint8_t early = m_asked.load(std::memory_order_seq_cst) == 0 ? 0 : take();
+    m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);
+    if (early == 0) return 0;
+    return early | """, "life/ask_while_it_moves", "tso"),
+    "ask_home_published_release": (
+        ASKS, "m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);",
+        "m_home.store(owner == 0 ? nullptr : home, std::memory_order_release);", "life/ask_while_it_moves", "tso"),
+    "ask_home_read_acquire": (
+        ASKS, "Home* const home = m_home.load(std::memory_order_seq_cst);",
+        "Home* const home = m_home.load(std::memory_order_acquire);", "life/ask_while_it_moves", "weak"),
+    "end_told_under_the_lock": (
+        ENDS, "        more = m_first != nullptr;\n      }\n", """        more = m_first != nullptr;
+        for (; claimed != nullptr; claimed = claimed->next) claimed->ended(claimed);
+      }
+""", "life/join", "tso"),
+    "end_told_to_those_who_left": (
+        ENDS, "      if (!observer->claim(observer)) continue;\n", "      (void)observer->claim(observer);\n", "life/join", "tso"),
+    "end_observed_after_it": (ENDS, "if (m_over || no_end()) return false;", "if (no_end()) return false;", "life/join", "tso"),
+    # A worker that is detached
+    "left_question_read_after_it_was_opened": (
+        RUN, "case QueueNode::Kind::kMessage: open(node); break;",
+        """case QueueNode::Kind::kMessage:
+        open(node);
+        if (const_cast<const volatile QueueNode*>(node)->kind != QueueNode::Kind::kFiber) break;
+        [[fallthrough]];""", "life/detach_with_mail", "tso"),
+    "left_run_queue_not_looked_for": (
+        RUN, "return std::exchange(m_queue, NodeList());", "return NodeList();", "life/detach", "tso"),
+    "left_waits_stay_open": (
+        RUN, "(void)core.wait.claim(core.wait.epoch(), WakeReason::kCanceled);", "(void)core;", "life/hand_over", "tso"),
+    "run_queue_touched_by_a_fiber": (
+        RUN, "    if (inLoop()) {", "    if (!detached()) {", "life/detach", "tso"),
+    "run_queue_comes_back_by_load_and_store": (
+        RUN, "if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) return false;",
+        """if (m_place.load(std::memory_order_acquire) != in_fiber) return false;
+    m_place.store(Place::kLoop, std::memory_order_release);""", "life/detach", "tso"),
+    "run_queue_left_relaxed": (
+        RUN, "m_place.store(Place::kFiber, std::memory_order_release)", "m_place.store(Place::kFiber, std::memory_order_relaxed)",
+        "life/detach", "tso"),
     # Stop against fire
     "timer_stopped_but_not_claimed": (
-        TIMER, "      timer.state = State::kStopped;  // who it was handed out to frees it\n", "", "timer/stop_against_fire", "tso"),
+        TIMER, "      timer.state = State::kStopped;", "", "timer/stop_against_fire", "tso"),
     "timer_freed_while_handed_out": (
         TIMER, "if (timer.state == State::kQueued) {", "if (timer.state == State::kFree) {", "timer/reused_place", "tso"),
     "timer_freed_before_its_captures": (TIMER, "ended = !last;", "ended = true;", "timer/stop_while_it_runs", "weak"),
-    "timer_waiter_not_counted": (TIMER, "        ++m_waiters;\n", "", "timer/stop_sync", "tso"),
-    "timer_end_not_counted": (
-        TIMER, "if (waited) m_ended.fetch_add(1, std::memory_order_relaxed);", "", "timer/stop_sync", "weak"),
-    "timer_ends_read_after_the_lock": (
-        TIMER, """        ended = m_ended.load(std::memory_order_relaxed);
-      }
-""", """      }
-      ended = m_ended.load(std::memory_order_relaxed);
-""", "timer/stop_sync", "weak"),
-    "timer_end_of_another_run": (
-        TIMER, "    --m_waiters;\n", "    --m_waiters;\n      return TimerStop::kDone;\n", "timer/two_runs", "tso"),
-    "timer_waits_for_itself": (
-        TIMER, "        if (run->thread == Memory::self()) return TimerStop::kRunning;\n", "", "timer/from_its_own_callback", "tso"),
+    "timer_waiter_not_told": (
+        TIMER, "    while (waiters != nullptr) std::exchange(waiters, waiters->next)->wake();\n", "", "timer/stop_sync", "tso"),
+    "timer_one_waiter_told": (
+        TIMER, "    while (waiters != nullptr) std", "    if (waiters != nullptr) std", "timer/stop_sync", "tso"),
+    "timer_waiter_enlisted_after_the_lock": (
+        TIMER, "      waiter.next = std::exchange(run->waiters, &waiter);",
+        "      lock.unlock();\n      Lock again(m_mutex);\n      waiter.next = std::exchange(run->waiters, &waiter);", "timer/stop_sync", "tso"),
+    "timer_waits_for_itself": (TIMER, "if (waits.isHere(run->flow)) {", "if (false) {", "timer/from_its_own_callback", "tso"),
+    "run_waiter_gone_while_it_is_woken": (
+        WAITS, "      Lock lock(m_mutex);  // the waker has finished with this object, and all that came before the wake is seen\n", "",
+        "timer/stop_sync", "weak"),
+    "run_waiter_asleep_unheard": (WAITS, "      Memory::futexWakeAll(m_woken);\n", "", "timer/stop_sync", "tso"),
     "gate_last_call_unheard": (
         TIMER, "== (kClosing | 1)) Memory::futexWakeAll(m_calls);", "== (kClosing | 1)) return;", "timer/close", "tso"),
     "gate_left_relaxed": (
@@ -181,6 +243,32 @@ MUTANTS = {
         "tso"),
     "gate_seen_empty_relaxed": (
         TIMER, "m_calls.load(std::memory_order_acquire)", "m_calls.load(std::memory_order_relaxed)", "timer/close", "tso"),
+    # Free cores
+    "core_surplus_kept": (CORES, "    if (m_count == kChunk) {", "    if (false) {", "core/ends_elsewhere", "tso"),
+    "core_surplus_not_found": (
+        CORES, "std::exchange(m_full, nullptr) : m_reserve.take();", "std::exchange(m_full, nullptr) : nullptr;",
+        "core/ends_elsewhere", "tso"),
+    "core_lost_with_its_thread": (CORES, "    if (m_full != nullptr) m_reserve.put(m_full);\n  }", "  }", "core/shared_reserve", "tso"),
+    "core_surplus_lost": (
+        CORES, "      if (m_full != nullptr) m_reserve.put(m_full);\n      m_full", "      m_full", "core/shared_reserve", "tso"),
+    "core_chunk_handed_out_twice": (
+        CORES, "if (chunk != nullptr) m_chunks = chunk->nextChunk();", "", "core/shared_reserve", "tso"),
+    "core_reserve_put_without_lock": (
+        CORES, """    Lock lock(m_mutex);
+    chunk->nextChunk() = m_chunks;""", "    chunk->nextChunk() = m_chunks;", "core/shared_reserve", "tso"),
+    # P4
+    "news_told_before_the_call": (
+        NEWS, "    return m_looks;\n", "    told(m_looks);\n    return m_looks;\n", "serve/preempted_before_an_earlier", "tso"),
+    "news_for_the_earliest_only": (
+        NEWS, "earlier || due_ns < m_known_ns;", "earlier;", "serve/preempted_before_a_later", "tso"),
+    "news_told_once_and_for_all": (
+        NEWS, "m_told.load(std::memory_order_relaxed) == m_looks)", "m_told.load(std::memory_order_relaxed) != 0)",
+        "serve/told_before", "tso"),
+    "pass_waits_for_a_stolen_batch": (
+        PASS, "if (!woken && !pass.begun() && pass.queued() > 0) return false;", "if (!pass.begun()) return false;",
+        "serve/stolen_batch", "tso"),
+    "pass_leaves_when_it_was_woken": (PASS, "if (!woken && !pass", "if (!pass", "serve/stolen_batch_and_an_event", "tso"),
+    "pass_does_not_rearm": (PASS, "  pass.rearm();\n", "", "serve/next_sleeper", "tso"),
 }
 
 

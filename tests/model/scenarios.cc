@@ -4,7 +4,8 @@ namespace sylar::model {
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
-  for (const auto& group : {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios(), timerScenarios()}) {
+  for (const auto& group : {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios(), lifeScenarios(), timerScenarios(),
+                            serveScenarios(), coreScenarios()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -31,6 +31,7 @@ struct Engine final : Driver {
   int modify(int fd, uint32_t generation, uint32_t events);
   void remove(int fd);
   static void closeNumber(int fd);
+  static bool isOpen(int fd);
   bool retired() const { return false; }
 
   bool ready() const override;
@@ -72,6 +73,11 @@ struct Kernel {
     const int got = std::min(bytes, most);
     bytes -= got;
     return got;
+  }
+  /// Changes nothing: who looks again and again waits for a step of somebody else.
+  bool isOpen() const {
+    (void)m_calls.load(std::memory_order_acquire);
+    return file != 0;
   }
   int close() {
     enter();
@@ -126,6 +132,7 @@ void Engine::remove(int) {
   reported = false;
 }
 void Engine::closeNumber(int) { Kernel::g_kernel->close(); }
+bool Engine::isOpen(int) { return Kernel::g_kernel->isOpen(); }
 
 bool Engine::ready() const { return reported; }
 /// epoll_wait, and what it reports. Between the two all may happen.
@@ -145,7 +152,7 @@ struct Reader {
   /// As IoCall::run: how many of `most` bytes, -EBADF, or -EAGAIN for a timeout.
   int read(bool timer = false, int most = 1) {
     Entry& entry = kernel.entry;
-    const uint32_t generation = Entry::generationOf(entry.awaitOpen());
+    const uint32_t generation = Entry::generationOf(entry.awaitOpen(kFd));
     int file = 0;
     for (bool first = true;; first = false) {
       const uint64_t edges = entry.edges(Direction::kRead);
@@ -180,6 +187,23 @@ struct Reader {
       }
       require(!waiter.linked, "who was woken is in no list");
     }
+  }
+
+  /// As a poll for other events: a wait with no attempt before it, which ends by its timeout.
+  void watch() {
+    Entry& entry = kernel.entry;
+    const uint64_t edges = entry.edges(Direction::kRead);
+    const ModelWaker waker{&core, core.wait.prepare()};
+    FdWaiter<Engine> waiter;
+    waiter.waker = waker;
+    waiter.engine = &engine;
+    waiter.events = EPOLLPRI;
+    if (entry.enqueue(kFd, Entry::generationOf(entry.life()), Direction::kRead, edges, false, waiter) != 0) {
+      if (!core.wait.giveUp(waker.epoch)) worker.park(core);
+      return;
+    }
+    require(worker.park(core, true) == WakeReason::kTimeout, "what it did not ask for does not wake it");
+    entry.dequeue(Direction::kRead, waiter);
   }
 
   /// Its fiber has ended; others may still have their registration here.
@@ -314,13 +338,25 @@ void shortRead() {
   runThreads();
 }
 
+// A wait that no read went before proves nothing: what came before it, and was reported, is read after it.
+void watch() {
+  Kernel kernel;
+  Reader reader(kernel);
+  addThread("reader", [&] {
+    for (int i = 0; i < 2; ++i) reader.watch();
+    require(reader.read() == 1, "it reads the byte");
+  });
+  addThread("sender", [&] { kernel.send(); });
+  runThreads();
+}
+
 // The same event, collected by another worker, whose engine has the registration because somebody else waits there.
 void edgeElsewhere() {
   Kernel kernel;
   Reader holder(kernel), reader(kernel);
   bool over = false;
   addThread("holder", [&] {
-    const uint32_t generation = Entry::generationOf(kernel.entry.awaitOpen());
+    const uint32_t generation = Entry::generationOf(kernel.entry.awaitOpen(kFd));
     const ModelWaker waker{&holder.core, holder.core.wait.prepare()};
     FdWaiter<Engine> waiter;
     waiter.waker = waker;
@@ -405,6 +441,31 @@ void twoClosers() {
   require(closed == 1, "one has closed it");
 }
 
+// close(2): the number is free before the close lingers. A call on it and a second close end meanwhile.
+void lingeringClose() {
+  Kernel kernel;
+  Reader reader(kernel);
+  bool answered = false;
+  addThread("closer", [&] {
+    kernel.entry.close(kFd, [&] {
+      const int result = kernel.close();
+      await("the end of the linger", [&] { return answered; });
+      return result;
+    });
+  });
+  addThread("reader", [&] {
+    require(reader.read() == -EBADF, "closed");
+    require(reader.read() == -EBADF, "closed for the next call, too");
+    const int again = kernel.entry.close(kFd, [&] {
+      kernel.enter();
+      return kernel.file == 0 ? -EBADF : kernel.close();
+    });
+    require(again == -EBADF, "and for another closer");
+    answered = true;
+  });
+  runThreads();
+}
+
 // A signal handler closes the number over any step of a thread that waits for it, collects its events or closes another.
 void closeInAHandler() {
   Kernel kernel;
@@ -464,6 +525,7 @@ std::vector<Scenario> fdScenarios() {
   return {
       {"fd/read", read},
       {"fd/short_read", shortRead},
+      {"fd/watch", watch},
       {"fd/edge_elsewhere", edgeElsewhere},
       {"fd/two_readers", twoReaders},
       {"fd/timeout", timeout},
@@ -473,6 +535,7 @@ std::vector<Scenario> fdScenarios() {
       {"fd/move", move},
       {"fd/engine_ends", engineEnds},
       {"fd/two_closers", twoClosers},
+      {"fd/lingering_close", lingeringClose},
       {"fd/close_in_a_handler", closeInAHandler},
       {"fd/close_in_a_handler_elsewhere", closeInAHandlerElsewhere},
   };

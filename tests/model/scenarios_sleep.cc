@@ -27,6 +27,14 @@ struct Work {
       addThread("worker " + std::to_string(i), [this, i] { house.worker(i).runUntil([this] { return allRan(); }); });
     }
   }
+  /// As a fiber of the worker that this is.
+  void offerHere(Task& task) {
+    for (const auto& worker : house.workers()) {
+      if (!worker->isHere()) continue;
+      task.payload.set(1);
+      require(worker->own().offer(&task, house.rest()), "the queue is open");
+    }
+  }
   /// Waits, as a computation that goes on until then.
   void awaitRun(const Task& other) const {
     await("another task", [&other] { return other.runs == 1; });
@@ -147,8 +155,58 @@ void burstAtABusyWorker() {
   require(work.allRan(), "all ran");
 }
 
-// Fresh work of a fiber against the last other worker that falls asleep: a task schedules two and ends; the first of them
-// computes until the second has run.
+// A fiber that schedules, and computes until that has run; twice, for the worker that was called may sleep again in between.
+void freshOfAFiberThatComputes() {
+  Work work(2);
+  Task* const pair[] = {&work.task(), &work.task()};
+  Task& root = work.task([&] {
+    for (Task* task : pair) {
+      work.offerHere(*task);
+      work.awaitRun(*task);
+    }
+  });
+  require(work.house.offer(root), "before the start");
+  work.startWorkers();
+  runThreads();
+  require(work.allRan(), "all ran");
+}
+
+// The same in two fibers on two workers, once each: they call the same third.
+void twoFibersThatCompute() {
+  Work work(3);
+  for (size_t i = 0; i < 2; ++i) {
+    Task& child = work.task();
+    Task& root = work.task([&] {
+      work.offerHere(child);
+      work.awaitRun(child);
+    });
+    root.payload.set(1);
+    work.house.worker(i).slot().push(&root);
+  }
+  work.startWorkers();
+  runThreads();
+  require(work.allRan(), "all ran");
+}
+
+// A burst of a fiber that computes on, whose first part computes until the second has run: a third worker is called while the
+// first is on its way, or after it has come.
+void threeWhileAFiberComputes() {
+  Work work(3);
+  Task& second = work.task();
+  Task& first = work.task([&] { work.awaitRun(second); });
+  Task& root = work.task([&] {
+    work.offerHere(first);
+    work.offerHere(second);
+    work.awaitRun(second);
+  });
+  require(work.house.offer(root), "before the start");
+  work.startWorkers();
+  runThreads();
+  require(work.allRan(), "all ran");
+}
+
+// Fresh work of a worker's loop against the last other worker that falls asleep: it queues two; the first of them computes until
+// the second has run.
 void freshAgainstLastSleeper() {
   Work work(2);
   Task& second = work.task();
@@ -290,10 +348,13 @@ std::vector<Scenario> sleepScenarios() {
       {"sleep/inject_to_one", injectToOne},
       {"sleep/burst", burst},
       {"sleep/burst_at_a_busy_worker", burstAtABusyWorker},
+      {"sleep/fresh_of_a_fiber_that_computes", freshOfAFiberThatComputes},
       {"sleep/fresh_against_last_sleeper", freshAgainstLastSleeper},
       {"sleep/fresh_and_injected", freshAndInjected},
       {"queue/stealing", stealing},
       {"queue/closing", closing},
+      {"large/two_fibers_that_compute", twoFibersThatCompute, true},
+      {"large/three_while_a_fiber_computes", threeWhileAFiberComputes, true},
       {"large/three_from_outside", threeFromOutside, true},
       {"large/three_of_a_fiber", threeOfAFiber, true},
   };

@@ -27,6 +27,12 @@ struct Work {
     ++ended;
   }
   bool isRunning() const { return begun != ended; }
+  /// Its captures are being destroyed; others go on meanwhile.
+  void destroy() {
+    m_while.fetch_add(1, std::memory_order_relaxed);
+    destroyed = true;
+    destroyed_beneath = isRunning();
+  }
 
   Var<int> payload;  ///< written by who starts the timer, by each run, and by who has stopped it
   int begun = 0, ended = 0;
@@ -46,9 +52,7 @@ class Capture {
   Capture(Capture&& other) noexcept : m_work(std::exchange(other.m_work, nullptr)) {}
   Capture& operator=(Capture&&) = delete;
   ~Capture() {
-    if (m_work == nullptr) return;
-    m_work->destroyed = true;
-    m_work->destroyed_beneath = m_work->isRunning();
+    if (m_work != nullptr) m_work->destroy();
   }
   void operator()() const { m_work->run(); }
 
@@ -93,7 +97,7 @@ class Timers {
 
   TimerStop stopSync(TimerId id) {
     const TimerStop result = stop(id);
-    return result == TimerStop::kRunning ? m_runs.await(id) : result;
+    return result == TimerStop::kRunning ? m_runs.await(id, m_waits) : result;
   }
 
   /// Hands out what is due.
@@ -114,17 +118,18 @@ class Timers {
   /// Runs what was handed out first.
   void runOne() {
     const auto run = std::make_unique<TimerRuns<ModelMemory>::Run>();
-    TimerTask once;
+    run->flow = m_waits.here();
+    bool once = false;
     {
       Lock lock(m_mutex);
       if (m_ready.empty()) return;
       PoolTimer* const timer = m_ready.front();
       m_ready.pop_front();
       if (!m_runs.begin(*run, *timer)) return;
-      if (timer->period_ns == 0) once = std::move(timer->task);
+      once = timer->period_ns == 0;
     }
-    once ? once() : run->timer->task();
-    once = nullptr;
+    run->task();
+    if (once) run->task = nullptr;
     m_runs.end(*run);
   }
 
@@ -140,6 +145,7 @@ class Timers {
  private:
   Spinlock m_mutex;
   TimerPool<> m_pool{1};
+  ThreadRunWaits<ModelMemory> m_waits;
   TimerRuns<ModelMemory> m_runs{m_mutex, m_pool};
   std::deque<PoolTimer*> m_queue, m_ready;
   size_t m_others = 0;

@@ -1,4 +1,4 @@
-#include "sylar/net/address.h"
+#include "sylar/address.h"
 
 #include <gtest/gtest.h>
 

@@ -41,6 +41,14 @@ TEST_P(Lookup, TakesNumbersWithAndWithoutAPort) {
         {"[::1]:", AF_INET6, nullptr, EINVAL},
         {"[]:80", AF_INET6, nullptr, EINVAL},
         {"127.0.0.1:80", AF_UNIX, nullptr, EINVAL},
+        {"127.0.0.1:65536", AF_INET, nullptr, EINVAL},
+        {"127.0.0.1:4294967376", AF_INET, nullptr, EINVAL},
+        {"127.0.0.1: 80", AF_INET, nullptr, EINVAL},
+        {"127.0.0.1:80 ", AF_INET, nullptr, EINVAL},
+        {"127.0.0.1:+80", AF_INET, nullptr, EINVAL},
+        {"127.0.0.1:-1", AF_INET, nullptr, EINVAL},
+        {"[::1]:65536", AF_INET6, nullptr, EINVAL},
+        {"localhost:99999", AF_INET, nullptr, EINVAL},
     };
     for (const auto& [host, family, found, error] : cases) {
       std::vector<Address::ptr> result;
@@ -86,7 +94,7 @@ TEST_P(Lookup, KeepsWhatTheResultHadBefore) {
   });
 }
 
-// While the resolver is asked, other fibers of the only worker run.
+// FM-20: while the resolver is asked, other fibers of the only worker run.
 TEST(LookupInAFiber, SuspendsIt) {
   bool other_ran = false;
   inFiber([&] {

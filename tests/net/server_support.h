@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/net/tcp_server.h"
+#include "sylar/tcp_server.h"
 #include "tests/net/support.h"
 
 namespace sylar::test {

@@ -91,5 +91,26 @@ TEST(SocketRace, OneCloseWins) {
   }
 }
 
+// A service that died has left its socket, and several are started in its place.
+TEST(SocketRace, OneOfSeveralTakesThePathOfADeadSocket) {
+  const SocketDirectory directory;
+  const Address::ptr address = directory.address("s");
+  for (uint64_t round = 0; round < scaled(300); ++round) {
+    const int dead = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    ASSERT_EQ(::bind(dead, address->getAddr(), address->getAddrLen()), 0);
+    ::close(dead);
+    std::vector<Socket::ptr> listeners;
+    for (int i = 0; i < 3; ++i) listeners.push_back(Socket::CreateUnixTCPSocket());
+    std::atomic<int> have_it{0};
+    std::vector<std::thread> starts;
+    for (const Socket::ptr& listener : listeners) {
+      starts.emplace_back([&have_it, &address, &listener] { have_it += listener->bind(address) && listener->listen() ? 1 : 0; });
+    }
+    for (std::thread& start : starts) start.join();
+    ASSERT_EQ(have_it, 1);
+    EXPECT_TRUE(connectedTo(address)->isConnected());
+  }
+}
+
 }  // namespace
 }  // namespace sylar::test

@@ -1,12 +1,15 @@
-#include "sylar/net/socket.h"
+#include "sylar/socket.h"
 
 #include <netinet/tcp.h>
+#include <sys/file.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 #include <csignal>
+#include <fstream>
 
-#include "sylar/hook/hook.h"
-#include "sylar/net/socket_stream.h"
+#include "sylar/hook.h"
+#include "sylar/socket_stream.h"
 #include "tests/net/support.h"
 
 namespace sylar::test {
@@ -336,6 +339,101 @@ TEST_P(SocketTest, APathIsUsedAgainIfNobodyListensThere) {
     EXPECT_FALSE(Socket::CreateUnixTCPSocket()->bind(file));
     EXPECT_EQ(errno, EADDRINUSE);
     EXPECT_TRUE(std::filesystem::exists(directory.path("file"))) << "what is no socket stays";
+  });
+}
+
+/// Bound by a process that has died since.
+void leaveDeadSocket(const SocketDirectory& directory, const std::string& name) {
+  const Address::ptr address = directory.address(name);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(fd, address->getAddr(), address->getAddrLen()), 0);
+  ::close(fd);
+  ASSERT_TRUE(std::filesystem::exists(directory.path(name)));
+}
+
+TEST_P(SocketTest, APathOfADeadSocketIsUsedAgain) {
+  run([] {
+    const SocketDirectory directory;
+    leaveDeadSocket(directory, "s");
+    const Socket::ptr listener = listenerOn(directory.address("s"));
+    EXPECT_TRUE(connectedTo(directory.address("s"))->isConnected());
+    EXPECT_FALSE(std::filesystem::exists(directory.path("s.lock")));
+  });
+}
+
+// Databases keep their process id in a file of this name.
+TEST_P(SocketTest, ALockFileThatHoldsSomethingIsSomebodyElses) {
+  run([] {
+    const SocketDirectory directory;
+    leaveDeadSocket(directory, "s");
+    std::ofstream(directory.path("s.lock")) << "4711";
+    const Socket::ptr second = Socket::CreateUnixTCPSocket();
+    EXPECT_FALSE(second->bind(directory.address("s")));
+    EXPECT_EQ(errno, EADDRINUSE);
+    EXPECT_TRUE(std::filesystem::exists(directory.path("s.lock")));
+    EXPECT_TRUE(std::filesystem::exists(directory.path("s")));
+    std::filesystem::remove(directory.path("s.lock"));
+    std::filesystem::remove(directory.path("s"));
+  });
+}
+
+// Connecting to it is refused as to a dead one.
+TEST_P(SocketTest, APathIsTakenThoughItsSocketDoesNotListenYet) {
+  run([] {
+    const SocketDirectory directory;
+    for (const Socket::ptr& first : {Socket::CreateUnixTCPSocket(), Socket::CreateUnixUDPSocket()}) {
+      ASSERT_TRUE(first->bind(directory.address("s")));
+      for (const Socket::ptr& second : {Socket::CreateUnixTCPSocket(), Socket::CreateUnixUDPSocket()}) {
+        EXPECT_FALSE(second->bind(directory.address("s")));
+        EXPECT_EQ(errno, EADDRINUSE);
+      }
+      EXPECT_TRUE(std::filesystem::exists(directory.path("s")));
+      EXPECT_TRUE(first->close());
+    }
+  });
+}
+
+// Another process has found it dead as well, and is about to replace it.
+TEST_P(SocketTest, ADeadSocketIsLeftToWhoReplacesIt) {
+  run([] {
+    const SocketDirectory directory;
+    leaveDeadSocket(directory, "s");
+    const int lock = ::open(directory.path("s.lock").c_str(), O_RDWR | O_CREAT, 0600);
+    ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
+    const Socket::ptr socket = Socket::CreateUnixTCPSocket();
+    EXPECT_FALSE(socket->bind(directory.address("s")));
+    EXPECT_EQ(errno, EADDRINUSE);
+    EXPECT_TRUE(std::filesystem::exists(directory.path("s")));
+    ::close(lock);  // it has died: the file is no lock any more
+    EXPECT_TRUE(socket->bind(directory.address("s"))) << std::strerror(errno);
+  });
+}
+
+TEST_P(SocketTest, CloseRemovesTheFileThatBindMade) {
+  run([] {
+    const SocketDirectory directory;
+    const auto exists = [&] { return std::filesystem::exists(directory.path("s")); };
+    const Socket::ptr closed = listenerOn(directory.address("s"));
+    EXPECT_TRUE(exists());
+    EXPECT_TRUE(closed->close());
+    EXPECT_FALSE(exists());
+    { const Socket::ptr dropped = listenerOn(directory.address("s")); }
+    EXPECT_FALSE(exists());
+
+    const Socket::ptr moved = listenerOn(directory.address("s"));
+    std::filesystem::rename(directory.path("s"), directory.path("old"));
+    const Socket::ptr other = listenerOn(directory.address("s"));
+    EXPECT_TRUE(moved->close());
+    EXPECT_TRUE(exists()) << "that of another socket stays";
+
+    const pid_t child = ::fork();
+    if (child == 0) {
+      other->close();
+      ::_exit(0);
+    }
+    int status;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(exists()) << "a child leaves it to its parent";
   });
 }
 

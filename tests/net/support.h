@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/net/socket.h"
+#include "sylar/socket.h"
 #include "tests/support/fibers.h"
 
 namespace sylar::test {

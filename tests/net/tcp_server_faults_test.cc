@@ -2,7 +2,7 @@
 // that cannot be had. It costs that connection at most: it is closed, not lost, and the next one is served.
 #include <sys/socket.h>
 
-#include "sylar/net/tcp_server.h"
+#include "sylar/tcp_server.h"
 #include "tests/faults/injector.h"
 #include "tests/net/server_support.h"
 

@@ -160,7 +160,7 @@ TEST_F(TcpServerIdleTest, ASocketMayOutliveItsServer) {
 }
 
 #ifdef SYLAR_COUNTS_QUEUE_OPERATIONS
-// timers.md 3.1 and 3.5: neither a touch of the list nor a read with a timeout is a queue operation.
+// K-2: neither a touch of the list nor a read with a timeout is a queue operation.
 TEST_F(TcpServerIdleTest, ARequestIsNoQueueOperation) {
   const auto server = started(kNotNow, echo);
   const auto one = connectedTo(server->address()), two = connectedTo(server->address());

@@ -7,6 +7,7 @@ Installs the static libraries of BUILD_DIR, or builds shared ones beside it firs
 nothing may depend on where it was built for.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,12 @@ def cmake(source_dir, build_dir, *definitions):
     run("cmake", "--build", build_dir, "--parallel", os.cpu_count())
 
 
+# The same compiler and the same cache rules as BUILD_DIR's, so that shared libraries are linked of objects that are there already.
+cache = (build / "CMakeCache.txt").read_text()
+os.environ["CXX"] = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)[1]
+os.environ["CCACHE_NOHASHDIR"] = "1"
+os.environ["CCACHE_SLOPPINESS"] = "time_macros"
+
 shutil.rmtree(work, ignore_errors=True)
 work.mkdir(parents=True)
 if kind == "shared":
@@ -35,13 +42,61 @@ run("cmake", "--install", build, "--prefix", work / "first", stdout=subprocess.D
 prefix = (work / "first").rename(work / "prefix")
 
 environment = dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib"), PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
+
+
+def run_both(folder):
+    run(folder / "consumer", env=environment)
+    (folder / "conf").mkdir()
+    run(folder / "no_application", folder / "conf", env=environment)
+
+
+# CD-U1, CD-U2
 cmake(consumer, work / "by_cmake", f"-DCMAKE_PREFIX_PATH={prefix}")
-run(work / "by_cmake/consumer", env=environment)
+run_both(work / "by_cmake")
 
 flags = run("pkg-config", "--cflags", "--libs", "sylar", env=environment, capture_output=True, text=True).stdout.split()
 (work / "by_pkg_config").mkdir()
-run("g++", "-O2", "-Wall", "-Wextra", "-Werror", consumer / "consumer.cc", "-o", work / "by_pkg_config/consumer", *flags)
-run(work / "by_pkg_config/consumer", env=environment)
+for program in ("consumer", "no_application"):
+    run("g++", "-O2", "-Wall", "-Wextra", "-Werror", consumer / f"{program}.cc", "-o", work / "by_pkg_config" / program, *flags)
+run_both(work / "by_pkg_config")
+
+
+
+def compiles(text):
+    """Whether a user's source with `text` compiles."""
+    command = [*"g++ -fsyntax-only -x c++ -".split(), *(flag for flag in flags if not flag.startswith("-l"))]
+    return subprocess.run(command, input=text, env=environment, capture_output=True, text=True).returncode == 0
+
+
+# What users include by sylar's paths.
+KNOWN = """address application config env fiber hook http/http http/http_server http/http_session http/servlet iomanager log macro mutex
+    noncopyable scheduler singleton socket socket_stream stream tcp_server thread timer util"""
+for name in KNOWN.split():
+    if not compiles(f'#include "sylar/{name}.h"\n'):
+        sys.exit(f"sylar/{name}.h, which sylar's users know, does not compile alone")
+# What one of them brings, and its users take from it.
+for name, brought in {"application": "sylar::Config* a; sylar::http::HttpServer::ptr b; sylar::IOManager* c; sylar::TcpServer::ptr d;",
+                      "http/http_server": "sylar::IOManager iom; sylar::http::HttpRequest a; sylar::http::HttpSession::ptr b;",
+                      "iomanager": "sylar::Thread::ptr a; sylar::Mutex b; sylar::Timer::ptr c; sylar::Fiber::ptr d;"}.items():
+    if not compiles(f'#include "sylar/{name}.h"\nvoid user() {{ {brought} }}'):
+        sys.exit(f"sylar/{name}.h does not bring all of: {brought}")
+
+# What a user of the whole library must not be able to say.
+HIDDEN = """sylar::Entry* entry; | sylar::Rest<int>* rest; | sylar::Request request; | sylar::QueueNode node; | sylar::FiberCore core;
+    fiber.next = nullptr; | fiber.move(1, 2); | fiber.m_control[0]; | sylar::detail::FiberControl::of(fiber);
+    iom.rest(); | iom.workers(); | iom.m_core; | sylar::detail::SchedulerCore::of(iom); | sylar::Timer timer; | sylar::EpollEngine* engine;"""
+HEAD = '#include "sylar/sylar.h"\nvoid user([[maybe_unused]] sylar::Fiber& fiber, [[maybe_unused]] sylar::IOManager& iom) {'
+if not compiles(HEAD + " fiber.getId(); iom.getName(); }"):
+    sys.exit("sylar/sylar.h does not compile")
+for statement in re.split(r"[|\n]", HIDDEN):
+    if compiles(f"{HEAD} {statement} }}"):
+        sys.exit(f"a user can say: {statement.strip()}")
+
+# Public headers are installed, and nothing else.
+installed = {path.relative_to(prefix / "include") for path in (prefix / "include").rglob("*") if path.is_file()}
+public = {path.relative_to(source / "include") for path in (source / "include").rglob("*.h")}
+if installed != public:
+    sys.exit(f"installed and not public, or the reverse: {sorted(map(str, installed ^ public))}")
 
 linked = run("ldd", work / "by_pkg_config/consumer", env=environment, capture_output=True, text=True).stdout
 if ("libsylar" in linked) != (kind == "shared"):

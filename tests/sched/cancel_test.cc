@@ -9,8 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -36,7 +38,7 @@ class CancelTest : public test::OverWorkers {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, CancelTest, test::kWorkerCounts);
 
-// architecture.md 8: sticky
+// FM-40: a cancel is for good.
 TEST_P(CancelTest, EveryWaitEndsFromThenOn) {
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
@@ -50,7 +52,7 @@ TEST_P(CancelTest, EveryWaitEndsFromThenOn) {
     Fiber::YieldToHold();
     after = this_fiber::cancelled();
   });
-  ASSERT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
   fiber->cancel();
   fiber->join();
   EXPECT_EQ(reasons, std::vector<WakeReason>(4, WakeReason::kCanceled));
@@ -101,7 +103,7 @@ TEST_P(CancelTest, AHeldFiberGoesOn) {
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
   const Fiber::ptr fiber = spawn(scheduler, [] { Fiber::YieldToHold(); });
-  ASSERT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kHeld; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kHeld; }));
   fiber->cancel();
   fiber->join();
 }
@@ -124,11 +126,11 @@ TEST_P(CancelTest, AShieldKeepsItOff) {
     }
     outside = parkForEver();
   });
-  ASSERT_TRUE(eventually([&] { return shielded && fiber->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return shielded && lifeOf(*fiber) == FiberLife::kParked; }));
   fiber->cancel();
   const Fiber::ptr behind = spawn(scheduler, [] {});  // the cancel's message is through when a pinned one behind it is
   behind->join();
-  EXPECT_EQ(fiber->life(), Fiber::Life::kParked);
+  EXPECT_EQ(lifeOf(*fiber), FiberLife::kParked);
   EXPECT_TRUE(waker.wake(WakeReason::kReady));
   fiber->join();
   EXPECT_EQ(inside, WakeReason::kReady);
@@ -155,13 +157,13 @@ TEST_P(CancelTest, OfAChainTheInnermostGoesFirst) {
     EXPECT_EQ(parkForEver(), WakeReason::kCanceled);
     order.push_back("outer");
   });
-  ASSERT_TRUE(eventually([&] { return outer->life() == Fiber::Life::kResuming && innermost->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*outer) == FiberLife::kResuming && lifeOf(*innermost) == FiberLife::kParked; }));
   outer->cancel();
   outer->join();
   EXPECT_EQ(order, (std::vector<std::string>{"innermost", "middle", "outer"}));
 }
 
-// architecture.md 8: given up after 1 000 waits; its wakers are told false, who joins it gets an exception.
+// Given up after 1 000 waits; its wakers are told false, who joins it gets an exception.
 TEST_P(CancelTest, AFiberThatWaitsRegardlessIsGivenUp) {
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
@@ -178,7 +180,7 @@ TEST_P(CancelTest, AFiberThatWaitsRegardlessIsGivenUp) {
   fiber->setName("stubborn");
   fiber->cancel();
   EXPECT_THROW(fiber->join(), std::runtime_error);
-  EXPECT_EQ(fiber->life(), Fiber::Life::kAbandoned);
+  EXPECT_EQ(lifeOf(*fiber), FiberLife::kAbandoned);
   EXPECT_EQ(fiber->getState(), Fiber::HOLD);
   EXPECT_GE(waits.load(), 1000);
   EXPECT_LE(waits.load(), 1002);
@@ -201,7 +203,7 @@ TEST_P(CancelTest, OfManyThatAreGivenUpTheFirstAreLogged) {
   for (size_t i = 0; i < workers(); ++i) {
     scheduler.schedule([&] {
       ready.open();
-      while (!scheduler.isStopping()) std::this_thread::yield();
+      while (!coreOf(scheduler).isStopping()) std::this_thread::yield();
     });
   }
   ASSERT_TRUE(ready.wait(workers()));
@@ -209,6 +211,7 @@ TEST_P(CancelTest, OfManyThatAreGivenUpTheFirstAreLogged) {
   testing::internal::CaptureStderr();
   const StopResult result = scheduler.stop(Deadline::after(0ms));
   const std::string log = testing::internal::GetCapturedStderr();
+  leaks().excuseLateWorkersOf(scheduler);
   EXPECT_EQ(result.leftovers.size(), kFunctions);
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 100 * static_cast<int>(workers()));
 }
@@ -221,7 +224,7 @@ TEST_P(CancelTest, StopDoesNotWaitForAFiberThatHoldsForEver) {
     for (;;) Fiber::YieldToHold();
   });
   scheduler.stop();
-  EXPECT_EQ(fiber->life(), Fiber::Life::kAbandoned);
+  EXPECT_EQ(lifeOf(*fiber), FiberLife::kAbandoned);
 }
 
 TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
@@ -235,7 +238,7 @@ TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
   scheduler.schedule(a);
   scheduler.schedule(b);
   scheduler.stop();
-  EXPECT_TRUE(a->life() == Fiber::Life::kAbandoned || b->life() == Fiber::Life::kAbandoned);
+  EXPECT_TRUE(lifeOf(*a) == FiberLife::kAbandoned || lifeOf(*b) == FiberLife::kAbandoned);
 }
 
 // Those that are given up take no other work with them: what is accepted afterwards, in a plain stop, runs as always.
@@ -274,10 +277,10 @@ TEST_P(CancelTest, AFiberThatWaitsByHandAfterTheRoundIsCancelled) {
     for (int i = 0; i < 3; ++i) {
       const auto inner = std::make_shared<Fiber>([&] { reasons.push_back(parkUntil(Deadline::after(1h))); });
       inner->resume();
-      EXPECT_EQ(inner->life(), Fiber::Life::kEnded);
+      EXPECT_EQ(lifeOf(*inner), FiberLife::kEnded);
     }
   });
-  ASSERT_TRUE(eventually([&] { return outer->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*outer) == FiberLife::kParked; }));
   EXPECT_TRUE(scheduler.stop(Deadline::never()).clean);
   EXPECT_EQ(reasons, std::vector<WakeReason>(4, WakeReason::kCanceled));
 }
@@ -298,7 +301,7 @@ TEST_P(CancelTest, AFiberObjectOnAStackMayBeGivenUp) {
   });
   ASSERT_TRUE(eventually([&] { return waits.load(); }));
   EXPECT_EQ(scheduler.stop(Deadline::after(0ms)).leftovers.size(), 2u);
-  EXPECT_EQ(outer->life(), Fiber::Life::kAbandoned);
+  EXPECT_EQ(lifeOf(*outer), FiberLife::kAbandoned);
 }
 
 // On a plain thread nobody interrupts anything, but the fiber may look.

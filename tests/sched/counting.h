@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "sylar/sched/scheduler.h"
+#include "sylar/scheduler.h"
 
 namespace sylar::test {
 

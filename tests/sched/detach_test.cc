@@ -14,9 +14,12 @@
 #include <vector>
 
 #include "sylar/base/sys.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/counting.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -85,14 +88,14 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   const Trap trap;
   scheduler.start();
   other.start();
-  const int thread = scheduler.workers()[0]->threadId();
+  const int thread = coreOf(scheduler).workers()[0]->threadId();
   const Fiber::ptr parked = make("parked", [] {
     for (;;) parkForEver();
   });
   const Fiber::ptr computes = make("computes", trap.function());
   const Fiber::ptr pinned = make("pinned", [] { FAIL(); });
   scheduler.schedule(parked, thread);
-  ASSERT_TRUE(eventually([&] { return parked->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*parked) == FiberLife::kParked; }));
   scheduler.schedule(computes, thread);
   ASSERT_TRUE(trap.holds(1));
   scheduler.schedule(pinned, thread);
@@ -105,7 +108,7 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   for (const Fiber::ptr& fiber : {parked, computes, pinned}) {
     const auto joiner = std::make_shared<Fiber>([&, fiber] { expect_exception(fiber); });
     other.schedule(joiner);  // before
-    ASSERT_TRUE(eventually([&] { return joiner->life() == Fiber::Life::kParked; }));
+    ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
     threads.emplace_back([&, fiber] { expect_exception(fiber); });
   }
   const StopResult result = scheduler.stop(atOnce());
@@ -114,6 +117,264 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   other.stop();
   for (std::thread& joiner : threads) joiner.join();
   EXPECT_EQ(told, 9);
+}
+
+// Cause: a question in its mailbox was opened, which frees it, and then looked at: a use after free.
+TEST_P(DetachTest, WhatItsFibersWereAskedMeanwhileEnds) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  const int thread = coreOf(scheduler).workers()[0]->threadId();
+  const Fiber::ptr parked = make("parked", [] {
+    for (;;) parkForEver();
+  });
+  const Fiber::ptr held = make("held", [] {
+    for (;;) Fiber::YieldToHold();
+  });
+  for (const Fiber::ptr& fiber : {parked, held}) scheduler.schedule(fiber, thread);
+  ASSERT_TRUE(eventually([&] { return lifeOf(*parked) == FiberLife::kParked && lifeOf(*held) == FiberLife::kHeld; }));
+  scheduler.schedule(make("computes", trap.function()), thread);
+  ASSERT_TRUE(trap.holds(1));
+  scheduler.schedule(held);
+  parked->cancel();
+  EXPECT_EQ(held.use_count(), 3);  // the scheduler's, and the question's
+  EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "held", "parked"}));
+  EXPECT_EQ(held.use_count(), 2);
+  EXPECT_EQ(parked.use_count(), 2);
+}
+
+// Cause: pinned work that it had taken from its mailbox already was not looked for: it was not reported, who joined it waited for
+// ever, and what it captured stayed.
+TEST_P(DetachTest, WhoJoinsWhatIsPinnedBehindItsFiberGetsAnException) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  const int thread = coreOf(scheduler).workers()[0]->threadId();
+  const auto capture = std::make_shared<int>(0);
+  const Fiber::ptr pinned = make("pinned", [capture] { FAIL(); });
+  scheduler.schedule(
+      [&, stay = trap.function()] {  // one batch of mail: the second waits in the run queue
+        scheduler.schedule(make("computes", stay), thread);
+        scheduler.schedule(pinned, thread);
+      },
+      thread);
+  ASSERT_TRUE(trap.holds(1));
+  EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "pinned"}));
+  EXPECT_EQ(capture.use_count(), 1);
+  ASSERT_EQ(lifeOf(*pinned), FiberLife::kAbandoned);  // else join() would wait for ever
+  EXPECT_THROW(pinned->join(), std::runtime_error);
+}
+
+// The same for what is on its way there: a fiber that moves.
+TEST_P(DetachTest, WhoJoinsAFiberThatMovedBehindItsFiberGetsAnException) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  Scheduler other(1, false, "other");
+  const Trap trap;
+  scheduler.start();
+  other.start();
+  const int thread = coreOf(scheduler).workers()[0]->threadId();
+  test::Gate inside;
+  test::Gate moved;
+  scheduler.schedule(
+      [&, stay = trap.function()] {
+        scheduler.schedule(make("computes", stay), thread);
+        inside.open();
+        ASSERT_TRUE(moved.wait());
+      },
+      thread);
+  ASSERT_TRUE(inside.wait());
+  const Fiber::ptr mover = make("moves", [&] {
+    EXPECT_TRUE(scheduler.switchTo(thread));
+    FAIL();
+  });
+  other.schedule(mover);
+  other.stop();  // it has gone for good
+  moved.open();
+  ASSERT_TRUE(trap.holds(1));
+  EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "moves"}));
+  EXPECT_THROW(mover->join(), std::runtime_error);
+}
+
+// Cause: a fiber that was resumed by hand and computes stood in no list.
+TEST_P(DetachTest, WhoJoinsWhatItsFiberResumedByHandGetsAnException) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  const Fiber::ptr inner = make("inner", trap.function());
+  const Fiber::ptr middle = make("middle", [inner] { inner->resume(); });
+  scheduler.schedule(make("outer", [middle] { middle->resume(); }));
+  ASSERT_TRUE(trap.holds(1));
+  std::thread joiner([&] { EXPECT_THROW(inner->join(), std::runtime_error); });
+  EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"inner", "middle", "outer"}));
+  joiner.join();
+  EXPECT_THROW(middle->join(), std::runtime_error);
+}
+
+// Cause: one that parked there asked the scheduler, which may be gone by then, whether it cancels all.
+TEST_P(DetachTest, WhatItsFiberResumedByHandMayParkWhenTheSchedulerIsGone) {
+  const auto computes = std::make_shared<test::Gate>();
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  const Fiber::ptr inner = make("inner", [computes, over] {
+    computes->open();
+    while (!*over) sched_yield();
+    parkForEver();
+  });
+  {
+    Scheduler scheduler(GetParam(), false, "stuck");
+    scheduler.start();
+    scheduler.schedule([inner] { inner->resume(); });
+    ASSERT_TRUE(computes->wait());
+    EXPECT_FALSE(scheduler.stop(atOnce()).clean);
+  }
+  *over = true;
+  EXPECT_TRUE(eventually([&] { return lifeOf(*inner) == FiberLife::kParked; }));
+}
+
+// What is resumed by hand leaves that list when it parks, yields or ends.
+TEST_P(DetachTest, OnlyTheFibersOfItsChainAreReported) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  const Fiber::ptr parked = make("parked", [] {
+    for (;;) parkForEver();
+  });
+  const Fiber::ptr held = make("held", [] { Fiber::YieldToHold(); });
+  const int thread = coreOf(scheduler).workers()[0]->threadId();
+  scheduler.schedule(make("waits", [parked] { parked->resume(); }), thread);
+  ASSERT_TRUE(eventually([&] { return lifeOf(*parked) == FiberLife::kParked; }));
+  scheduler.schedule(make("computes",
+                          [held, stay = trap.function()] {
+                            held->resume();
+                            const auto ended = std::make_shared<Fiber>([] {});
+                            ended->resume();
+                            stay();
+                          }),
+                     thread);
+  ASSERT_TRUE(trap.holds(1));
+  EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "parked", "waits"}));
+  EXPECT_THROW(parked->join(), std::runtime_error);
+  // The held one is its holder's, as ever: it may go on elsewhere.
+  Scheduler next(1, false, "next");
+  EXPECT_TRUE(next.trySchedule(held));
+  next.stop();
+  EXPECT_EQ(lifeOf(*held), FiberLife::kEnded);
+}
+
+// Cause: the waits of its fibers stayed open: who handed something over to one of them won, and it was lost.
+TEST_P(DetachTest, AWakerOfItsFibersComesTooLate) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  scheduler.start();
+  const Worker& stuck = *coreOf(scheduler).workers()[0];
+  Waker parked;
+  const Fiber::ptr before = make("parked before", [&parked] {
+    Wait wait;
+    parked = wait.waker();
+    wait.park();
+  });
+  scheduler.schedule(before, stuck.threadId());
+  ASSERT_TRUE(eventually([&] { return lifeOf(*before) == FiberLife::kParked; }));
+  struct Shared {  // the fiber outlives the test
+    std::atomic<bool> inside{false}, parks{false};
+    Waker waker;
+  };
+  const auto shared = std::make_shared<Shared>();
+  scheduler.schedule(make("parks later",
+                          [shared] {
+                            Wait wait;
+                            shared->waker = wait.waker();
+                            shared->inside = true;
+                            while (!shared->parks) sched_yield();
+                            wait.park();
+                          }),
+                     stuck.threadId());
+  ASSERT_TRUE(eventually([&] { return shared->inside.load(); }));
+  EXPECT_FALSE(scheduler.stop(atOnce()).clean);
+  EXPECT_FALSE(parked.wake(WakeReason::kReady));
+  shared->parks = true;
+  EXPECT_TRUE(eventually([&] { return !shared->waker.core->wait.isOpen(); }));
+  EXPECT_FALSE(shared->waker.wake(WakeReason::kReady));
+}
+
+// Cause: what refused work had captured was destroyed before the next one's joiners were told.
+TEST_P(DetachTest, AllAreToldBeforeRefusedWorkIsDestroyed) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  for (size_t i = 0; i < GetParam(); ++i) scheduler.schedule(trap.function());
+  ASSERT_TRUE(trap.holds(GetParam()));
+  std::atomic<int> told{0};
+  const auto wait_for_both =
+      std::shared_ptr<void>(nullptr, [&told](void*) { EXPECT_TRUE(eventually([&] { return told == 2; })); });
+  Fiber::ptr fibers[2];
+  std::vector<std::thread> joiners;
+  for (Fiber::ptr& fiber : fibers) {
+    fiber = make("refused", [wait_for_both] { FAIL(); });
+    scheduler.schedule(fiber);
+    joiners.emplace_back([fiber, &told] {
+      EXPECT_THROW(fiber->join(), std::runtime_error);
+      ++told;
+    });
+  }
+  const_cast<std::shared_ptr<void>&>(wait_for_both).reset();
+  EXPECT_FALSE(scheduler.stop(atOnce()).clean);
+  for (std::thread& joiner : joiners) joiner.join();
+}
+
+// Cause: the program's exception handler ran as if it were the library's own, and a worker in its loop is never left behind.
+TEST_P(DetachTest, AnExceptionHandlerThatBlocksIsLeftBehind) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  Fiber::SetExceptionHandler([stay = trap.function()](uint64_t, const std::string&, const std::exception_ptr&) { stay(); });
+  scheduler.schedule([] { throw std::runtime_error("for the handler"); });
+  ASSERT_TRUE(trap.holds(1));
+  EXPECT_TRUE(scheduler.stop(atOnce()).clean);  // no fiber is left, a thread is
+  Fiber::SetExceptionHandler(nullptr);
+  EXPECT_EQ(std::count_if(coreOf(scheduler).workers().begin(), coreOf(scheduler).workers().end(),
+                          [](const auto& worker) { return worker->detached(); }),
+            1);
+}
+
+// Cause: the same for the destructor of an exception that nobody took.
+TEST_P(DetachTest, ADestructorOfAnExceptionThatBlocksIsLeftBehind) {
+  struct Blocks {
+    explicit Blocks(std::function<void()> stay) : function(std::move(stay)) {}
+    ~Blocks() {
+      if (runningFiber() == nullptr) function();
+    }
+    const std::function<void()> function;
+  };
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  Fiber::SetExceptionHandler([](uint64_t, const std::string&, const std::exception_ptr&) {});
+  scheduler.schedule([&] { throw std::make_shared<Blocks>(trap.function()); });
+  ASSERT_TRUE(trap.holds(1));
+  EXPECT_TRUE(scheduler.stop(atOnce()).clean);
+  Fiber::SetExceptionHandler(nullptr);
+}
+
+// Cause: the handler counted as its worker's loop; the worker came back to that twice, and stood still as if it were detached.
+TEST_P(DetachTest, AnExceptionHandlerThatStopsAnotherSchedulerLeavesItsOwnWorkerInPlace) {
+  Scheduler other(1, false, "other");
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  other.start();
+  scheduler.start();
+  scheduler.schedule(trap.function());
+  ASSERT_TRUE(trap.holds(1));
+  test::Gate handled;
+  Fiber::SetExceptionHandler([&](uint64_t, const std::string&, const std::exception_ptr&) {
+    EXPECT_FALSE(scheduler.stop(atOnce()).clean);
+    handled.open();
+  });
+  other.schedule([] { throw std::runtime_error("for the handler"); });
+  ASSERT_TRUE(handled.wait());
+  test::Gate ran;
+  other.schedule([&ran] { ran.open(); });
+  ASSERT_TRUE(ran.wait());
+  other.stop();
+  Fiber::SetExceptionHandler(nullptr);
 }
 
 // Cause: the same for what its own fiber had scheduled and nobody could take any more.
@@ -132,9 +393,9 @@ TEST_P(DetachTest, WhoJoinsWhatItsFiberScheduledGetsAnException) {
   const Fiber::ptr offered = make("offered", [] { FAIL(); });
   scheduler.schedule(offered);
   EXPECT_FALSE(scheduler.stop(atOnce()).clean);
-  EXPECT_EQ(offered->life(), Fiber::Life::kAbandoned);
+  EXPECT_EQ(lifeOf(*offered), FiberLife::kAbandoned);
   EXPECT_THROW(offered->join(), std::runtime_error);
-  ASSERT_EQ(fresh->life(), Fiber::Life::kAbandoned);  // else join() would wait for ever
+  ASSERT_EQ(lifeOf(*fresh), FiberLife::kAbandoned);  // else join() would wait for ever
   EXPECT_THROW(fresh->join(), std::runtime_error);
 }
 
@@ -156,13 +417,13 @@ TEST_P(DetachTest, WhatWasGivenUpBeforeIsReported) {
   Scheduler scheduler(GetParam(), false, "stuck");
   const Trap trap;
   scheduler.start();
-  const int thread = scheduler.workers()[0]->threadId();
+  const int thread = coreOf(scheduler).workers()[0]->threadId();
   const Fiber::ptr stubborn = make("stubborn", [] {
     for (;;) parkForEver();
   });
   stubborn->cancel();
   scheduler.schedule(stubborn, thread);
-  ASSERT_TRUE(eventually([&] { return stubborn->life() == Fiber::Life::kAbandoned; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*stubborn) == FiberLife::kAbandoned; }));
   scheduler.schedule(make("computes", trap.function()), thread);
   ASSERT_TRUE(trap.holds(1));
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "stubborn"}));
@@ -201,7 +462,7 @@ TEST_P(DetachTest, ADestructorOfRefusedWorkThatBlocksIsLeftBehind) {
   ASSERT_TRUE(eventually([&] { return begun.load(); }));
   (void)scheduler.stop(atOnce());
   EXPECT_TRUE(trap.holds(1));
-  EXPECT_EQ(std::count_if(scheduler.workers().begin(), scheduler.workers().end(),
+  EXPECT_EQ(std::count_if(coreOf(scheduler).workers().begin(), coreOf(scheduler).workers().end(),
                           [](const auto& worker) { return worker->detached(); }),
             1);
 }
@@ -215,7 +476,7 @@ TEST_P(DetachTest, ItsFiberIsAPlainThreadToTheScheduler) {
   scheduler.schedule([inside, done] {
     inside->open();
     while (Scheduler* const mine = Scheduler::GetThis()) {
-      if (mine->isStopping()) (void)mine->trySchedule([] {});
+      if (coreOf(*mine).isStopping()) (void)mine->trySchedule([] {});
       sched_yield();
     }
     done->open();
@@ -230,7 +491,7 @@ TEST(Detach, NothingGoesToItsThreadAnyMore) {
   Scheduler scheduler(3, true, "stuck");  // the calling thread is never left behind; the third looks at the clock
   const Trap trap;
   scheduler.start();
-  const Worker& stuck = *scheduler.workers()[1];
+  const Worker& stuck = *coreOf(scheduler).workers()[1];
   const int thread = stuck.threadId();
   scheduler.schedule(trap.function(), thread);
   ASSERT_TRUE(trap.holds(1));

@@ -10,7 +10,7 @@
 namespace sylar::test {
 
 /// Far above anything that a working library needs on a loaded machine: who waits longer waits for ever.
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kPatience{200};
 
 /// Counts up; blocks the *thread* that waits. Wherever a test waits, the order is forced and not hoped for.
 class Gate {

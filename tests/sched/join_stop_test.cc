@@ -3,13 +3,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
+#include "sylar/fiber/end_observers.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/sched/driver.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -25,7 +33,7 @@ class JoinStopTest : public test::OverWorkers {
   static Fiber::ptr join(Scheduler& scheduler, const Fiber::ptr& fiber) {
     const auto joiner = std::make_shared<Fiber>([fiber] { fiber->join(); });
     scheduler.schedule(joiner);
-    EXPECT_TRUE(eventually([&] { return joiner->life() == Fiber::Life::kParked; }));
+    EXPECT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
     return joiner;
   }
 
@@ -36,8 +44,8 @@ class JoinStopTest : public test::OverWorkers {
     int looks = 0;
     EXPECT_TRUE(eventually([&] {
       const auto asleep = [](const auto& worker) { return worker->slot().mailbox.sleeping(); };
-      const auto& workers = scheduler.workers();
-      looks = scheduler.isStopping() && std::all_of(workers.begin(), workers.end(), asleep) ? looks + 1 : 0;
+      const auto& workers = coreOf(scheduler).workers();
+      looks = coreOf(scheduler).isStopping() && std::all_of(workers.begin(), workers.end(), asleep) ? looks + 1 : 0;
       return looks == 500;
     }));
     release();
@@ -62,10 +70,10 @@ TEST_P(JoinStopTest, OneThatHasComeHereAndHoldsIsCancelled) {
   ASSERT_TRUE(eventually([&] { return ThreadFibers::homeOf(*joined) != nullptr; }));
   const Fiber::ptr joiner = join(here, joined);
   go = true;
-  ASSERT_TRUE(eventually([&] { return joined->life() == Fiber::Life::kHeld; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*joined) == FiberLife::kHeld; }));
   here.stop();
-  EXPECT_EQ(joined->life(), Fiber::Life::kEnded);
-  EXPECT_EQ(joiner->life(), Fiber::Life::kEnded);
+  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
+  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
 
 // Cause: the same the other way round: it counted as one of ours, and the joiner was given up.
@@ -88,8 +96,8 @@ TEST_P(JoinStopTest, OneThatHasGoneElsewhereIsAwaited) {
   go = true;
   ASSERT_TRUE(arrived.wait());
   stopAndOnceAtRest(here, [&] { release.open(); });
-  EXPECT_EQ(joined->life(), Fiber::Life::kEnded);
-  EXPECT_EQ(joiner->life(), Fiber::Life::kEnded);
+  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
+  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
 
 // Cause: one that has not begun has no home, and counted as one of ours.
@@ -109,8 +117,8 @@ TEST_P(JoinStopTest, OneThatHasNotBegunElsewhereIsAwaited) {
   elsewhere.schedule(joined);
   const Fiber::ptr joiner = join(here, joined);
   stopAndOnceAtRest(here, [&] { release.open(); });
-  EXPECT_EQ(joined->life(), Fiber::Life::kEnded);
-  EXPECT_EQ(joiner->life(), Fiber::Life::kEnded);
+  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
+  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
 
 // Cause: one that runs by hand has no home, and counted as one of ours.
@@ -128,8 +136,8 @@ TEST_P(JoinStopTest, OneThatRunsByHandOnAPlainThreadIsAwaited) {
   const Fiber::ptr joiner = join(here, joined);
   stopAndOnceAtRest(here, [&] { release.open(); });
   plain.join();
-  EXPECT_EQ(joined->life(), Fiber::Life::kEnded);
-  EXPECT_EQ(joiner->life(), Fiber::Life::kEnded);
+  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
+  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
 
 // Cause: one that nobody has scheduled counted as somebody else's, whose end might come.
@@ -139,12 +147,33 @@ TEST(JoinStop, AJoinerOfAFiberThatWasNeverScheduledIsGivenUp) {
   scheduler.start();
   const auto joiner = std::make_shared<Fiber>([&] { never->join(); });
   scheduler.schedule(joiner);
-  ASSERT_TRUE(eventually([&] { return joiner->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
   scheduler.stop();
-  EXPECT_EQ(joiner->life(), Fiber::Life::kAbandoned);
+  EXPECT_EQ(lifeOf(*joiner), FiberLife::kAbandoned);
 }
 
 // Cause: the joiner spent its last waits while the worker of a polite fiber was still on its way.
+// Fiber::join() promises it: once the first is given up, the other can be told.
+TEST(JoinStop, OfTwoThatJoinOneAnotherOneIsGivenUpAndTheOtherIsTold) {
+  Scheduler scheduler(1, false, "join");
+  scheduler.start();
+  Fiber::ptr pair[2];
+  int told = 0;
+  for (int i = 0; i < 2; ++i) {
+    pair[i] = std::make_shared<Fiber>([&, i] {
+      try {
+        pair[1 - i]->join();
+      } catch (const std::runtime_error&) {
+        ++told;
+      }
+    });
+  }
+  for (const Fiber::ptr& fiber : pair) scheduler.schedule(fiber);
+  scheduler.stop();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(scheduler.stop(Deadline::never()).leftovers.size(), 1u);
+}
+
 TEST(JoinStop, AJoinerIsToldByAPoliteFiberOfAnotherWorker) {
   for (int round = 0; round < 30; ++round) {
     Scheduler scheduler(2, false, "join");
@@ -154,12 +183,91 @@ TEST(JoinStop, AJoinerIsToldByAPoliteFiberOfAnotherWorker) {
       parkUntil(Deadline::after(std::chrono::hours(1)));
     });
     const auto joiner = std::make_shared<Fiber>([&] { polite->join(); });
-    scheduler.schedule(polite, scheduler.workers()[0]->threadId());
-    ASSERT_TRUE(eventually([&] { return polite->life() == Fiber::Life::kParked; }));
-    scheduler.schedule(joiner, scheduler.workers()[1]->threadId());
-    ASSERT_TRUE(eventually([&] { return joiner->life() == Fiber::Life::kParked; }));
+    scheduler.schedule(polite, coreOf(scheduler).workers()[0]->threadId());
+    ASSERT_TRUE(eventually([&] { return lifeOf(*polite) == FiberLife::kParked; }));
+    scheduler.schedule(joiner, coreOf(scheduler).workers()[1]->threadId());
+    ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
     ASSERT_TRUE(scheduler.stop(Deadline::after(std::chrono::milliseconds(5))).clean) << round;
   }
+}
+
+/// Counts the polls of its workers, and keeps a worker that comes from one in its loop, where none is detached.
+class PollKeeper final : public Scheduler {
+ public:
+  explicit PollKeeper(size_t threads) : Scheduler(threads, false, "keeper") {
+    coreOf(*this).setDriverFactory([this](WorkerSlot& slot) { return std::make_unique<Keeping>(*this, makeSleepDriver(slot)); });
+  }
+  ~PollKeeper() override { stop(); }
+
+  std::atomic<bool> keeps{false};
+  std::atomic<int> polls{0};
+
+ private:
+  class Keeping final : public Driver {
+   public:
+    Keeping(PollKeeper& keeper, std::unique_ptr<Driver> driver) : Driver(false), m_keeper(keeper), m_driver(std::move(driver)) {}
+    bool serve(int64_t now_ns) override { return m_driver->serve(now_ns); }
+    bool poll(int64_t now_ns, int64_t deadline_ns) override {
+      const bool notified = m_driver->poll(now_ns, deadline_ns);
+      EXPECT_TRUE(eventually([this] { return !m_keeper.keeps; }));
+      ++m_keeper.polls;
+      return notified;
+    }
+    int fd() const override { return m_driver->fd(); }
+
+   private:
+    PollKeeper& m_keeper;
+    const std::unique_ptr<Driver> m_driver;
+  };
+};
+
+// Cause: the joiners were called last while the fibers of a detached worker were still gone through, and were given up.
+TEST(JoinStop, AJoinerIsToldHoweverLongTheFibersOfADetachedWorkerTake) {
+  struct Slow : EndObserver {
+    PollKeeper* scheduler = nullptr;
+  } slow;
+  const auto over = std::make_shared<std::atomic<bool>>(false);  // what is left behind outlives the test
+  PollKeeper scheduler(2);
+  scheduler.start();
+  const int stuck = coreOf(scheduler).workers()[0]->threadId();
+  Fiber::ptr parked[2];
+  for (Fiber::ptr& fiber : parked) {
+    fiber = std::make_shared<Fiber>([] {
+      for (;;) parkUntil(Deadline::never());
+    });
+    scheduler.schedule(fiber, stuck);
+    ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
+  }
+  bool told = false;
+  const auto joiner = std::make_shared<Fiber>([&told, joined = parked[0]] {
+    EXPECT_THROW(joined->join(), std::runtime_error);
+    told = true;
+  });
+  scheduler.schedule(joiner, coreOf(scheduler).workers()[1]->threadId());
+  ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+  Gate computes;
+  scheduler.schedule(
+      [&computes, over] {
+        computes.open();
+        while (!*over) std::this_thread::yield();
+      },
+      stuck);
+  ASSERT_TRUE(computes.wait());
+  // The younger is gone through first. When it is, the joiner's worker looks at the stop, again and again.
+  slow.scheduler = &scheduler;
+  slow.claim = [](EndObserver*) { return true; };
+  slow.ended = [](EndObserver* self) {
+    PollKeeper& keeper = *static_cast<Slow*>(self)->scheduler;
+    keeper.keeps = false;
+    EXPECT_TRUE(
+        eventually([&, before = keeper.polls.load()] { return keeper.polls >= before + 8 || coreOf(keeper).rest().done(); }));
+  };
+  ASSERT_TRUE(control(*parked[1]).observeEnd(slow));
+  scheduler.keeps = true;
+  EXPECT_EQ(scheduler.stop(Deadline::after(std::chrono::milliseconds(0))).leftovers.size(), 3u);
+  *over = true;
+  EXPECT_TRUE(told);
+  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "sylar/base/sanitizers.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -43,8 +44,8 @@ TEST_P(MoveRaceTest, AHeldFiberIsScheduledWhileOthersMoveIt) {
     }
   });
   first.schedule(fiber);
-  const int first_thread = first.workers().back()->threadId();
-  const int second_thread = second.workers().back()->threadId();
+  const int first_thread = coreOf(first).workers().back()->threadId();
+  const int second_thread = coreOf(second).workers().back()->threadId();
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {

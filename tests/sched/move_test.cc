@@ -7,9 +7,11 @@
 #include <stdexcept>
 
 #include "sylar/base/sys.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -52,7 +54,7 @@ TEST_P(MoveTest, SwitchToAThreadGoesThere) {
   Scheduler scheduler(workers(), false, "move");
   scheduler.start();
   const auto fiber = std::make_shared<Fiber>([&] {
-    for (const auto& worker : scheduler.workers()) {
+    for (const auto& worker : coreOf(scheduler).workers()) {
       EXPECT_TRUE(scheduler.switchTo(worker->threadId()));
       EXPECT_EQ(thread(), worker->threadId());
       Fiber::YieldToReady();
@@ -115,7 +117,7 @@ TEST_P(MoveTest, ScheduleWithAnotherThreadMovesAHeldFiber) {
   std::atomic<int> where{0};
   std::atomic<int> rounds{0};
   const auto fiber = std::make_shared<Fiber>([&] {
-    for (size_t i = 0; i < scheduler.workers().size(); ++i) {
+    for (size_t i = 0; i < coreOf(scheduler).workers().size(); ++i) {
       Fiber::YieldToHold();
       where = thread();
       ++rounds;
@@ -123,9 +125,9 @@ TEST_P(MoveTest, ScheduleWithAnotherThreadMovesAHeldFiber) {
   });
   scheduler.schedule(fiber);
   int expected = 0;
-  for (const auto& worker : scheduler.workers()) {
+  for (const auto& worker : coreOf(scheduler).workers()) {
     if (expected % 2 == 0) {  // held, or on its way there
-      ASSERT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kHeld; }));
+      ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kHeld; }));
     }
     EXPECT_TRUE(scheduler.trySchedule(fiber, worker->threadId()));
     ++expected;
@@ -195,7 +197,7 @@ TEST_P(MoveTest, ADestinationThatIsGoneIsPassedOver) {
   });
   first.schedule(fiber);
   ASSERT_TRUE(eventually([&] { return started.load(); }));
-  EXPECT_TRUE(second->trySchedule(fiber, second->workers()[0]->threadId()));
+  EXPECT_TRUE(second->trySchedule(fiber, coreOf(*second).workers()[0]->threadId()));
   second.reset();
   gone.open();
   fiber->join();

@@ -9,10 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/base/check.h"
 #include "sylar/base/sanitizers.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/check.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/support/fibers.h"
 #include "tests/support/scale.h"
@@ -122,8 +123,8 @@ void play(Scheduler& scheduler, const std::vector<Seats>& seats, uint64_t total)
   std::vector<Pair> pairs(seats.size());
   Match match(scheduler, rounds);
   for (size_t i = 0; i < pairs.size(); ++i) {
-    pairs[i].first.thread = scheduler.workers()[seats[i].first]->threadId();
-    pairs[i].second.thread = scheduler.workers()[seats[i].second]->threadId();
+    pairs[i].first.thread = coreOf(scheduler).workers()[seats[i].first]->threadId();
+    pairs[i].second.thread = coreOf(scheduler).workers()[seats[i].second]->threadId();
     pairs[i].first.timed = i % 8 >= 4;
     pairs[i].second.timed = i % 16 >= 8;
     match.begin(pairs[i]);

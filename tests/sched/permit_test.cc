@@ -6,11 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "sylar/base/clock.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
+#include "sylar/clock.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -42,6 +44,36 @@ TEST_P(PermitTest, AHeldFiberGoesOnOnItsOwnThread) {
   EXPECT_TRUE(done.wait());
   EXPECT_EQ(before.load(), after.load());
   scheduler.stop();
+}
+
+// Cause: each call allocated a message and sent it, also when one was under way that would bring the same to pass.
+TEST_P(PermitTest, AskingAgainSendsNoSecondMessage) {
+  Scheduler scheduler(workers(), false, "permit");
+  scheduler.start();
+  const auto held = std::make_shared<Fiber>([] { Fiber::YieldToHold(); });
+  scheduler.schedule(held);
+  ASSERT_TRUE(eventually([&] { return held->getState() == Fiber::HOLD; }));
+  Gate inside;
+  Gate asked;
+  const auto home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(*held));
+  const pid_t thread = home->worker->threadId();
+  scheduler.schedule(
+      [&] {
+        inside.open();
+        EXPECT_TRUE(asked.wait());
+      },
+      thread);
+  ASSERT_TRUE(inside.wait());
+  const uint64_t before = scheduler.getWorkerStats().mail;
+  for (int i = 0; i < 1'000; ++i) {
+    scheduler.schedule(held);
+    held->cancel();
+  }
+  EXPECT_EQ(held.use_count(), 3);  // the scheduler's, and that of the one message
+  asked.open();
+  held->join();
+  scheduler.stop();
+  EXPECT_EQ(scheduler.getWorkerStats().mail - before, 1U);
 }
 
 // The schedule comes while the fiber runs; it is not lost.
@@ -120,7 +152,7 @@ TEST(Permit, ItDoesNotEndAWait) {
     held.open();
   });
   scheduler.schedule(fiber);
-  ASSERT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kParked; }));
+  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
   scheduler.schedule(fiber);
   scheduler.schedule(fiber);
   Gate turned;
@@ -144,6 +176,19 @@ TEST_P(PermitTest, AFiberThatEndedIsRefused) {
   EXPECT_FALSE(scheduler.trySchedule(fiber));
   scheduler.stop();
   EXPECT_EQ(fiber->getState(), Fiber::TERM);
+}
+
+// It is what a waker sees that comes too late, as often as it likes.
+TEST_P(PermitTest, AFiberThatEndedIsRefusedWithoutALogLine) {
+  Scheduler scheduler(workers(), false, "permit");
+  scheduler.start();
+  const auto fiber = std::make_shared<Fiber>([] {});
+  scheduler.schedule(fiber);
+  fiber->join();
+  testing::internal::CaptureStderr();
+  scheduler.schedule(fiber);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  scheduler.stop();
 }
 
 TEST_P(PermitTest, FreshWorkThatIsScheduledTwiceStartsOnce) {

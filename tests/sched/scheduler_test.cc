@@ -1,5 +1,5 @@
 // What a Scheduler runs, where, and in which order; over 1, 2, 4 and 8 workers.
-#include "sylar/sched/scheduler.h"
+#include "sylar/scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,9 @@
 #include <vector>
 
 #include "sylar/base/sys.h"
-#include "sylar/base/thread.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/thread.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -258,13 +259,13 @@ TEST_P(SchedulerTest, FreshWorkIsStolenByIdleWorkers) {
   EXPECT_EQ(together.load(), workers());
 }
 
-// The second pair is scheduled when the worker that was woken for the first sleeps again, all within one turn.
+// FM-45: the second pair is scheduled when the worker that was woken for the first sleeps again, all within one turn.
 TEST_P(SeveralWorkersTest, FreshWorkNeverWaitsBehindAComputationWhileAWorkerSleeps) {
   Scheduler scheduler(workers(), false, "steal");
   scheduler.start();
   threadIds(scheduler);
   const auto asleep = [&] {
-    return static_cast<size_t>(std::count_if(scheduler.workers().begin(), scheduler.workers().end(),
+    return static_cast<size_t>(std::count_if(coreOf(scheduler).workers().begin(), coreOf(scheduler).workers().end(),
                                              [](const auto& worker) { return worker->slot().mailbox.sleeping(); }));
   };
   constexpr int kRounds = 20;
@@ -285,6 +286,32 @@ TEST_P(SeveralWorkersTest, FreshWorkNeverWaitsBehindAComputationWhileAWorkerSlee
   EXPECT_TRUE(done.wait());
   scheduler.stop();
   EXPECT_EQ(right.load(), kRounds);
+}
+
+// Cause: only the next run of its worker woke somebody for what a fiber had scheduled; while it computed, everybody slept.
+TEST_P(SeveralWorkersTest, WhatAComputingFiberSchedulesStartsOnSleepingWorkers) {
+  Scheduler scheduler(workers(), false, "wake");
+  scheduler.start();
+  threadIds(scheduler);
+  const size_t others = workers() - 1;
+  Gate done;
+  scheduler.schedule([&] {
+    for (int round = 0; round < 20; ++round) {
+      EXPECT_TRUE(eventually([&] { return coreOf(scheduler).rest().sleeping() == others; }));
+      const auto begun = std::make_shared<Gate>();
+      const size_t burst = round % 2 == 0 ? 1 : others;
+      for (size_t i = 0; i < burst; ++i) {
+        scheduler.schedule([begun, burst] {
+          begun->open();
+          EXPECT_TRUE(begun->wait(burst)) << "each on a worker of its own";
+        });
+      }
+      EXPECT_TRUE(begun->wait(burst));  // blocks the thread, as a computation does
+    }
+    done.open();
+  });
+  EXPECT_TRUE(done.wait());
+  scheduler.stop();
 }
 
 TEST_P(SchedulerTest, StolenWorkRunsOnce) {
@@ -383,9 +410,9 @@ TEST_P(SchedulerTest, ManyPlacedAreSpreadEvenlyAndTheCountFalls) {
   scheduler.start();
   threadIds(scheduler);
   EXPECT_EQ(placeAndCount(scheduler, 50 * workers()), std::vector<size_t>(workers(), 50));
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 50u);
+  for (const auto& worker : coreOf(scheduler).workers()) EXPECT_EQ(worker->placed()->load(), 50u);
   scheduler.stop();
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 0u);
+  for (const auto& worker : coreOf(scheduler).workers()) EXPECT_EQ(worker->placed()->load(), 0u);
 }
 
 TEST_P(SchedulerTest, PlaceFillsUpWhereTheFewestAre) {
@@ -409,7 +436,7 @@ TEST_P(SchedulerTest, PlaceFillsUpWhereTheFewestAre) {
     fiber->join();
   }
   for (size_t i = 0; i < ending.size(); ++i) scheduler.place([] { Fiber::YieldToHold(); });
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 2u);
+  for (const auto& worker : coreOf(scheduler).workers()) EXPECT_EQ(worker->placed()->load(), 2u);
   scheduler.stop();
 }
 
@@ -418,7 +445,7 @@ TEST_P(SchedulerTest, APlacedFunctionThatThrowsIsCountedDown) {
   scheduler.start();
   scheduler.place([] { throw std::runtime_error("on purpose"); });
   scheduler.stop();
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->placed()->load(), 0u);
+  for (const auto& worker : coreOf(scheduler).workers()) EXPECT_EQ(worker->placed()->load(), 0u);
 }
 
 // ---- Order. ------------------------------------------------------------------------------------------------------------------

@@ -9,10 +9,14 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <stdexcept>
 #include <system_error>
 
-#include "sylar/io/iomanager.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/base/sys.h"
+#include "sylar/fiber.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/iomanager.h"
+#include "sylar/scheduler.h"
 #include "tests/support/fibers.h"
 
 namespace {
@@ -87,6 +91,42 @@ TEST_P(StartFailureTest, AnIOManagerWhoseThreadCannotBeMadeLeavesNothing) {
     const FailingThread failing(GetParam());
     EXPECT_THROW(IOManager(4, false, "fail"), std::system_error);
   }
+}
+
+// Cause: only the injector was looked through, and work for the calling thread waits in that one's mailbox.
+TEST(StartFailure, WhatIsPinnedToTheCallerIsGivenUp) {
+  Scheduler scheduler(2, true, "fail");
+  const auto capture = std::make_shared<int>(0);
+  const auto pinned = std::make_shared<Fiber>([capture] { FAIL(); });
+  scheduler.schedule(pinned, sys::threadId());
+  {
+    const FailingThread failing(0);
+    EXPECT_THROW(scheduler.start(), std::system_error);
+  }
+  EXPECT_EQ(capture.use_count(), 1);
+  ASSERT_EQ(lifeOf(*pinned), FiberLife::kAbandoned);  // else join() would wait without end
+  EXPECT_THROW(pinned->join(), std::runtime_error);
+}
+
+// Cause: it was dropped like work that had not begun: the function in which it was suspended was destroyed.
+TEST(StartFailure, AFiberThatMovedToTheCallerKeepsTheFunctionThatItIsIn) {
+  const auto capture = std::make_shared<int>(0);
+  Fiber::ptr mover;
+  {
+    Scheduler scheduler(2, true, "fail");
+    Scheduler other(1, false, "other");
+    other.start();
+    mover = std::make_shared<Fiber>([capture, &scheduler, caller = sys::threadId()] {
+      (void)scheduler.switchTo(caller);
+      FAIL();
+    });
+    other.schedule(mover);
+    other.stop();  // it has gone for good
+    const FailingThread failing(0);
+    EXPECT_THROW(scheduler.start(), std::system_error);
+  }
+  EXPECT_EQ(lifeOf(*mover), FiberLife::kAbandoned);
+  EXPECT_EQ(capture.use_count(), 2);
 }
 
 // Every descriptor of the start in turn is the one that cannot be had: epolls, wake-up descriptors, the timer's.

@@ -12,8 +12,10 @@
 
 #include "sylar/base/memory.h"
 #include "sylar/base/sanitizers.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -84,12 +86,12 @@ TEST_P(StopRaceTest, AHandHeldFiberMayBeScheduledAtTheEnd) {
     ++go;
     scheduler.stop();
     other.join();
-    if (held->life() == Fiber::Life::kEnded) continue;
-    EXPECT_EQ(held->life(), Fiber::Life::kHeldByHand) << "round " << round;
+    if (lifeOf(*held) == FiberLife::kEnded) continue;
+    EXPECT_EQ(lifeOf(*held), FiberLife::kHeldByHand) << "round " << round;
     Scheduler next(1, false, "next");  // it may go on elsewhere
     EXPECT_TRUE(next.trySchedule(held));
     next.stop();
-    EXPECT_EQ(held->life(), Fiber::Life::kEnded);
+    EXPECT_EQ(lifeOf(*held), FiberLife::kEnded);
   }
 }
 
@@ -109,7 +111,7 @@ void doSomething(std::mt19937_64& random, Scheduler& first, Scheduler& second) {
         Fiber::YieldToHold();
       });
       by_hand->resume();
-      if (by_hand->life() == Fiber::Life::kHeldByHand) by_hand->resume();
+      if (lifeOf(*by_hand) == FiberLife::kHeldByHand) by_hand->resume();
       break;
     }
     case 5: Fiber::YieldToReady(); break;
@@ -132,9 +134,9 @@ void doSomething(std::mt19937_64& random, Scheduler& first, Scheduler& second) {
 /// One of the things that other threads may do to a fiber.
 void meddle(std::mt19937_64& random, const Fiber::ptr& fiber, Scheduler& first, Scheduler& second) {
   const auto thread = [&](const Scheduler& scheduler) {
-    return scheduler.workers()[random() % scheduler.workers().size()]->threadId();
+    return coreOf(scheduler).workers()[random() % coreOf(scheduler).workers().size()]->threadId();
   };
-  if (Fiber::isOver(fiber->life())) return;
+  if (isOver(lifeOf(*fiber))) return;
   switch (random() % 8) {
     case 0:
       if (random() % 16 == 0) fiber->cancel();

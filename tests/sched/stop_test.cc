@@ -15,10 +15,12 @@
 #include "sylar/base/memory.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
-#include "sylar/base/thread.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
+#include "sylar/thread.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -63,7 +65,7 @@ TEST_P(StopTest, AStartAfterTheStopOfOneThatWasNeverStartedDoesNothing) {
   Scheduler scheduler(workers(), false, "stop");
   scheduler.stop();
   scheduler.start();
-  for (const auto& worker : scheduler.workers()) EXPECT_EQ(worker->threadId(), 0);
+  for (const auto& worker : coreOf(scheduler).workers()) EXPECT_EQ(worker->threadId(), 0);
   EXPECT_FALSE(scheduler.trySchedule([] {}));
 }
 
@@ -117,6 +119,52 @@ TEST_P(StopTest, WorkOfferedAfterwardsIsRefusedAndDestroyed) {
   EXPECT_FALSE(scheduler.trySchedule(fiber));
   EXPECT_EQ(fiber->getState(), Fiber::INIT);
   EXPECT_EQ(fiber.use_count(), 1);
+}
+
+// Cause: nobody told them, and they waited without an end.
+TEST_P(StopTest, WhoJoinsAFiberThatIsRefusedIsTold) {
+  Scheduler ended(1, false, "ended");
+  ended.start();
+  ended.stop();
+  Scheduler scheduler(workers(), false, "stop");
+  scheduler.start();
+  bool ran = false;
+  const auto fiber = std::make_shared<Fiber>([&ran] { ran = true; });
+  std::atomic<bool> told{false};
+  const auto joiner = std::make_shared<Fiber>([&] {
+    try {
+      fiber->join();
+    } catch (const std::runtime_error&) {
+      told = true;
+    }
+  });
+  scheduler.schedule(joiner);
+  ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+  EXPECT_FALSE(ended.trySchedule(fiber));
+  joiner->join();
+  EXPECT_TRUE(told.load());
+  EXPECT_THROW(fiber->join(), std::runtime_error) << "later, too";
+  EXPECT_FALSE(scheduler.trySchedule(fiber, -2)) << "no worker has this thread id";
+  EXPECT_THROW(fiber->join(), std::runtime_error);
+  EXPECT_EQ(fiber->getState(), Fiber::INIT);
+  EXPECT_TRUE(scheduler.trySchedule(fiber)) << "another scheduler may have it";
+  EXPECT_NO_THROW(fiber->join());
+  EXPECT_TRUE(ran);
+  scheduler.stop();
+}
+
+TEST_P(StopTest, ARefusedFiberRunsByHand) {
+  Scheduler scheduler(workers(), false, "stop");
+  scheduler.start();
+  scheduler.stop();
+  int ran = 0;
+  const auto fiber = std::make_shared<Fiber>([&ran] { ++ran; });
+  EXPECT_FALSE(scheduler.trySchedule(fiber));
+  fiber->reset([&ran] { ran = 10; });
+  EXPECT_FALSE(scheduler.trySchedule(fiber));
+  fiber->resume();
+  EXPECT_EQ(ran, 10);
+  EXPECT_NO_THROW(fiber->join());
 }
 
 // Every item is run or refused, whenever the end comes. One at a time, with pauses: stop() waits as long as there is work.
@@ -399,6 +447,33 @@ TEST_P(StopTest, TheCallerIsAPlainThreadAgainAfterwards) {
 
 // ---- What is refused. --------------------------------------------------------------------------------------------------------
 
+// FM-47. Cause: it was found only in stop(), by a failed check.
+TEST(SchedulerOptionsTest, ACallerThatIsAWorkerAlreadyIsRefused) {
+  Scheduler outer(1, false, "outer");
+  outer.start();
+  bool ran = false;
+  outer.schedule([&ran] {
+    EXPECT_THROW(Scheduler(1, true, "inner"), std::invalid_argument);
+    EXPECT_THROW(IOManager(1), std::invalid_argument);
+    Scheduler inner(1, false, "inner");
+    inner.schedule([&ran] { ran = true; });
+    inner.stop();
+  });
+  outer.stop();
+  EXPECT_TRUE(ran);
+}
+
+// Cause: destroyed on another thread it was still the scheduler of the one that made it.
+TEST(SchedulerCaller, IsTheThreadsUntilItHasStopped) {
+  auto scheduler = std::make_unique<Scheduler>(1, true, "caller");
+  EXPECT_EQ(Scheduler::GetThis(), scheduler.get());
+  scheduler->stop();
+  EXPECT_EQ(Scheduler::GetThis(), nullptr);
+  std::thread([&scheduler] { scheduler.reset(); }).join();
+  EXPECT_EQ(Scheduler::GetThis(), nullptr);
+}
+
+// FM-53
 TEST(SchedulerOptionsTest, AThreadCountOutOfRangeIsRefused) {
   EXPECT_THROW(Scheduler(0, false, "none"), std::invalid_argument);
   EXPECT_THROW(Scheduler(1'025, false, "many"), std::invalid_argument);

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/counting.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -51,7 +53,7 @@ class Expecting final : public Scheduler {
 class SubclassTest : public test::OverWorkers {};
 INSTANTIATE_TEST_SUITE_P(Workers, SubclassTest, test::kWorkerCounts);
 
-// compatibility.md: tickle and stopping stay virtual for user-started subclasses.
+// As in sylar, tickle and stopping stay virtual for user-started subclasses.
 TEST_P(SubclassTest, StopWaitsUntilItMay) {
   Expecting scheduler(workers());
   scheduler.start();
@@ -61,7 +63,7 @@ TEST_P(SubclassTest, StopWaitsUntilItMay) {
     scheduler.stop();
     stopped = true;
   });
-  ASSERT_TRUE(eventually([&] { return scheduler.isStopping(); }));
+  ASSERT_TRUE(eventually([&] { return coreOf(scheduler).isStopping(); }));
   bool ran = false;
   Gate done;
   EXPECT_TRUE(scheduler.trySchedule([&] { ran = true, done.open(); }));
@@ -116,7 +118,7 @@ TEST_P(SubclassTest, RefusedWorkMayCallBackWhenItGoes) {
   for (size_t i = 0; i < workers(); ++i) {
     scheduler.schedule([&] {
       ready.open();
-      while (!scheduler.isStopping()) std::this_thread::yield();
+      while (!coreOf(scheduler).isStopping()) std::this_thread::yield();
     });
   }
   ASSERT_TRUE(ready.wait(workers()));
@@ -128,6 +130,7 @@ TEST_P(SubclassTest, RefusedWorkMayCallBackWhenItGoes) {
 
 // ---- Reports. ----------------------------------------------------------------------------------------------------------------
 
+// CD-U4
 TEST_P(SubclassTest, DumpNamesWhatFibersWaitFor) {
   Scheduler scheduler(workers(), false, "reports");
   scheduler.start();
@@ -139,12 +142,12 @@ TEST_P(SubclassTest, DumpNamesWhatFibersWaitFor) {
     return fiber;
   };
   const auto parked = [](const Fiber::ptr& fiber) {
-    return eventually([&] { return fiber->life() == Fiber::Life::kParked || fiber->life() == Fiber::Life::kHeld; });
+    return eventually([&] { return lifeOf(*fiber) == FiberLife::kParked || lifeOf(*fiber) == FiberLife::kHeld; });
   };
   Waker waker;
   const Fiber::ptr sleeper = spawn("sleeper", [] { parkUntil(Deadline::after(std::chrono::hours(1))); });
   const Fiber::ptr reader = spawn("reader", [&] {
-    Wait wait(Fiber::WaitsFor::kRead, 4711);
+    Wait wait(WaitsFor::kRead, 4711);
     waker = wait.waker();
     wait.park();
   });

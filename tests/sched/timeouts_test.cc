@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/base/clock.h"
+#include "sylar/clock.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 #include "tests/support/seed.h"
@@ -54,7 +55,7 @@ class TimeoutTest : public testing::Test {
   Fiber::ptr parked(std::function<void()> body) {
     auto fiber = std::make_shared<Fiber>(std::move(body));
     m_scheduler.schedule(fiber);
-    EXPECT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kParked; }));
+    EXPECT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
     return fiber;
   }
 
@@ -136,7 +137,7 @@ TEST_F(TimeoutTest, AYieldLeavesTheTimeoutInTheQueue) {
     EXPECT_EQ(handed.park(Deadline::at(20 * kMs)), WakeReason::kTimeout);
   });
   EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
-  EXPECT_TRUE(eventually([&] { return handed.count() == 2 && fiber->life() == Fiber::Life::kParked; }));
+  EXPECT_TRUE(eventually([&] { return handed.count() == 2 && lifeOf(*fiber) == FiberLife::kParked; }));
   EXPECT_EQ(scheduler().getWorkerStats().timeouts_pushed, 1u);
   setMs(20);
   fiber->join();
@@ -149,9 +150,9 @@ TEST_F(TimeoutTest, AHeldFiberDoesNotHearOfItsLastTimeout) {
     Fiber::YieldToHold();
   });
   EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
-  EXPECT_TRUE(eventually([&] { return fiber->life() == Fiber::Life::kHeld; }));
+  EXPECT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kHeld; }));
   setMs(10);
-  EXPECT_EQ(fiber->life(), Fiber::Life::kHeld);
+  EXPECT_EQ(lifeOf(*fiber), FiberLife::kHeld);
   scheduler().schedule(fiber);
   fiber->join();
 }
@@ -167,16 +168,16 @@ TEST_F(TimeoutTest, AFiberThatMovesLeavesNoTimeoutBehind) {
     EXPECT_EQ(parkUntil(Deadline::at(20 * kMs)), WakeReason::kTimeout);
   });
   EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
-  EXPECT_TRUE(eventually([&] { return moved && fiber->life() == Fiber::Life::kParked; }));
+  EXPECT_TRUE(eventually([&] { return moved && lifeOf(*fiber) == FiberLife::kParked; }));
   setMs(10);
-  EXPECT_EQ(fiber->life(), Fiber::Life::kParked);
+  EXPECT_EQ(lifeOf(*fiber), FiberLife::kParked);
   clock().set(std::chrono::milliseconds(20));
   other.schedule([] {});
   fiber->join();
   other.stop();
 }
 
-// timers.md 3.5: arming later than registered only notes it; the old place in the queue must not end the wait.
+// Arming later than registered only notes it; the old place in the queue must not end the wait.
 TEST_F(TimeoutTest, ALaterDeadlineThanTheLastIsKept) {
   Handed handed;
   std::atomic<int> ends{0};
@@ -197,7 +198,7 @@ TEST_F(TimeoutTest, ALaterDeadlineThanTheLastIsKept) {
   EXPECT_EQ(ends, 2);
 }
 
-// timers.md 3.5: disarming is a store; what is still linked wakes nobody.
+// Disarming is a store; what is still linked wakes nobody.
 TEST_F(TimeoutTest, ADisarmedDeadlineEndsNoLaterWait) {
   Handed handed;
   std::atomic<int> ends{0};

@@ -9,8 +9,9 @@
 #include <mutex>
 
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 
 namespace sylar {
 namespace {
@@ -44,8 +45,8 @@ void runTwo(size_t workers, void (*access)()) {
     access();
     scheduler.schedule(first);
   };
-  scheduler.schedule(first, scheduler.workers().front()->threadId());
-  scheduler.schedule(second, scheduler.workers().back()->threadId());
+  scheduler.schedule(first, coreOf(scheduler).workers().front()->threadId());
+  scheduler.schedule(second, coreOf(scheduler).workers().back()->threadId());
   scheduler.stop();
 }
 
@@ -63,9 +64,9 @@ void handOver(size_t workers) {
   });
   Scheduler scheduler(workers, false, "ordered");
   int plain = 0;
-  const int last = scheduler.workers().size() > 1 ? 1 : 0;
+  const int last = coreOf(scheduler).workers().size() > 1 ? 1 : 0;
   scheduler.schedule([&] {
-    const int elsewhere = scheduler.workers()[static_cast<size_t>(last)]->threadId();
+    const int elsewhere = coreOf(scheduler).workers()[static_cast<size_t>(last)]->threadId();
     ++plain;
     Fiber::ptr held;
     Waker waker;
@@ -137,7 +138,7 @@ TEST_F(TsanDeathTest, StrictModeReportsARaceOfTwoFibersOnTwoWorkers) { EXPECT_GE
 // RT-3.2: also where one worker happens to run both, as any worker may that steals.
 TEST_F(TsanDeathTest, StrictModeReportsARaceOfTwoFibersOnOneWorker) { EXPECT_GE(reports("1", &race, 1), kRuns - 1); }
 
-// This is what strict mode is for.
+// RD-8: this is what strict mode is for.
 TEST_F(TsanDeathTest, TheUsualModeTakesTheOrderOfOneWorkerForTheProgrammers) { EXPECT_EQ(reports("0", &race, 1), 0); }
 
 // And what the program does order is no race in either mode.

@@ -1,4 +1,4 @@
-// The hunt for lost wake-ups (timers.md 7): nothing runs but the one thing that must run next, so that a wake-up that gets lost
+// The hunt for lost wake-ups (RT-7.2): nothing runs but the one thing that must run next, so that a wake-up that gets lost
 // stops everything. Bounded rounds; who waits longer than kPatience waits for ever.
 #include <gtest/gtest.h>
 
@@ -14,16 +14,19 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/sched/park.h"
-#include "sylar/sched/scheduler.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
+#include "tests/support/rounds.h"
 #include "tests/support/seed.h"
 
 namespace sylar {
 namespace {
 
 using test::LeakCheck;
+using test::Rounds;
 
 #ifdef SYLAR_TSAN
 constexpr int kScale = 3;
@@ -58,15 +61,15 @@ class WakeupRace : public test::OverWorkers {};
 INSTANTIATE_TEST_SUITE_P(Workers, WakeupRace, test::kWorkerCounts);
 
 /// Schedules one task at a time from outside, at random phases of the workers' way to sleep.
-void oneAtATime(SchedulerOptions options, int rounds) {
+void oneAtATime(SchedulerOptions options, int most) {
   std::mt19937_64 random(test::seed());
   options.use_caller = false;
   Scheduler scheduler(options);
   scheduler.start();
   Signal done;
-  for (int round = 0; round < rounds; ++round) {
+  for (Rounds rounds(most); rounds.next();) {
     scheduler.schedule([&] { done.set(); });
-    ASSERT_TRUE(done.wait()) << "lost in round " << round;
+    ASSERT_TRUE(done.wait()) << "lost in round " << rounds.begun();
     spin(random() % 512);
   }
   scheduler.stop();
@@ -91,9 +94,9 @@ TEST_P(WakeupRace, OneTaskAtATimeOfSeveralSourcesIsNeverLost) {
     sources.emplace_back([&scheduler, seed, s] {
       std::mt19937_64 random(seed + s);
       Signal done;
-      for (int round = 0; round < 10'000 / kScale; ++round) {
+      for (Rounds rounds(10'000 / kScale); rounds.next();) {
         scheduler.schedule([&] { done.set(); });
-        ASSERT_TRUE(done.wait()) << "lost in round " << round;
+        ASSERT_TRUE(done.wait()) << "lost in round " << rounds.begun();
         spin(random() % 512);
       }
     });
@@ -107,14 +110,14 @@ TEST_P(WakeupRace, PinnedWorkHandedRoundIsNeverLost) {
   Scheduler scheduler(workers(), false, "hunt");
   scheduler.start();
   std::vector<int> ids;
-  for (const auto& worker : scheduler.workers()) ids.push_back(worker->threadId());
-  const int rounds = 40'000 / kScale;
+  for (const auto& worker : coreOf(scheduler).workers()) ids.push_back(worker->threadId());
+  Rounds rounds(40'000 / kScale);
   test::Gate over;
-  std::function<void(int)> next = [&](int round) {
-    if (round == rounds) return over.open();
-    scheduler.schedule([&next, round] { next(round + 1); }, ids[static_cast<size_t>(round) % ids.size()]);
+  const std::function<void()> next = [&] {
+    if (!rounds.next()) return over.open();
+    scheduler.schedule([&next] { next(); }, ids[static_cast<size_t>(rounds.begun()) % ids.size()]);
   };
-  next(0);
+  next();
   EXPECT_TRUE(over.wait());
   scheduler.stop();
 }
@@ -123,31 +126,35 @@ TEST_P(WakeupRace, PinnedWorkHandedRoundIsNeverLost) {
 TEST_P(WakeupRace, EveryWakeOfAParkedFiberLeadsToOneResume) {
   Scheduler scheduler(workers(), false, "hunt");
   scheduler.start();
-  const int rounds = 50'000 / kScale;
+  Rounds rounds(50'000 / kScale);
   struct Handed {
-    Waker waker;  // plain: handed over by `ready`
+    Waker waker;  // plain: handed over by `ready`, as what follows
+    bool over = false;
     Signal ready;
   } handed;
   int resumed = 0;
   const auto fiber = std::make_shared<Fiber>([&] {
-    for (; resumed < rounds; ++resumed) {
+    for (; rounds.next(); ++resumed) {
       Wait wait;
       handed.waker = wait.waker();
       handed.ready.set();
       ASSERT_EQ(wait.park(), WakeReason::kReady);
     }
+    handed.over = true;
+    handed.ready.set();
   });
   scheduler.schedule(fiber);
   std::mt19937_64 random(test::seed());
-  for (int round = 0; round < rounds; ++round) {
-    ASSERT_TRUE(handed.ready.wait()) << "lost in round " << round;
+  while (true) {
+    ASSERT_TRUE(handed.ready.wait()) << "lost in round " << rounds.begun();
+    if (handed.over) break;
     const Waker waker = handed.waker;
     spin(random() % 256);
     ASSERT_TRUE(waker.wake(WakeReason::kReady));
     ASSERT_FALSE(waker.wake(WakeReason::kReady));
   }
   fiber->join();
-  EXPECT_EQ(resumed, rounds);
+  EXPECT_EQ(resumed, rounds.begun());
   scheduler.stop();
 }
 

@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
-#include "sylar/fiber/fiber.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/fiber.h"
+#include "sylar/iomanager.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/sched/worker.h"
 #include "sylar/sched/worker_slot.h"
 
 namespace sylar::test {
@@ -37,11 +39,17 @@ class LeakCheck {
  public:
   LeakCheck() : m_fibers(Fiber::TotalFibers()), m_threads(threadsToStay()), m_descriptors(descriptors()) {}
   ~LeakCheck() {
+    if (m_left_behind) return;
     EXPECT_EQ(Fiber::TotalFibers(), m_fibers);
     // The kernel lists a joined thread a moment longer: pthread_join returns when it has left user space.
     for (int i = 0; i < 10'000 && threads() > m_threads; ++i) sched_yield();
     EXPECT_EQ(threads(), m_threads);
     EXPECT_EQ(descriptors(), m_descriptors);
+  }
+  /// For a scheduler that has stopped by a deadline. On a busy machine a worker may be late, and is left behind with its thread,
+  /// its descriptors and the fiber that it is about to end. Then nothing is counted.
+  void excuseLateWorkersOf(Scheduler& scheduler) {
+    for (const auto& worker : coreOf(scheduler).workers()) m_left_behind = m_left_behind || worker->detached();
   }
   LeakCheck(const LeakCheck&) = delete;
   LeakCheck& operator=(const LeakCheck&) = delete;
@@ -60,6 +68,7 @@ class LeakCheck {
   const uint64_t m_fibers;
   const size_t m_threads;
   const size_t m_descriptors;
+  bool m_left_behind = false;
 };
 
 /// A test that runs with 1, 2, 4 and 8 workers:
@@ -67,6 +76,7 @@ class LeakCheck {
 class OverWorkers : public testing::TestWithParam<size_t> {
  protected:
   size_t workers() const { return GetParam(); }
+  LeakCheck& leaks() { return m_leaks; }
 
  private:
   LeakCheck m_leaks;

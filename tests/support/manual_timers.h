@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "sylar/base/clock.h"
-#include "sylar/timer/timer.h"
+#include "sylar/clock.h"
+#include "sylar/timer.h"
 #include "tests/support/timer_queue_kind.h"
 
 namespace sylar::test {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 
 static_assert(sylar::kDefaultTimerQueue == sylar::TimerQueueKind::kHeap, "count the queue that is used");
 

@@ -1,4 +1,5 @@
-// How the sanitizers look at every test; linked into each. *SAN_OPTIONS in the environment add to it.
+// How the sanitizers look at every test; linked into each. *SAN_OPTIONS in the environment add to it. A test may be without
+// (OWN_SANITIZER_OPTIONS) and bring its own. They are strong: the runtime has weak ones, which come first.
 extern "C" {
 
 /// A local that is used after its function has returned is reported, too.

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 
 namespace sylar::test {
 

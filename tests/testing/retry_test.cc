@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "sylar/base/fd.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/support/fibers.h"
 #include "tests/support/scale.h"

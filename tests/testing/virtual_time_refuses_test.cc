@@ -15,8 +15,9 @@
 
 #include "sylar/base/fd.h"
 #include "sylar/io/blocking_pool.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/sched/gate.h"
@@ -44,7 +45,7 @@ bool standsStill(VirtualTime& time) {
 /// From here on at least `count` workers wait for something to come.
 bool awaitAsleep(IOManager& iom, size_t count) {
   return eventually([&] {
-    const auto& workers = iom.workers();
+    const auto& workers = coreOf(iom).workers();
     return static_cast<size_t>(std::ranges::count_if(workers, [](const auto& w) { return w->slot().mailbox.sleeping(); })) >=
            count;
   });

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "sylar/base/fd.h"
-#include "sylar/hook/hook.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/hook.h"
+#include "sylar/iomanager.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 #include "tests/support/seed.h"
@@ -259,14 +259,14 @@ TEST(VirtualTime, ARecurringTimerFiresAtEachOfItsTimes) {
   time.run([&] {
     const Timer::ptr timer = IOManager::GetThis()->addTimer(
         1000, [&] { in_time += time.elapsed() == ++fired * 1s; }, true);
-    sleep(24 * 3600);
+    sleep(2 * 3600);
     usleep(1);  // the last of them has the same deadline as we had
     timer->cancel();
     sleep(3600);
   });
-  EXPECT_EQ(fired, 24 * 3600);
+  EXPECT_EQ(fired, 2 * 3600);
   EXPECT_EQ(in_time, fired);
-  EXPECT_EQ(time.elapsed(), 25h + 1us);
+  EXPECT_EQ(time.elapsed(), 3h + 1us);
 }
 
 // C-39: a timer that is inserted before the front, by a fiber and by a plain thread, is the next.
@@ -445,7 +445,7 @@ TEST_P(VirtualTimeOverWorkers, AdvanceReturnsWhenTheWorkOfThatTimeIsDone) {
 
 // ---- Standing still. ---------------------------------------------------------------------------------------------------------
 
-// All wait for ever: run() says who waits for what, and ends them.
+// FM-44: all wait for ever. run() says who waits for what, and ends them.
 TEST(VirtualTime, RunReportsThatAllWaitForEver) {
   const LeakCheck leaks;
   VirtualTime time;

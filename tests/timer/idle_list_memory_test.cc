@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/timer/idle_list.h"
+#include "sylar/idle_list.h"
 #include "tests/support/manual_timers.h"
 
 namespace {

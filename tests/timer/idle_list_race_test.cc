@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sylar/base/os_mutex.h"
-#include "sylar/timer/idle_list.h"
-#include "sylar/timer/timer.h"
+#include "sylar/idle_list.h"
+#include "sylar/timer.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 

@@ -1,4 +1,4 @@
-#include "sylar/timer/idle_list.h"
+#include "sylar/idle_list.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/io/iomanager.h"
+#include "sylar/iomanager.h"
 #include "tests/support/manual_timers.h"
 #ifdef SYLAR_COUNTS_QUEUE_OPERATIONS
 #include "tests/support/queue_operations.h"
@@ -412,6 +412,23 @@ TEST_F(IdleListTest, RunsInFibersOfAnIOManager) {
   }
   ASSERT_EQ(fibers.size(), 3u);
   for (const uint64_t fiber : fibers) EXPECT_NE(fiber, 0u);
+}
+
+// Each is touched every half timeout, and they take turns. The guard comes when the old head would have been due; the new one was
+// touched half a timeout ago.
+TEST_F(IdleListTest, TheGuardOfBusyEntriesIsArmedTwiceATimeout) {
+  constexpr int kEntries = 5000;
+  constexpr int kTimeouts = 10;
+  std::vector<SessionPtr> all;
+  for (int i = 0; i < kEntries; ++i) all.push_back(added(i));
+  for (int ms = 0; ms < kTimeouts * kTimeoutMs; ++ms) {
+    timers.advanceMs(1);
+    for (int i = ms % (kTimeoutMs / 2); i < kEntries; i += kTimeoutMs / 2) all[static_cast<size_t>(i)]->idle.touch();
+    timers.runDue();
+  }
+  EXPECT_EQ(called, Numbers{});
+  EXPECT_GT(timers.getStats().armed, 1u);
+  EXPECT_LE(timers.getStats().armed, 2u * kTimeouts);
 }
 
 #ifdef SYLAR_COUNTS_QUEUE_OPERATIONS

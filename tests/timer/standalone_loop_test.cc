@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/base/clock.h"
-#include "sylar/timer/timer.h"
+#include "sylar/clock.h"
+#include "sylar/timer.h"
 #include "tests/support/seed.h"
 
 namespace sylar {

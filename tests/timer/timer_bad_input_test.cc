@@ -6,9 +6,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 
 namespace sylar {
@@ -20,10 +21,10 @@ using test::ManualTimers;
 constexpr auto kLongest = std::chrono::nanoseconds::max();
 constexpr auto kMostNegative = std::chrono::nanoseconds::min();
 
-// A negative number that comes as sylar's uint64_t is a huge one: never due, also as a new delay, and can be cancelled.
-TEST(TimerBadInput, NegativeMillisecondsAreNever) {
+// -1 and the most negative number, as sylar's uint64_t, mean never: also as a new delay, and can be cancelled.
+TEST(TimerBadInput, MinusOneMillisecondIsNever) {
   ManualTimers timers;
-  for (const int64_t ms : {int64_t{-1}, int64_t{-1'000}, std::numeric_limits<int64_t>::min()}) {
+  for (const int64_t ms : {int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
     const auto timer = timers.addTimer(static_cast<uint64_t>(ms), [] { FAIL(); });
     const auto reset = timers.addTimer(10, [] { FAIL(); });
     EXPECT_TRUE(reset->reset(static_cast<uint64_t>(ms), true));
@@ -164,6 +165,27 @@ TEST(TimerBadInput, WhatIsGivenBackTwiceOrAfterACancelRunsOnceOrNever) {
   timers.advanceMs(1);
   EXPECT_EQ(timers.dispatchDue(), 0u);
   EXPECT_FALSE(timers.hasTimer());
+}
+
+// A negative number that became a delay is refused, and nothing is armed; 2^63 and ~0ull mean never (C-35).
+TEST(TimerBadInput, NegativeDelaysAreRefused) {
+  ManualTimers timers;
+  const auto condition = std::make_shared<int>();
+  const auto armed = timers.addTimer(10, [] {});
+  for (const int ms : {-2, -5, std::numeric_limits<int>::min()}) {
+    const auto delay = static_cast<uint64_t>(ms);
+    EXPECT_THROW(timers.addTimer(delay, [] { FAIL(); }), std::invalid_argument);
+    EXPECT_THROW(timers.addTimer(
+                     delay, [] { FAIL(); }, true),
+                 std::invalid_argument);
+    EXPECT_THROW(timers.addConditionTimer(
+                     delay, [] { FAIL(); }, condition),
+                 std::invalid_argument);
+    EXPECT_THROW(armed->reset(delay, true), std::invalid_argument);
+  }
+  EXPECT_THROW(timers.addTimer((uint64_t{1} << 63) + 1, [] { FAIL(); }), std::invalid_argument);
+  EXPECT_EQ(timers.getStats().resident, 1u);
+  EXPECT_EQ(timers.getNextTimer(), 10u) << "it is as it was";
 }
 
 }  // namespace

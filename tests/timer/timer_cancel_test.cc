@@ -1,12 +1,14 @@
 // cancel, refresh and reset, in every state of a timer.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 
 namespace sylar {
@@ -369,6 +371,16 @@ TEST(Timer, CancelOfTheLastArmedTimerSaysSo) {
   EXPECT_EQ(timers.gone, 1);
   b->cancel();
   EXPECT_EQ(timers.gone, 1);
+}
+
+// One that is never due keeps no driver waiting, so its end is no news.
+TEST(Timer, CancelOfATimerThatIsNeverDueDoesNotSaySo) {
+  ManualTimers timers;
+  const auto never = timers.addTimer(~uint64_t{0}, [] {});
+  EXPECT_TRUE(never->cancel());
+  const TimerId pooled = timers.startTimer(std::chrono::nanoseconds::max(), [] {});
+  EXPECT_EQ(timers.stopTimer(pooled), TimerStop::kCancelled);
+  EXPECT_EQ(timers.gone, 0);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/base/clock.h"
-#include "sylar/timer/timer.h"
+#include "sylar/clock.h"
+#include "sylar/timer.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/timer_queue_kind.h"

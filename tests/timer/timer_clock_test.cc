@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/manual_timers.h"
 #include "tests/support/timer_queue_kind.h"
 
@@ -111,6 +113,42 @@ TEST(TimerClock, ThreadsThatSampleTheClockAtOnceFireNothing) {
     }
     for (auto& thread : threads) thread.join();
     EXPECT_FALSE(timers.detectClockRollover());
+  }
+}
+
+// Whatever call notices a rollover writes its line when the lock is released: a sink is foreign code.
+TEST(TimerClock, EachCallThatNoticesARolloverTellsOfItOutsideTheLock) {
+  using Call = void (*)(ManualTimers&, const Timer::ptr&);
+  const std::vector<Call> calls{
+      [](ManualTimers& timers, const Timer::ptr&) { timers.addTimer(10, [] {}); },
+      [](ManualTimers& timers, const Timer::ptr&) { timers.startTimer(1s, [] {}); },
+      [](ManualTimers&, const Timer::ptr& timer) { timer->refresh(); },
+      [](ManualTimers&, const Timer::ptr& timer) { timer->reset(70'000, true); },
+      [](ManualTimers& timers, const Timer::ptr&) { timers.getNextTimer(); },
+      [](ManualTimers& timers, const Timer::ptr&) { timers.detectClockRollover(); },
+      [](ManualTimers& timers, const Timer::ptr&) { timers.listDue(); },
+      [](ManualTimers& timers, const Timer::ptr&) { timers.collect(); },
+      [](ManualTimers& timers, const Timer::ptr&) {
+        std::vector<Timer::ptr> due;
+        timers.tryCollectDue(10, due);
+      },
+  };
+  for (size_t i = 0; i < calls.size(); ++i) {
+    SCOPED_TRACE(i);
+    ManualTimers timers;
+    timers.addTimer(
+        60'000, [] {}, true);
+    const auto timer = timers.addTimer(60'000, [] {});
+    timers.time().advance(-2h);
+    int lines = 0;
+    const test::LogLines watch([&](log::Level level, std::string_view line) {
+      EXPECT_EQ(level, log::Level::kWarn);
+      EXPECT_EQ(line, "the clock went back by 7200 s: all timers are due");
+      EXPECT_TRUE(timers.hasTimer());  // takes the lock
+      ++lines;
+    });
+    calls[i](timers, timer);
+    EXPECT_EQ(lines, 1);
   }
 }
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 
 namespace sylar {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sylar/base/os_mutex.h"
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

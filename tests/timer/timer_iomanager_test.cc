@@ -5,8 +5,8 @@
 #include <chrono>
 #include <vector>
 
-#include "sylar/fiber/fiber.h"
-#include "sylar/io/iomanager.h"
+#include "sylar/fiber.h"
+#include "sylar/iomanager.h"
 
 namespace sylar {
 namespace {

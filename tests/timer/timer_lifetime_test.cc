@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 
 namespace sylar {

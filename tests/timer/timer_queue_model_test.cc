@@ -105,7 +105,7 @@ class Model {
         return;
       case Op::kExpire: return expire(op.budget);
       case Op::kExpireAndRearm: return expireAndRearm(op);
-      case Op::kDrain: return drain();
+      case Op::kDrain: return drain(op.budget);
       case Op::kSetAll: return setAll(op.ns);
     }
   }
@@ -205,11 +205,14 @@ class Model {
     expect(passes < 20 * kNodes, "did not come to an end");
   }
 
-  void drain() {
-    TimerList all;
-    m_queue.drain(all);
-    for (TimerNode* node : test::popAll(all)) left(node);
-    expect(m_queue.empty(), "drained but not empty");
+  void drain(size_t budget) {
+    TimerList some;
+    m_queue.drain(budget, some);
+    for (TimerNode* node : test::popAll(some)) {
+      expect(budget-- > 0, "more than the budget");
+      expect(std::exchange(m_armed[static_cast<size_t>(node - m_nodes.data())].linked, false), "drained but not linked");
+    }
+    expect(budget == 0 || m_queue.empty(), "less than the budget, and not empty");
   }
 
   void setAll(int64_t delay_ns) {
@@ -268,7 +271,8 @@ template <class Queue>
 class TimerQueueModel : public testing::Test {};
 TYPED_TEST_SUITE(TimerQueueModel, test::Queues, test::QueueNames);
 
-// nothing early, lost or twice; the order; the budget, cut anywhere; all ranges; from inside the expiry loop.
+// nothing early, lost or twice; the order; the budget, cut anywhere; all ranges;
+// from inside the expiry loop.
 TYPED_TEST(TimerQueueModel, BehavesLikeASortedVector) {
   std::mt19937_64 random(test::seed());
   constexpr int64_t kTick = std::max<int64_t>(TypeParam::granularityNs(), 1'000);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "tests/timer/queues.h"
@@ -87,9 +88,49 @@ TYPED_TEST(EveryQueue, NeverIsNeverDueButDrained) {
   EXPECT_FALSE(queue.expire(kNever, 1, out));
   EXPECT_TRUE(out.empty());
   EXPECT_EQ(queue.size(), 1u);
-  queue.drain(out);
+  queue.drain(1, out);
   EXPECT_EQ(out.pop(), &never);
   EXPECT_TRUE(queue.empty());
+}
+
+TYPED_TEST(EveryQueue, DrainHandsOutEachOnceAndNoMoreThanItsBudget) {
+  TypeParam queue;
+  std::array<TimerNode, 100> nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) queue.insert(nodes[i], i % 10 == 0 ? kNever : static_cast<int64_t>(i * i) * kUnit);
+  std::set<TimerNode*> drained;
+  for (size_t left = nodes.size(); left > 0;) {
+    TimerList out;
+    queue.drain(7, out);
+    const auto some = popAll(out);
+    EXPECT_EQ(some.size(), std::min<size_t>(left, 7));
+    left -= some.size();
+    EXPECT_EQ(queue.size(), left);
+    drained.insert(some.begin(), some.end());
+    queue.verify();
+    if (left == 0) break;
+    auto& other = *std::ranges::find_if(nodes, [&](TimerNode& node) { return !drained.contains(&node); });
+    queue.erase(other);  // what is still linked can be erased, and moved
+    queue.insert(other, kUnit);
+    queue.verify();
+  }
+  EXPECT_EQ(drained.size(), nodes.size());
+}
+
+// Of several threads that expire, the last may have looked at the clock first.
+TYPED_TEST(EveryQueue, ExpiryAtAnEarlierTimeHandsOutNothingThatWasNotDueThen) {
+  TypeParam queue;
+  std::array<TimerNode, 3> nodes;
+  queue.insert(nodes[0], 10 * kUnit);
+  queue.insert(nodes[1], 20 * kUnit);
+  TimerList due;
+  EXPECT_FALSE(queue.expire(15 * kUnit, 10, due));
+  EXPECT_EQ(popAll(due), std::vector{&nodes[0]});
+  queue.insert(nodes[2], 17 * kUnit);
+  EXPECT_FALSE(queue.expire(12 * kUnit, 10, due));
+  EXPECT_TRUE(due.empty());
+  queue.verify();
+  EXPECT_FALSE(queue.expire(20 * kUnit, 10, due));
+  EXPECT_EQ(popAll(due), (std::vector{&nodes[2], &nodes[1]}));
 }
 
 TYPED_TEST(EveryQueue, SetAllKeepsTheOrder) {

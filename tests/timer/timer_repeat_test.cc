@@ -1,12 +1,15 @@
 // What recurring means: Delay and Skip.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/manual_timers.h"
 
 namespace sylar {
@@ -59,6 +62,57 @@ TEST(TimerRepeat, SkipDoesNotDriftOverAMillionPeriods) {
   }
 }
 
+// Each run is within the one before, as if all of them waited. Nothing ends them, so somebody is told.
+TEST(TimerRepeat, TheHundredthRunUnderWayIsToldOnceForEachTimer) {
+  int lines = 0;
+  const test::LogLines watch([&](log::Level level, std::string_view line) {
+    EXPECT_EQ(level, log::Level::kWarn);
+    EXPECT_EQ(line, "100 runs of a recurring timer are under way, because its callback takes longer than its period of 10 ms");
+    ++lines;
+  });
+  for (const bool dispatch : {false, true}) {
+    ManualTimers timers;
+    for (int timer = 1; timer <= 2; ++timer) {
+      SCOPED_TRACE(timer);
+      int under_way = 0, most = 0;
+      lines = 0;
+      const auto recurring = timers.addTimer(
+          10,
+          [&] {
+            EXPECT_EQ(lines, ++under_way >= 100 || most >= 100 ? 1 : 0) << under_way;
+            most = std::max(most, under_way);
+            timers.advanceMs(10);
+            const size_t next = under_way == 150 ? 0 : dispatch ? timers.dispatchDue() : timers.runDue();
+            EXPECT_EQ(next, under_way == 150 ? 0u : 1u);
+            --under_way;
+          },
+          true);
+      for (int round = 0; round < 2; ++round) {
+        timers.advanceMs(10);
+        EXPECT_EQ(dispatch ? timers.dispatchDue() : timers.runDue(), 1u);
+        EXPECT_EQ(most, 150);
+      }
+      EXPECT_EQ(lines, 1);
+      EXPECT_TRUE(recurring->cancel());
+    }
+  }
+}
+
+TEST(TimerRepeat, RunsThatEndInTimeAreToldToNobody) {
+  int lines = 0;
+  const test::LogLines watch([&](log::Level, std::string_view) { ++lines; });
+  ManualTimers timers;
+  int runs = 0;
+  timers.addTimer(
+      10, [&] { ++runs; }, true);
+  for (int round = 0; round < 1'000; ++round) {
+    timers.advanceMs(10);
+    timers.dispatchDue();
+  }
+  EXPECT_EQ(runs, 1'000);
+  EXPECT_EQ(lines, 0);
+}
+
 TEST(TimerRepeat, SkipLeavesOutWhatItMissed) {
   ManualTimers timers;
   int runs = 0;
@@ -98,7 +152,7 @@ TEST(TimerRepeat, SkipWithAConditionEndsWithIt) {
   EXPECT_EQ(timers.dispatchDue(), 1u);
   condition.reset();
   timers.advanceMs(5);
-  EXPECT_EQ(timers.dispatchDue(), 0u);
+  EXPECT_EQ(timers.dispatchDue(), 1u);  // to let go of what it captures
   EXPECT_EQ(runs, 1);
   EXPECT_FALSE(timers.hasTimer());
 }

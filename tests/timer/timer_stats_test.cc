@@ -1,5 +1,5 @@
 // What a manager counts, exactly.
-#include "sylar/timer/timer_stats.h"
+#include "sylar/timer_stats.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 #include "tests/support/seed.h"
 #include "tests/support/timer_queue_kind.h"

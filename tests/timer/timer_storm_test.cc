@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 #include "tests/support/sanitized.h"
 

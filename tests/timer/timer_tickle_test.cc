@@ -2,9 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <thread>
 
-#include "sylar/timer/timer.h"
+#include "sylar/timer.h"
 #include "tests/support/manual_timers.h"
 
 namespace sylar {
@@ -122,6 +123,41 @@ TEST(TimerTickle, ObservedDeadlineIncludesTimersThatWereNotReported) {
   };
   timers.addTimer(10, [] {});
   EXPECT_EQ(timers.tickles, 1);
+}
+
+/// A thread that has armed its timer and is kept from telling the sleeper of it; in between `others` arm theirs.
+void whileATickleIsUnderWay(ManualTimers& timers, const std::function<void()>& others) {
+  timers.on_tickle = [&timers, others] {
+    if (timers.tickles == 1) others();
+  };
+}
+
+// P4: the earlier one of another thread, and even a later one, does not depend on the thread that was first.
+TEST(TimerTickle, IsCalledForOthersUntilACallHasBeenMade) {
+  for (const uint64_t ms : {5, 10, 20}) {
+    ManualTimers timers;
+    whileATickleIsUnderWay(timers, [&] {
+      std::thread other([&] { timers.addTimer(ms, [] {}); });
+      other.join();
+      EXPECT_EQ(timers.tickles, 2);
+      timers.addTimer(1, [] {});
+      EXPECT_EQ(timers.tickles, 2) << "one was made, and nobody has looked since";
+    });
+    timers.addTimer(10, [] {});
+    EXPECT_EQ(timers.tickles, 2);
+  }
+}
+
+// P4: the sleeper has looked while the call was under way, so the end of that call says nothing of what comes now.
+TEST(TimerTickle, ACallThatEndsAfterTheSleeperLookedCountsForNothing) {
+  ManualTimers timers;
+  whileATickleIsUnderWay(timers, [&] { timers.getNextTimer(); });
+  timers.addTimer(10, [] {});
+  EXPECT_EQ(timers.tickles, 1);
+  timers.addTimer(20, [] {});
+  EXPECT_EQ(timers.tickles, 1) << "the sleeper knows of an earlier one";
+  timers.addTimer(5, [] {});
+  EXPECT_EQ(timers.tickles, 2);
 }
 
 }  // namespace

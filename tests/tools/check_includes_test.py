@@ -9,28 +9,30 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_includes.py"
 
-ROOMS = """
-# One comment with sylar_room(ghost LINKS nowhere) in it.
-function(sylar_room name)
+MODULES = """
+# One comment with sylar_module(ghost LINKS nowhere) in it.
+function(sylar_module name)
 endfunction()
-sylar_room(base
+sylar_module(base
+  HEADERS a.h
   SOURCES base/a.cc
   LIBRARIES spdlog::spdlog)
-sylar_room(timer SOURCES timer/t.cc LINKS base)
-sylar_room(fiber SOURCES fiber/f.cc LINKS base timer)
-sylar_room(hook OBJECT SOURCES hook/h.cc LINKS fiber)
+sylar_module(timer HEADERS t.h SOURCES timer/t.cc LINKS base)
+sylar_module(fiber SOURCES fiber/f.cc LINKS base timer)
+sylar_module(hook OBJECT SOURCES hook/h.cc LINKS fiber)
 """
 ORDERLY = {
-    "sylar/CMakeLists.txt": ROOMS,
-    "sylar/base/a.h": "// What a is.\n//\n// More.\n#pragma once\n\n#include <vector>\n",
-    "sylar/base/a.cc": '#include "sylar/base/a.h"\n// std::regex, syscall(1)\nauto x = "std::regex" "syscall(2)";\n',
-    "sylar/timer/t.h": '/* What t is. */\n#pragma once\n#include "sylar/base/a.h"\n',
-    "sylar/timer/t.cc": '#include "sylar/timer/t.h"\n',
-    "sylar/fiber/f.cc": '#include "sylar/base/a.h"\n#include "sylar/timer/t.h"\n',
+    "sylar/CMakeLists.txt": MODULES,
+    "include/sylar/a.h": "// What a is.\n//\n// More.\n#pragma once\n\n#include <vector>\n",
+    "sylar/base/a.cc": '#include "sylar/a.h"\n// std::regex, syscall(1)\nauto x = "std::regex" "syscall(2)";\n',
+    "include/sylar/t.h": '/* What t is. */\n#pragma once\n#include "sylar/a.h"\n',
+    "sylar/timer/n.h": '// Internal. What n is.\n#pragma once\n#include "sylar/a.h"\n',
+    "sylar/timer/t.cc": '#include "sylar/t.h"\n#include "sylar/timer/n.h"\n',
+    "sylar/fiber/f.cc": '#include "sylar/a.h"\n#include "sylar/timer/n.h"\n',
     "sylar/hook/h.cc": "",
-    "sylar/sylar.h": '// All of it.\n#pragma once\n#include "sylar/timer/t.h"\n',
+    "include/sylar/sylar.h": '// All of it.\n#pragma once\n#include "sylar/t.h"\n',
 }
-HEAD = "// Head.\n#pragma once\n"
+HEAD = "// Internal. Head.\n#pragma once\n"
 
 
 class CheckIncludes(unittest.TestCase):
@@ -53,22 +55,22 @@ class CheckIncludes(unittest.TestCase):
     def testOrderlyTreePasses(self):
         result = self.check({})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertIn("7 files in 4 rooms", result.stdout)
+        self.assertIn("8 files in 4 modules", result.stdout)
 
     def testUpwardIncludeFails(self):
-        self.assertFault("sylar/base/a.cc:2", "may include only: itself", {"sylar/base/a.cc": '\n#include "sylar/timer/t.h"\n'})
+        self.assertFault("sylar/base/a.cc:2", "may include only: itself", {"sylar/base/a.cc": '\n#include "sylar/t.h"\n', "include/sylar/t.h": "// T.\n#pragma once\n"})
 
-    # A room that is linked only through another room must still be named.
+    # A module that is linked only through another module must still be named.
     def testIndirectLinkFails(self):
-        self.assertFault("sylar/hook/h.cc:1", "may include only: fiber", {"sylar/hook/h.cc": '#include "sylar/timer/t.h"\n'})
+        self.assertFault("sylar/hook/h.cc:1", "may include only: fiber", {"sylar/hook/h.cc": '#include "sylar/timer/n.h"\n'})
 
-    def testCycleOfRoomsFails(self):
+    def testCycleOfModulesFails(self):
         self.assertFault("sylar/CMakeLists.txt:5", "base -> timer -> base",
-                         {"sylar/CMakeLists.txt": ROOMS.replace("LIBRARIES spdlog::spdlog", "LINKS timer")})
+                         {"sylar/CMakeLists.txt": MODULES.replace("LIBRARIES spdlog::spdlog", "LINKS timer")})
 
-    def testLinkToUnknownRoomFails(self):
-        self.assertFault("sylar/CMakeLists.txt:10", "links fibre, which is no room",
-                         {"sylar/CMakeLists.txt": ROOMS.replace("LINKS fiber", "LINKS fibre")})
+    def testLinkToUnknownModuleFails(self):
+        self.assertFault("sylar/CMakeLists.txt:11", "links fibre, which is no module",
+                         {"sylar/CMakeLists.txt": MODULES.replace("LINKS fiber", "LINKS fibre")})
 
     def testCycleOfHeadersFails(self):
         self.assertFault("sylar/base/a.h:1", "sylar/base/a.h -> sylar/base/b.h -> sylar/base/a.h", {
@@ -76,31 +78,68 @@ class CheckIncludes(unittest.TestCase):
             "sylar/base/b.h": HEAD + '#include "sylar/base/a.h"\n',
         })
 
-    def testUnknownRoomFails(self):
-        self.assertFault("sylar/attic/x.cc:1", "attic is no room", {"sylar/attic/x.cc": ""})
+    def testUnknownModuleFails(self):
+        self.assertFault("sylar/attic/x.cc:1", "is of no module", {"sylar/attic/x.cc": ""})
 
     def testUnlistedSourceFails(self):
-        self.assertFault("sylar/base/b.cc:1", "add base/b.cc to SOURCES of room base", {"sylar/base/b.cc": ""})
+        self.assertFault("sylar/base/b.cc:1", "add base/b.cc to SOURCES of module base", {"sylar/base/b.cc": ""})
 
     def testHeaderWithoutHeadCommentFails(self):
-        self.assertFault("sylar/base/b.h:1", "starts with a comment", {"sylar/base/b.h": "#pragma once\n// Late.\n"})
+        self.assertFault("include/sylar/a.h:1", "starts with a comment", {"include/sylar/a.h": "#pragma once\n// Late.\n"})
 
     def testHeaderWithoutPragmaOnceFails(self):
-        text = "// Head.\n#include <vector>\n#pragma once\n"
+        text = "// Internal. Head.\n#include <vector>\n#pragma once\n"
         self.assertFault("sylar/base/b.h:2", "#pragma once must be", {"sylar/base/b.h": text})
 
     def testSpellingsOfAnInclude(self):
-        for target in ('"a.h"', '"base/a.h"', '"../base/a.h"', '"sylar/./base/a.h"', '"sylar/sylar.h"', "<sylar/base/a.h>"):
+        for target in ('"a.h"', '"base/a.h"', '"../base/a.h"', '"sylar/./base/a.h"', "<sylar/a.h>"):
             with self.subTest(target):
                 self.assertFault("sylar/timer/t.cc:1", "write", {"sylar/timer/t.cc": f"#include {target}\n"})
+
+    def testPublicHeaderThatIncludesAnInternalFails(self):
+        self.assertFault("include/sylar/t.h:3", "is public and includes", {"include/sylar/t.h": '// T.\n#pragma once\n#include "sylar/timer/n.h"\n'})
+
+    def testPublicHeaderThatNoModuleListsFails(self):
+        self.assertFault("include/sylar/b.h:1", "add it to HEADERS", {"include/sylar/b.h": "// B.\n#pragma once\n"})
+
+    def testListedHeaderThatIsMissingFails(self):
+        self.assertFault("sylar/CMakeLists.txt:5", "has b.h, which is not in include/sylar",
+                         {"sylar/CMakeLists.txt": MODULES.replace("HEADERS a.h", "HEADERS a.h b.h")})
+
+    def testWordInternalIsForInternalHeadersOnly(self):
+        self.assertFault("include/sylar/a.h:1", "if it is not in include/", {"include/sylar/a.h": HEAD})
+        self.assertFault("sylar/base/b.h:1", "if it is not in include/", {"sylar/base/b.h": "// B.\n#pragma once\n"})
+
+    def testPublicHeaderThatBringsTooManyFails(self):
+        many = [f"p{i}.h" for i in range(13)]
+        headers = {f"include/sylar/{name}": "// P.\n#pragma once\n" for name in many}
+        includes = "".join(f'#include "sylar/{name}"\n' for name in many)
+        self.assertFault("include/sylar/a.h:1", "brings 13 headers", headers | {
+            "include/sylar/a.h": "// A.\n#pragma once\n" + includes,
+            "include/sylar/t.h": "// T.\n#pragma once\n",
+            "sylar/timer/n.h": HEAD,
+            "sylar/CMakeLists.txt": MODULES.replace("HEADERS a.h", "HEADERS a.h " + " ".join(many)),
+        })
+
+    # No header includes the other's: only the sources do.
+    def testCycleOfUnitsFails(self):
+        self.assertFault("sylar/CMakeLists.txt:1", "base/b -> base/c -> base/b", {
+            "sylar/CMakeLists.txt": MODULES.replace("base/a.cc", "base/a.cc base/b.cc base/c.cc"),
+            "sylar/base/b.h": HEAD,
+            "sylar/base/c.h": HEAD,
+            "sylar/base/b.cc": '#include "sylar/base/c.h"\n',
+            "sylar/base/c.cc": '#include "sylar/base/b.h"\n',
+        })
 
     def testMissingHeaderFails(self):
         self.assertFault("sylar/timer/t.cc:1", "does not exist", {"sylar/timer/t.cc": '# include "sylar/base/none.h"\n'})
 
+    # RD-6, RD-9, SEC-57
     def testRestrictedUses(self):
         for text, words in (
             ("#include <boost/context/fiber.hpp>", "only sylar/fiber/context.*"),
             ("#include <spdlog/logger.h>", "only sylar/base/log.cc"),
+            ("#include <yaml-cpp/yaml.h>", "only sources of module config"),
             ("#include <regex>", "std::regex"),
             ("std::regex r;", "std::regex"),
             ("std::wregex r;", "std::regex"),
@@ -111,9 +150,9 @@ class CheckIncludes(unittest.TestCase):
                 self.assertFault("sylar/timer/t.cc:2", words, {"sylar/timer/t.cc": "/* a\n*/" + text + "\n"})
 
     def testRestrictedUsesAreAllowedInTheirPlace(self):
-        rooms = ROOMS.replace("a.cc", "a.cc base/log.cc base/sys.cc").replace("f.cc", "f.cc fiber/context.cc")
+        modules = MODULES.replace("a.cc", "a.cc base/log.cc base/sys.cc").replace("f.cc", "f.cc fiber/context.cc")
         result = self.check({
-            "sylar/CMakeLists.txt": rooms,
+            "sylar/CMakeLists.txt": modules,
             "sylar/base/log.cc": "#include <spdlog/logger.h>\n",
             "sylar/base/sys.cc": "long r = ::syscall(1);\n",
             "sylar/fiber/context.cc": "#include <boost/context/detail/fcontext.hpp>\n",

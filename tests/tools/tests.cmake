@@ -1,4 +1,8 @@
-# The rooms and their directions hold, and the program that checks it finds what it should.
+# The modules and their directions hold, and the program that checks it finds what it should.
 add_test(NAME Includes.AreInOrder COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes.py)
 add_test(NAME Includes.CheckFindsEachFault COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/check_includes_test.py)
-set_tests_properties(Includes.AreInOrder Includes.CheckFindsEachFault PROPERTIES TIMEOUT 60)
+set_tests_properties(Includes.AreInOrder Includes.CheckFindsEachFault PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+
+# What the guide shows is what the examples do, and its links lead somewhere.
+add_test(NAME Guide.ShowsTheExamples COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_guide.py)
+set_tests_properties(Guide.ShowsTheExamples PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})

@@ -1,0 +1,94 @@
+// The hooks make plain libc calls suspend the fiber instead of blocking the thread.
+//
+// Linking the target sylar::hook into a program interposes them, for the program and for every shared library in it. They act
+// only in a fiber on an IOManager's worker (sleeps: on any Scheduler's); everywhere else the calls are libc's. A hooked call
+// gives the kernel's own result and errno: it tries without blocking, waits for the descriptor if it must, and tries again.
+//
+// Calls that suspend: sleep usleep nanosleep clock_nanosleep thrd_sleep; connect accept accept4; read readv recv recvfrom
+// recvmsg eventfd_read; write writev send sendto sendmsg eventfd_write; poll. They suspend on sockets, pipes, FIFOs, terminals,
+// eventfds, timerfds, signalfds and inotify; files block the thread for as long as the disk takes.
+//
+// A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
+// in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes
+// every waiter with EBADF; a close that lingers (SO_LINGER) blocks its caller's thread.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace sylar {
+
+/// Returns whether hooked calls may suspend here. In a fiber this is the fiber's own setting, true at first. Elsewhere it is
+/// the thread's, false at first, which has no effect because hooks act in fibers only. Thread safety: concerns the calling
+/// fiber or thread only. Source: sylar.
+bool is_hook_enable();
+/// Changes the setting that is_hook_enable() returns.
+void set_hook_enable(bool on);
+
+/// Sets how long a hooked connect may take before it fails with ETIMEDOUT. 0 or less means as long as the kernel allows; 5 s is
+/// the initial value. Thread safety: any thread; affects connects that begin afterwards. Source: sylar's tcp.connect.timeout.
+void setConnectTimeout(std::chrono::milliseconds timeout);
+
+}  // namespace sylar
+
+extern "C" {
+
+/// Does what connect(2) does, with a limit of its own in a fiber: returns -1 with ETIMEDOUT after `timeout_ms`, where ~0 means
+/// as long as the kernel allows. Where hooks do not act it is libc's connect, without the limit. May suspend: yes. Source:
+/// sylar.
+int connect_with_timeout(int fd, const sockaddr* address, socklen_t size, uint64_t timeout_ms);
+
+// libc's own functions, for code that must not suspend. They block the thread and bypass the library: it does not know a
+// descriptor that is made, changed or closed through them (it finds out, at a cost). Usable from static constructors on. Thread
+// safety: as libc's. Source: sylar.
+typedef unsigned int (*sleep_fun)(unsigned int seconds);
+typedef int (*usleep_fun)(useconds_t microseconds);
+typedef int (*nanosleep_fun)(const timespec* duration, timespec* rest);
+typedef int (*socket_fun)(int domain, int type, int protocol);
+typedef int (*connect_fun)(int fd, const sockaddr* address, socklen_t size);
+typedef int (*accept_fun)(int fd, sockaddr* address, socklen_t* size);
+typedef ssize_t (*read_fun)(int fd, void* buffer, size_t size);
+typedef ssize_t (*readv_fun)(int fd, const iovec* parts, int count);
+typedef ssize_t (*recv_fun)(int fd, void* buffer, size_t size, int flags);
+typedef ssize_t (*recvfrom_fun)(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size);
+typedef ssize_t (*recvmsg_fun)(int fd, msghdr* message, int flags);
+typedef ssize_t (*write_fun)(int fd, const void* data, size_t size);
+typedef ssize_t (*writev_fun)(int fd, const iovec* parts, int count);
+typedef ssize_t (*send_fun)(int fd, const void* data, size_t size, int flags);
+typedef ssize_t (*sendto_fun)(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size);
+typedef ssize_t (*sendmsg_fun)(int fd, const msghdr* message, int flags);
+typedef int (*close_fun)(int fd);
+typedef int (*fcntl_fun)(int fd, int command, ...);
+typedef int (*ioctl_fun)(int fd, unsigned long request, ...);
+typedef int (*getsockopt_fun)(int fd, int level, int option, void* value, socklen_t* size);
+typedef int (*setsockopt_fun)(int fd, int level, int option, const void* value, socklen_t size);
+
+extern const sleep_fun sleep_f;
+extern const usleep_fun usleep_f;
+extern const nanosleep_fun nanosleep_f;
+extern const socket_fun socket_f;
+extern const connect_fun connect_f;
+extern const accept_fun accept_f;
+extern const read_fun read_f;
+extern const readv_fun readv_f;
+extern const recv_fun recv_f;
+extern const recvfrom_fun recvfrom_f;
+extern const recvmsg_fun recvmsg_f;
+extern const write_fun write_f;
+extern const writev_fun writev_f;
+extern const send_fun send_f;
+extern const sendto_fun sendto_f;
+extern const sendmsg_fun sendmsg_f;
+extern const close_fun close_f;
+extern const fcntl_fun fcntl_f;
+extern const ioctl_fun ioctl_f;
+extern const getsockopt_fun getsockopt_f;
+extern const setsockopt_fun setsockopt_f;
+
+}  // extern "C"

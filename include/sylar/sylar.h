@@ -1,0 +1,43 @@
+// All of sylar in one include, as programs written for sylar expect it.
+#pragma once
+
+#if __cplusplus < 202002L
+#error "sylar needs C++20: compile with -std=c++20"
+#endif
+
+#include <string.h>
+#include <unistd.h>
+
+#include <list>
+#include <map>
+#include <vector>
+
+#include "sylar/application.h"
+#include "sylar/clock.h"
+#include "sylar/compat/atomic.h"
+#include "sylar/compat/fiber_id.h"
+#include "sylar/compat/fs_util.h"
+#include "sylar/compat/params.h"
+#include "sylar/compat/shared_array.h"
+#include "sylar/compat/speed_limit.h"
+#include "sylar/compat/string_util.h"
+#include "sylar/config.h"
+#include "sylar/env.h"
+#include "sylar/fiber.h"
+#include "sylar/hook.h"
+#include "sylar/http/http.h"
+#include "sylar/http/http_server.h"
+#include "sylar/idle_list.h"
+#include "sylar/iomanager.h"
+#include "sylar/log.h"
+#include "sylar/macro.h"
+#include "sylar/mutex.h"
+#include "sylar/noncopyable.h"
+#include "sylar/scheduler.h"
+#include "sylar/signal_wait.h"
+#include "sylar/singleton.h"
+#include "sylar/tcp_server.h"
+#include "sylar/thread.h"
+#include "sylar/timer.h"
+#include "sylar/util.h"
+#include "sylar/version.h"

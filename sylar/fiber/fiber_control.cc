@@ -1,0 +1,203 @@
+#include "sylar/fiber/fiber_control.h"
+
+#include <cxxabi.h>
+
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
+
+namespace sylar {
+
+const char* nameOf(FiberLife life) {
+  switch (life) {
+    case FiberLife::kInit: return "new";
+    case FiberLife::kRefused: return "refused by a scheduler";
+    case FiberLife::kQueued: return "in a scheduler's queue";
+    case FiberLife::kRunning: return "running";
+    case FiberLife::kResuming: return "waiting for a fiber that it resumed";
+    case FiberLife::kReady: return "ready";
+    case FiberLife::kHeldByHand:
+    case FiberLife::kHeld: return "held";
+    case FiberLife::kParked: return "parked";
+    case FiberLife::kEnded: return "ended";
+    case FiberLife::kFailed: return "ended by an exception";
+    case FiberLife::kAbandoned: return "given up";
+  }
+  return "?";
+}
+
+namespace {
+
+struct Handler {
+  OsMutex mutex;
+  std::shared_ptr<const Fiber::ExceptionHandler> handler SYLAR_GUARDED_BY(mutex);
+};
+Handler& exceptionHandler() {
+  alignas(Handler) static unsigned char s_memory[sizeof(Handler)];
+  static Handler& handler = *::new (s_memory) Handler;  // never destroyed: fibers may end after main
+  return handler;
+}
+
+void logException(uint64_t id, const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& e) {
+    log::error("fiber {} ended by an exception: {}", id, e.what());
+  } catch (...) {
+    log::error("fiber {} ended by an exception that is no std::exception", id);
+  }
+}
+
+void tell(uint64_t id, const std::string& name, const std::exception_ptr& exception) {
+  std::shared_ptr<const Fiber::ExceptionHandler> handler;
+  {
+    Lock lock(exceptionHandler().mutex);
+    handler = exceptionHandler().handler;
+  }
+  if (handler != nullptr) {
+    (*handler)(id, name, exception);
+  } else {
+    logException(id, exception);
+  }
+}
+
+}  // namespace
+
+void FiberControl::reportException(const std::string& told_name) {
+  tell(fiber().getId(), told_name, std::exchange(m_exception, nullptr));
+}
+
+Fiber::ptr FiberControl::ownStack() { return Fiber::ptr(new Fiber(Fiber::OwnStack{})); }
+
+void FiberControl::setName(std::string name) {
+  Lock lock(m_lock);
+  m_name.swap(name);
+  lock.unlock();  // the old name is destroyed outside the lock
+}
+
+std::string FiberControl::name() const {
+  Lock lock(m_lock);
+  return m_name;
+}
+
+size_t FiberControl::copyName(char* out, size_t size) const noexcept {
+  size_t length = 0;
+  if (m_lock.tryLock()) {
+    length = m_name.copy(out, size - 1);
+    m_lock.unlock();
+  }
+  out[length] = 0;
+  return length;
+}
+
+bool FiberControl::mayResume(FiberLife now) const {
+  if (isFresh(now)) return true;
+  return (now == FiberLife::kHeldByHand || now == FiberLife::kReady) &&
+         m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
+}
+
+bool FiberControl::wantsAway() const {
+  Lock lock(m_lock);
+  return m_destination != nullptr;
+}
+
+void FiberControl::run() {
+  try {
+    m_cb();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    m_exception = std::current_exception();
+  }
+  m_cb = nullptr;  // destroys the captures here, on the fiber's stack, because that may block
+}
+
+void FiberControl::end(FiberLife how) {
+  if (how == FiberLife::kRefused || how == FiberLife::kAbandoned) return endUnfinished(how);
+  m_ends.end(false, [&] { move(FiberLife::kRunning, how); });
+}
+
+[[gnu::noinline]] void FiberControl::endUnfinished(FiberLife how) {
+  if (how == FiberLife::kRefused) return m_ends.tell([this] { move(FiberLife::kQueued, FiberLife::kRefused); });
+  m_ends.end(true, [this] { move(FiberLife::kAbandoned); });
+}
+
+bool FiberControl::observeEnd(EndObserver& observer) {
+  return m_ends.add(observer, [this] { return life() == FiberLife::kRefused; });
+}
+
+[[gnu::noinline]] void FiberControl::throwException() {
+  std::exception_ptr exception;
+  {
+    Lock lock(m_lock);
+    exception = std::exchange(m_exception, nullptr);
+  }
+  if (exception != nullptr) std::rethrow_exception(exception);
+}
+
+void FiberControl::blockUntilEnd() {
+  struct Blocked : EndObserver {
+    std::atomic<uint32_t> over{0};
+  } blocked;
+  blocked.claim = [](EndObserver*) { return true; };
+  blocked.ended = [](EndObserver* observer) {
+    auto& over = static_cast<Blocked*>(observer)->over;
+    over.store(1, std::memory_order_release);
+    sys::futexWake(over, 1);  // uses only the address
+  };
+  if (!observeEnd(blocked)) return;
+  while (blocked.over.load(std::memory_order_acquire) == 0) sys::futexWait(blocked.over, 0, kNever);
+}
+
+FiberRequest* FiberRequest::make(Fiber::ptr fiber) noexcept {
+  auto* request = new (std::nothrow) FiberRequest(false);
+  if (request == nullptr) {
+    // The thread that opens it handles all that was asked before, wherever the fiber is by then.
+    if (control(*fiber).m_spare_is_away.exchange(true, std::memory_order_seq_cst)) return nullptr;
+    request = &control(*fiber).m_spare_request;
+  }
+  request->m_fiber = std::move(fiber);
+  return request;
+}
+
+Fiber::ptr FiberRequest::open(QueueNode* request) {
+  auto* const opened = static_cast<FiberRequest*>(request);
+  Fiber::ptr fiber = std::move(opened->m_fiber);
+  if (opened->m_spare) {
+    control(*fiber).m_spare_is_away.exchange(false, std::memory_order_seq_cst);
+  } else {
+    delete opened;
+  }
+  return fiber;
+}
+
+std::string FiberControl::describe() const {
+  const FiberLife now = life();
+  if (now != FiberLife::kParked && now != FiberLife::kAbandoned) return nameOf(now);
+  const uint64_t waits_for = m_waits_for.load(std::memory_order_relaxed);
+  const auto fd = static_cast<int>(static_cast<uint32_t>(waits_for));
+  switch (static_cast<WaitsFor>(waits_for >> 32)) {
+    case WaitsFor::kEvent: return "waits";
+    case WaitsFor::kTime: return "sleeps";
+    case WaitsFor::kRead: return fmt::format("reads descriptor {}", fd);
+    case WaitsFor::kWrite: return fmt::format("writes to descriptor {}", fd);
+    case WaitsFor::kPoll: return "polls";
+    case WaitsFor::kFiber: return "joins a fiber";
+    case WaitsFor::kHelper: return "waits for a helper thread";
+  }
+  return "?";
+}
+
+void FiberControl::setExceptionHandler(Fiber::ExceptionHandler handler) {
+  std::shared_ptr<const Fiber::ExceptionHandler> shared;
+  if (handler != nullptr) shared = std::make_shared<const Fiber::ExceptionHandler>(std::move(handler));
+  Lock lock(exceptionHandler().mutex);
+  exceptionHandler().handler.swap(shared);
+  lock.unlock();  // the old handler is destroyed outside the lock
+}
+
+}  // namespace sylar

@@ -1,0 +1,183 @@
+// Internal. The part of a fiber that its users do not see: its state, its end observers, and the requests of other threads.
+//
+// It lies inside the Fiber, so that a fiber is one allocation. It is also the node by which the fiber is linked into a worker's
+// queue.
+//
+// Thread safety: the fiber's own thread changes it. Any thread may call life(), tryMove(), observeEnd(), unobserveEnd() and
+// askedToEnd().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/check.h"
+#include "sylar/fiber.h"
+#include "sylar/fiber/asks.h"
+#include "sylar/fiber/end_observers.h"
+#include "sylar/fiber/queue_node.h"
+
+namespace sylar {
+
+namespace detail {
+class FiberDestination;
+}
+using detail::FiberControl;
+using detail::FiberDestination;
+struct FiberCore;
+class FiberHome;
+class ThreadFibers;
+
+/// The state of a fiber in detail. Fiber::State is the view of it that users get.
+enum class FiberLife : uint8_t {
+  kInit,        ///< has never run
+  kRefused,     ///< has never run; its scheduler refused it, so joiners have nothing to wait for
+  kQueued,      ///< is in a scheduler's queue, which owns it
+  kRunning,     ///< has the thread
+  kResuming,    ///< has resumed another fiber, which has not come back yet
+  kReady,       ///< has yielded to the caller of resume(), and wants to run
+  kHeldByHand,  ///< has yielded to the caller of resume(), and waits to be resumed or scheduled
+  kHeld,        ///< belongs to a scheduler, and waits to be scheduled
+  kParked,      ///< waits for its wait word to be claimed
+  kEnded,
+  kFailed,     ///< has ended by an exception
+  kAbandoned,  ///< is suspended permanently
+};
+inline bool isOver(FiberLife life) { return life >= FiberLife::kEnded; }
+inline bool isFresh(FiberLife life) { return life <= FiberLife::kRefused; }
+/// Returns the state in words, such as "parked".
+const char* nameOf(FiberLife life);
+
+/// The kind of event that a parked fiber waits for, for reports.
+enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper };
+
+/// A message that makes the fiber's worker handle what the fiber was asked (FiberControl::Asked). It goes through the worker's
+/// mailbox, and keeps the fiber alive until it is opened.
+class FiberRequest final : public QueueNode {
+ public:
+  /// Returns null if allocation failed and the fiber's preallocated message is already in flight; that message delivers this
+  /// request as well.
+  static FiberRequest* make(Fiber::ptr fiber) noexcept;
+  /// Ends a request that has arrived, and returns its fiber.
+  static Fiber::ptr open(QueueNode* request);
+
+ private:
+  friend FiberControl;
+  explicit FiberRequest(bool spare) : QueueNode(Kind::kMessage), m_spare(spare) {}
+
+  const bool m_spare;
+  Fiber::ptr m_fiber;
+};
+
+class detail::FiberControl final : public QueueNode {
+ public:
+  FiberControl(std::function<void()>&& cb, size_t stack_size, FiberLife life)
+      : QueueNode(Kind::kFiber), m_life(life), m_cb(std::move(cb)), m_stack_size(stack_size) {}
+
+  static FiberControl& of(Fiber& fiber) { return *std::launder(reinterpret_cast<FiberControl*>(fiber.m_control)); }
+  static const FiberControl& of(const Fiber& fiber) {
+    return *std::launder(reinterpret_cast<const FiberControl*>(fiber.m_control));
+  }
+  /// Returns the fiber that contains this object.
+  Fiber& fiber();
+  const Fiber& fiber() const { return const_cast<FiberControl*>(this)->fiber(); }
+  /// Returns a new handle that stands for a thread's own stack.
+  static Fiber::ptr ownStack();
+  /// Returns the fiber that is queued as `node`.
+  static Fiber& fiberOf(QueueNode* node) { return static_cast<FiberControl*>(node)->fiber(); }
+
+  FiberLife life() const { return m_life.load(std::memory_order_acquire); }
+  /// Changes the state from `from` to `to`. Any other present state is a bug of the library.
+  void move(FiberLife from, FiberLife to) {
+    const FiberLife was = m_life.load(std::memory_order_relaxed);
+    SYLAR_CHECK_EQ(was, from);
+    m_life.store(to, std::memory_order_release);
+  }
+  /// Sets the state, whatever it was. For the fiber's owner, while the fiber is in a queue or at rest.
+  void move(FiberLife to) { m_life.store(to, std::memory_order_release); }
+  /// Changes the state from `from` to `to` where several threads may compete for that. Returns false if another thread was
+  /// faster.
+  [[nodiscard]] bool tryMove(FiberLife from, FiberLife to) {
+    return m_life.compare_exchange_strong(from, to, std::memory_order_acq_rel);
+  }
+
+  /// Has `observer` notified of the fiber's end. Returns false if the end has come already, or will not come because nobody runs
+  /// the fiber.
+  [[nodiscard]] bool observeEnd(EndObserver& observer);
+  /// On return the observer will not be called and no call to it is in progress.
+  void unobserveEnd(EndObserver& observer) { m_ends.remove(observer); }
+
+  /// The requests that other threads may make to a fiber.
+  enum Asked : uint8_t { kPermit = 1, kCancel = 2 };
+  /// Returns true if the fiber was cancelled and its thread has not looked yet. On plain threads only this_fiber::cancelled()
+  /// looks.
+  bool askedToEnd() const { return (m_asks.asked() & kCancel) != 0; }
+
+  /// Returns the fiber that this one waits for in join(), or null. For its own worker and for the stop detection.
+  Fiber* joins() const { return m_joins; }
+  void setJoins(Fiber* fiber) { m_joins = fiber; }
+
+  void noteWait(WaitsFor what, int fd) {
+    m_waits_for.store(static_cast<uint64_t>(what) << 32 | static_cast<uint32_t>(fd), std::memory_order_relaxed);
+  }
+  /// Returns what the fiber is doing, in words, such as "reads descriptor 7".
+  std::string describe() const;
+
+ private:
+  friend Fiber;
+  friend FiberRequest;
+  friend ThreadFibers;
+
+  // The implementations of Fiber's functions of these names.
+  void reset(std::function<void()> cb);
+  void resume();
+  void join();
+  void setName(std::string name);
+  std::string name() const;
+  size_t copyName(char* out, size_t size) const noexcept;
+  static void setExceptionHandler(Fiber::ExceptionHandler handler);
+
+  void run();               // on its own stack
+  void end(FiberLife how);  // when nothing will run on its stack any more
+  void endUnfinished(FiberLife how);
+  void blockUntilEnd();
+  void reportException(const std::string& told_name);  // to the handler
+  void throwException();                               // unless a join has done so before
+  bool mayResume(FiberLife life) const;
+  bool wantsAway() const;
+
+  std::atomic<FiberLife> m_life;
+  std::atomic<bool> m_spare_is_away{false};
+  FiberRequest m_spare_request{true};
+  mutable Spinlock m_lock;
+  std::atomic<pid_t> m_thread_id{0};  // where it was started
+  Asks<FiberHome> m_asks;
+  std::atomic<uint64_t> m_waits_for{0};
+  FiberCore* m_core = nullptr;  // from start to end
+  Fiber* m_joins = nullptr;
+  Fiber::ptr m_self;  // set while a scheduler owns it
+  std::function<void()> m_cb;
+  std::exception_ptr m_exception;
+  size_t m_stack_size;
+  EndObservers<> m_ends;
+  std::string m_name SYLAR_GUARDED_BY(m_lock);
+  std::shared_ptr<FiberDestination> m_destination SYLAR_GUARDED_BY(m_lock);
+};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // a base class; every compiler that we use lays it out plainly
+inline Fiber& FiberControl::fiber() {
+  static_assert(sizeof(FiberControl) == sizeof(Fiber::m_control) && alignof(FiberControl) == 8);
+  return *reinterpret_cast<Fiber*>(reinterpret_cast<char*>(this) - offsetof(Fiber, m_control));
+}
+#pragma GCC diagnostic pop
+
+inline FiberControl& control(Fiber& fiber) { return FiberControl::of(fiber); }
+inline const FiberControl& control(const Fiber& fiber) { return FiberControl::of(fiber); }
+inline FiberLife lifeOf(const Fiber& fiber) { return control(fiber).life(); }
+
+}  // namespace sylar

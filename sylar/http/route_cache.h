@@ -1,0 +1,17 @@
+// Internal. The routes that a connection has used last, so that its next request takes no lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace sylar::http {
+
+struct RouteTable;
+
+/// A table and its version. Belongs to one fiber.
+struct RouteCache {
+  uint64_t version = 0;
+  std::shared_ptr<const RouteTable> table;
+};
+
+}  // namespace sylar::http

@@ -1,0 +1,36 @@
+// How an engine uses the entries of descriptors: it reports events to them, and leaves them at its end.
+#include "sylar/check.h"
+#include "sylar/io/epoll_engine.h"
+#include "sylar/io/fd_table.h"
+
+namespace sylar {
+
+EpollEngine::~EpollEngine() { retire(); }
+
+void EpollEngine::retire() {
+  m_retired.store(true, std::memory_order_relaxed);
+  FdTable::leaveEngine(*this);
+}
+
+bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
+  const int n = collect(now_ns, deadline_ns);
+  SYLAR_CHECK(n >= 0 || n == -EINTR);
+  bool notified = false;
+  for (int i = 0; i < n; ++i) {
+    const uint64_t data = m_events[i].data.u64;
+    const auto fd = static_cast<int>(static_cast<uint32_t>(data));
+    if (fd == m_wake_fd) {
+      notified = true;
+      continue;
+    }
+    if (fd == m_timer_fd) {
+      m_timer_event = true;
+      continue;
+    }
+    Entry* const entry = FdTable::find(fd);  // null if somebody else has put the descriptor into this epoll
+    if (entry != nullptr) entry->onEvent(static_cast<uint32_t>(data >> 32), m_events[i].events);
+  }
+  return notified;
+}
+
+}  // namespace sylar

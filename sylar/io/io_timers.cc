@@ -1,0 +1,180 @@
+// The passes of an IOManager's workers over its timers (protocol P4).
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
+#include "sylar/fiber/thread_fibers.h"
+#include "sylar/io/io_core.h"
+#include "sylar/io/timer_pass.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar {
+namespace {
+
+// A pass ends at the first of these limits, and so does the first turn of its callbacks.
+constexpr size_t kTimersPerPass = 2000;
+constexpr int64_t kNsPerPass = 500'000;
+constexpr size_t kTimersPerLook = 128;      // timers between two looks at the clock
+constexpr int64_t kNoMemoryNs = 1'000'000;  // until the next pass, if there was no memory for the list
+
+/// Returns true if the running fiber is as it began: no callback has left anything in it for the next one, and nobody has a
+/// handle through which a call meant for one callback would reach the next.
+bool fiberIsAsNew() {
+  const tsan::Exempt of_this_thread;
+  const FiberCore& me = *runningFiber();
+  return me.hook_enabled && !me.cancelled && !me.permit && me.fiber->weak_from_this().use_count() == 1 &&
+         me.fiber->getName().empty();
+}
+
+}  // namespace
+
+/// The timers that a worker collected in one pass. One fiber runs their callbacks one after the other. A second, fresh fiber is
+/// queued behind it. The second fiber goes on when a callback waits and so keeps the first, or when a callback leaves the first
+/// other than as new, or beside the first on an idle worker. Each fiber queues the next when it begins. Timers that find no
+/// memory for their fiber, or for its stack, go back to the manager.
+class DueTimers : public std::enable_shared_from_this<DueTimers> {
+ public:
+  DueTimers(IOManager& iom, std::vector<Timer::ptr> timers) : m_iom(iom), m_timers(std::move(timers)) {}
+  DueTimers(const DueTimers&) = delete;
+  DueTimers& operator=(const DueTimers&) = delete;
+
+  bool begun() const { return m_next.load(std::memory_order_relaxed) >= m_timers.size(); }
+
+  void queueFiber() noexcept {
+    try {
+      const auto turn = std::make_shared<Turn>(shared_from_this());
+      m_iom.schedule([turn] { std::exchange(turn->batch, nullptr)->run(); });
+    } catch (const std::bad_alloc&) {
+      giveBack();
+    }
+  }
+  void giveBack() noexcept {
+    while (Timer::ptr timer = take()) Timer::giveBack(std::move(timer));
+  }
+
+ private:
+  /// One fiber's turn to run the callbacks; may be destroyed unused.
+  struct Turn {
+    explicit Turn(std::shared_ptr<DueTimers> of) : batch(std::move(of)) {}
+    ~Turn() {
+      if (batch != nullptr) batch->giveBack();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    std::shared_ptr<DueTimers> batch;
+  };
+
+  Timer::ptr take() noexcept {
+    const size_t at = m_next.fetch_add(1, std::memory_order_relaxed);
+    return at < m_timers.size() ? std::exchange(m_timers[at], nullptr) : nullptr;
+  }
+
+  void run() {
+    Timer::ptr timer = take();
+    if (timer == nullptr) return;
+    Worker& worker = *Worker::current();
+    if (!begun()) queueFiber();
+    const uint64_t switches = worker.switches();
+    const int64_t end_ns = saturatingAdd(worker.clock().nowNs(), kNsPerPass);
+    for (; timer != nullptr; timer = take()) {
+      std::exchange(timer, nullptr)->fire();
+      if (Worker::current() != &worker || worker.switches() != switches) return;  // it waited, and the next fiber goes on
+      if (worker.detached()) return;  // a stop did not wait for it, and the manager may be gone
+      if (worker.clock().nowNs() >= end_ns) return worker.endTurn();
+      if (!fiberIsAsNew()) return;  // the next fiber goes on
+    }
+  }
+
+  IOManager& m_iom;
+  std::vector<Timer::ptr> m_timers;
+  std::atomic<size_t> m_next{0};
+};
+
+/// One pass of a worker, for passOverTimers().
+struct IOCore::Pass {
+  bool begun() const { return batch == nullptr || batch->begun(); }
+  size_t queued() const { return Worker::current()->fresh().count(); }
+  bool collect() {
+    more = core.collect(now_ns, woken, due, &no_memory);
+    return more && !no_memory;
+  }
+  bool found() const { return !due.empty(); }
+  void rearm() {
+    Lock lock(core.m_arming);
+    ++core.m_timer_stats.passes;
+    core.m_timer_stats.passes_cut += more;
+    const int64_t next_ns = core.m_iom.observeNextDue();
+    core.armTimer(no_memory ? saturatingAdd(now_ns, kNoMemoryNs) : next_ns);
+  }
+  void queue() {
+    try {
+      batch = std::make_shared<DueTimers>(core.m_iom, std::move(due));
+    } catch (const std::bad_alloc&) {
+      for (Timer::ptr& timer : due) Timer::giveBack(std::move(timer));
+      return;
+    }
+    batch->queueFiber();
+  }
+
+  IOCore& core;
+  const int64_t now_ns;
+  const bool woken;
+  std::shared_ptr<DueTimers>& batch;
+  std::vector<Timer::ptr> due = {};
+  bool more = false;
+  bool no_memory = false;  ///< not even for the first timer
+};
+
+/// Makes a pass and returns true if more is due. Sets the next deadline before any callback runs.
+bool IOCore::serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch) {
+  Pass pass{.core = *this, .now_ns = now_ns, .woken = woken, .batch = batch};
+  return passOverTimers(pass, woken);
+}
+
+/// Collects a bounded number of due timers and returns true if some are left. A worker that was woken waits for the queue's lock,
+/// a worker that comes by does not. Sets `no_memory` if there was none even for the first timer.
+bool IOCore::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, bool* no_memory) {
+  size_t budget = kTimersPerPass;
+  const int64_t end_ns = saturatingAdd(now_ns, kNsPerPass);
+  bool more = true;
+  try {
+    while (more && budget > 0 && (due.empty() || clock().nowNs() < end_ns)) {
+      const size_t slice = std::min(budget, kTimersPerLook);
+      budget -= slice;
+      more = woken ? m_iom.collectDue(slice, due) : m_iom.tryCollectDue(slice, due);
+    }
+  } catch (const std::bad_alloc&) {  // timers that are not in `due` are still armed
+    *no_memory = due.empty();
+  }
+  return more;
+}
+
+void IOCore::onTimerInsertedAtFront() {
+  Lock lock(m_arming);
+  const int64_t due_ns = m_iom.observeNextDue();
+  const bool known = due_ns == m_armed_ns;
+  ++(known ? m_timer_stats.tickles_suppressed : m_timer_stats.tickles_sent);
+  if (!known) armTimer(due_ns);
+  if (clock().autoAdvance() == nullptr) return;
+  const Worker* const here = Worker::current();
+  if (here == nullptr || &here->scheduler() != &m_scheduler) wakeForUpkeep();  // our own workers look before they rest
+}
+
+/// Sets the descriptor, after an expiry even to the time that it has already: that wakes the next sleeper for the timers that are
+/// left.
+void IOCore::armTimer(int64_t due_ns) {
+  m_armed_ns = due_ns;
+  if (!m_timer_fd.valid()) return;
+  sys::timerFdSet(m_timer_fd.get(), due_ns);
+  ++m_timer_stats.timer_fd_settings;
+}
+
+IOTimerStats IOCore::getIOTimerStats() const {
+  if (sys::inForkedChild()) return {};
+  Lock lock(m_arming);
+  return m_timer_stats;
+}
+
+}  // namespace sylar

@@ -1,4 +1,0 @@
-// Sylar's name of sylar/log/log.h.
-#pragma once
-
-#include "sylar/log/log.h"

@@ -1,0 +1,30 @@
+// Internal. Lets a server watch its connections, and end the waits of its listeners.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sylar/idle_list.h"
+#include "sylar/socket.h"
+
+namespace sylar {
+
+/// Every call of the socket that moves bytes touches `entry`, and close() removes it.
+struct Socket::Watched {
+  IdleList<Socket>::Entry entry;
+  uint64_t moved_bytes = 0;  // the kernel's count when last asked; for the callback of the list
+};
+
+class SocketControl {
+ public:
+  /// Makes the socket a watched one. Call it before others have the socket. Throws std::bad_alloc.
+  static void watch(Socket& socket) { socket.m_watched = std::make_unique<Socket::Watched>(); }
+  /// Returns what watch() has made; call it after watch().
+  static auto& watched(Socket& socket) { return *socket.m_watched; }
+
+  /// Returns false after endWaiting(). Then accept() of `listener` fails with EAGAIN if no connection is in the queue.
+  static bool acceptWaits(const Socket& listener) { return listener.m_accept_waits; }
+  static void endWaiting(Socket& listener) { listener.m_accept_waits = false; }
+};
+
+}  // namespace sylar

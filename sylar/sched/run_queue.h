@@ -1,0 +1,100 @@
+// Internal. A worker's run queue: woken fibers and pinned fresh ones, and the word that says to whom the queue belongs.
+//
+//   m_place     who moves it there                                 order
+//   kLoop       the worker, back from a fiber: comeBack()          CAS acq_rel from kFiber
+//   kFiber      the worker, before it gives its thread to one      store release
+//   kDetached   who gives the worker up: detach(), for good        CAS acq_rel from kFiber
+//
+// In its loop the worker owns the queue. While a fiber has the thread, nobody touches the queue, and what the fiber makes
+// runnable waits aside, in the same order, until the worker is back. So the queue belongs to the thread that has won detach().
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "sylar/base/memory.h"
+#include "sylar/fiber/queue_node.h"
+#include "sylar/fiber/wait_word.h"
+
+namespace sylar {
+
+template <class Memory = StdMemory>
+class RunQueue {
+ public:
+  // ---- The worker's thread. --------------------------------------------------------------------------------------------------
+
+  /// Queues `node`. In the loop or in a fiber.
+  void push(QueueNode* node) {
+    if (inLoop()) {
+      m_touched.write();
+      m_queue.push(node);
+    } else {
+      m_aside.push(node);
+    }
+  }
+  /// Removes and returns the oldest node, or null if there is none. In the loop.
+  QueueNode* pop() {
+    m_touched.write();
+    return m_queue.pop();
+  }
+  bool empty() const { return m_queue.empty(); }
+  bool inLoop() const { return m_place.load(std::memory_order_relaxed) == Place::kLoop; }
+
+  /// Called from the loop, before the thread runs code that is not the library's.
+  void leaveLoop() { m_place.store(Place::kFiber, std::memory_order_release); }
+  /// Called after that code. Returns false if the worker was detached in between; then its thread must not come back.
+  [[nodiscard]] bool comeBack() {
+    Place in_fiber = Place::kFiber;
+    if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) return false;
+    if (!m_aside.empty()) {
+      m_touched.write();
+      m_queue.append(m_aside);
+    }
+    return true;
+  }
+
+  // ---- Any thread. -----------------------------------------------------------------------------------------------------------
+
+  /// Gives up a worker that is in a fiber. Returns false if it is in its loop, or detached already.
+  [[nodiscard]] bool detach() {
+    Place in_fiber = Place::kFiber;
+    return m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel);
+  }
+  bool detached() const { return m_place.load(std::memory_order_acquire) == Place::kDetached; }
+
+  /// Returns all that is left, for the thread that has detached the worker.
+  NodeList takeLeft() {
+    m_touched.write();
+    return std::exchange(m_queue, NodeList());
+  }
+
+ private:
+  enum class Place : uint8_t { kLoop, kFiber, kDetached };
+
+  typename Memory::Touched m_touched;  // m_queue
+  NodeList m_queue;
+  NodeList m_aside;  // always belongs to the worker's thread
+  typename Memory::template Atomic<Place> m_place{Place::kLoop};
+};
+
+/// Sorts what a detached worker had in its queues. Opens messages, which ends them, and collects in `unrun` what nobody will
+/// run. Suspended fibers are left out, because the worker knows them otherwise.
+template <class Open>
+void sortLeft(NodeList left, Open open, NodeList& unrun) {
+  while (QueueNode* const node = left.pop()) {
+    switch (node->kind) {
+      case QueueNode::Kind::kMessage: open(node); break;
+      case QueueNode::Kind::kFiber: unrun.push(node); break;
+      case QueueNode::Kind::kCore: break;
+    }
+  }
+}
+
+/// Decides the wait of a fiber that will not go on, if that is still open. A waker that comes later then loses, and takes the
+/// next waiter.
+template <class Core>
+void closeWait(Core& core) {
+  (void)core.wait.claim(core.wait.epoch(), WakeReason::kCanceled);
+}
+
+}  // namespace sylar

@@ -1,0 +1,150 @@
+// Internal. The inside of a Scheduler: its workers, how work is offered, and the end (scheduler_stop.cc).
+//
+// Thread safety: the same as Scheduler's.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/sched/driver.h"
+#include "sylar/sched/leftovers.h"
+#include "sylar/sched/rest.h"
+#include "sylar/scheduler.h"
+#include "sylar/thread.h"
+
+namespace sylar {
+
+class Worker;
+using detail::SchedulerCore;
+using detail::SchedulerLink;
+
+/// Leads to a scheduler that may be gone. For fibers that decided to move there while it existed, and for the ends of
+/// WorkGuards.
+struct detail::SchedulerLink {
+  explicit SchedulerLink(SchedulerCore* to) : scheduler(to) {}
+  OsMutex mutex;
+  SchedulerCore* scheduler SYLAR_GUARDED_BY(mutex);
+  std::atomic<size_t> guards{0};  // WorkGuards
+};
+
+/// Makes the driver of a worker. start() calls it once for each worker.
+using DriverFactory = std::function<std::unique_ptr<Driver>(WorkerSlot& slot)>;
+
+class detail::SchedulerCore {
+ public:
+  SchedulerCore(Scheduler& scheduler, SchedulerOptions options);
+  ~SchedulerCore();
+  SchedulerCore(const SchedulerCore&) = delete;
+  SchedulerCore& operator=(const SchedulerCore&) = delete;
+
+  static SchedulerCore& of(const Scheduler& scheduler) { return *scheduler.m_core; }
+  /// Returns the user's object.
+  Scheduler& scheduler() const { return m_scheduler; }
+
+  // ---- What Scheduler's functions of these names do. -------------------------------------------------------------------------
+
+  const std::string& getName() const { return m_options.name; }
+  void start();
+  void stop();
+  StopResult stop(Deadline deadline);
+  bool offer(Fiber::ptr&& fiber, int thread);
+  bool place(std::function<void()> cb);
+  bool switchTo(int thread);
+  WorkerStats getWorkerStats() const;
+  std::ostream& dump(std::ostream& os) const;
+  void tickle();
+  void pendingEnded(const std::function<void()>& end);
+
+  // ---- For Scheduler. --------------------------------------------------------------------------------------------------------
+
+  /// Sets how drivers are made. To be called before start(). The default is a driver that waits for no descriptors.
+  void setDriverFactory(DriverFactory make) { m_make_driver = std::move(make); }
+  /// Ends the scheduler, as ~Scheduler() does.
+  void close();
+  const std::shared_ptr<SchedulerLink>& link() const { return m_link; }
+  /// Moves the running fiber to where `way` leads.
+  static void move(std::shared_ptr<FiberDestination> way);
+  /// Returns a way to this scheduler, which may be gone when the way is used.
+  std::shared_ptr<FiberDestination> way(int thread) const;
+
+  // ---- For workers. ----------------------------------------------------------------------------------------------------------
+
+  using Rest = sylar::Rest<SchedulerCore>;
+  Rest& rest() { return m_rest; }
+  const std::vector<std::unique_ptr<Worker>>& workers() const { return m_workers; }
+  const Clock& clock() const { return *m_options.clock; }
+  int64_t waitCap(int64_t now_ns) const;
+  int64_t timerSlackNs() const { return m_options.timer_slack.count(); }
+  int64_t spinNs() const { return std::chrono::nanoseconds(m_options.spin).count(); }
+  /// Queues a fiber that comes from elsewhere. Returns false if it is refused.
+  bool admitMoved(Fiber& fiber, int thread);
+
+  // While it stops (scheduler_stop.cc):
+  bool isStopping() const { return m_rest.isStopping(); }
+  /// Returns true if fibers begin cancelled.
+  bool cancelsAll() const { return m_cancels_all.load(std::memory_order_relaxed); }
+  /// Does what the deadline of stop() asks for, once it has passed.
+  void watchDeadline();
+
+ private:
+  friend Rest;
+  enum Go : uint32_t { kWait, kRun, kNeverRun };
+
+  bool offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread);
+  bool submit(Fiber& fiber);
+  bool submitTo(Worker& worker, QueueNode* node);
+  bool refuse(const Fiber& fiber, const char* why) const;
+  Worker* workerOfThread(int thread) const;
+
+  void letGo(Go how);
+  void end(Deadline deadline, bool cancels_all);
+  static NodeList giveUp(NodeList unrun, Leftovers& out);
+  static void drop(NodeList given_up);
+  void awaitDone();
+  void detachStuck();
+  bool done() const { return m_rest.done(); }
+  bool isCaller() const { return ::pthread_equal(m_caller, ::pthread_self()) != 0; }
+  bool nothingExpected() { return cancelsAll() || (!anyGuard() && m_scheduler.stopping()); }
+  bool anyGuard() const { return m_link->guards.load(std::memory_order_acquire) > 0; }
+  void ended();
+  /// Returns true in a forked child if the threads run in the parent.
+  bool isParents() const;
+  void forget();
+  void leaveCaller();
+
+  Scheduler& m_scheduler;
+  const SchedulerOptions m_options;
+  const pthread_t m_caller;          // the thread that made it
+  std::atomic<pid_t> m_caller_id{};  // its kernel id, which is another one after a fork
+  DriverFactory m_make_driver = makeSleepDriver;
+  std::vector<std::unique_ptr<Worker>> m_workers;
+  std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
+  const std::shared_ptr<SchedulerLink> m_link;
+  bool m_started = false;
+  std::atomic<uint32_t> m_ready{0};   // threads that exist, whether they have what they need or not
+  std::atomic<uint32_t> m_unfit{0};   // those of them that lack something
+  std::atomic<uint32_t> m_go{kWait};  // threads begin when all of them are there
+  Leftovers m_leftovers;              // belongs to the stopping thread
+
+  std::atomic<int> m_leaving{0};  // threads that are telling what detached workers leave
+  OsMutex m_stuck_mutex;
+  Leftovers m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
+  std::atomic<bool> m_cancels_all{false};
+  std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
+
+  Rest m_rest{*this};
+};
+
+inline SchedulerCore& coreOf(const Scheduler& scheduler) { return SchedulerCore::of(scheduler); }
+
+}  // namespace sylar

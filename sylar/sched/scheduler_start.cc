@@ -1,0 +1,151 @@
+// How a scheduler begins and is released. Its end is in scheduler_stop.cc.
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/check.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar {
+namespace {
+
+constexpr size_t kMaxThreads = 1024;
+
+/// The scheduler that uses this thread as its caller.
+[[gnu::tls_model("initial-exec")]] constinit thread_local SchedulerCore* t_caller_of = nullptr;
+
+}  // namespace
+
+SchedulerCore::SchedulerCore(Scheduler& scheduler, SchedulerOptions options)
+    : m_scheduler(scheduler),
+      m_options(std::move(options)),
+      m_caller(::pthread_self()),
+      m_caller_id(sys::threadId()),
+      m_link(std::make_shared<SchedulerLink>(this)) {
+  if (m_options.threads == 0 || m_options.threads > kMaxThreads) {
+    throw std::invalid_argument(
+        fmt::format("sylar::Scheduler {}: threads is {}, it must be in [1, {}]", m_options.name, m_options.threads, kMaxThreads));
+  }
+  if (m_options.use_caller && m_options.clock->autoAdvance() != nullptr) {
+    throw std::invalid_argument(fmt::format(
+        "sylar::Scheduler {}: use_caller is true, on virtual time it must be false: work would wait for the caller unseen",
+        m_options.name));
+  }
+  if (const Worker* const here = Worker::current(); m_options.use_caller && here != nullptr) {
+    throw std::invalid_argument(fmt::format(
+        "sylar::Scheduler {}: use_caller is true, but the calling thread is a worker already, {}: here it must be false",
+        m_options.name, here->name()));
+  }
+  for (size_t i = 0; i < m_options.threads; ++i) {
+    m_workers.push_back(std::make_unique<Worker>(*this, m_options.name + "_" + std::to_string(i)));
+  }
+  if (m_options.use_caller && t_caller_of == nullptr) t_caller_of = this;
+}
+
+SchedulerCore::~SchedulerCore() = default;
+
+void SchedulerCore::close() {
+  if (isParents()) {
+    forget();
+    return;
+  }
+  try {
+    stop();
+  } catch (const std::exception& e) {
+    log::error("scheduler {}: what it was given is destroyed unrun: {}", getName(), e.what());
+  }
+  {
+    const Lock shut(m_link->mutex);
+    m_link->scheduler = nullptr;
+  }
+  m_rest.awaitPendingEnded();
+  leaveCaller();
+  for (auto& worker : m_workers) {
+    if (!worker->detached()) continue;
+    worker->slot().scheduler.store(nullptr, std::memory_order_release);
+    (void)worker.release();  // its thread keeps it permanently
+  }
+}
+
+bool SchedulerCore::isParents() const { return sys::inForkedChild() && m_started && !done(); }
+
+/// For a forked child, where neither the threads nor what they used come to an end.
+void SchedulerCore::forget() {
+  for (auto& worker : m_workers) {
+    worker->slot().scheduler.store(nullptr, std::memory_order_release);
+    (void)worker->detach();  // the fiber that forked may go on, as a plain thread
+    (void)worker.release();
+  }
+  for (auto& thread : m_threads) (void)thread.release();
+  leaveCaller();
+}
+
+void SchedulerCore::leaveCaller() {
+  if (t_caller_of == this) t_caller_of = nullptr;
+}
+
+[[gnu::noinline]] Scheduler* Scheduler::GetThis() {
+  SchedulerCore* core = t_caller_of;
+  if (Worker* const worker = Worker::currentHere()) core = worker->detached() ? nullptr : &worker->scheduler();
+  return core == nullptr ? nullptr : &core->scheduler();
+}
+
+void SchedulerCore::start() {
+  if (isParents()) throw std::logic_error("sylar: a scheduler of the parent process does not start in its forked child");
+  if (m_started || done()) return;
+  m_started = true;
+  if (isCaller()) m_caller_id.store(sys::threadId(), std::memory_order_relaxed);
+  try {
+    sys::claimProcess();
+    m_threads.reserve(m_workers.size());  // a thread that was made must not be lost
+    for (const auto& worker : m_workers) {
+      worker->slot().open();
+      worker->setDriver(m_make_driver(worker->slot()));
+    }
+    for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
+      Worker& worker = *m_workers[i];
+      const auto run = [this, &worker] {
+        try {
+          ThreadFibers::current();
+        } catch (const std::bad_alloc&) {
+          m_unfit.fetch_add(1, std::memory_order_relaxed);
+        }
+        m_ready.fetch_add(1, std::memory_order_release);
+        sys::futexWake(m_ready, 1);
+        while (m_go.load(std::memory_order_acquire) == kWait) sys::futexWait(m_go, kWait, kNever);
+        if (m_go.load(std::memory_order_relaxed) == kRun) worker.run();
+      };
+      m_threads.push_back(std::make_unique<Thread>(run, worker.name()));
+    }
+    for (uint32_t ready; (ready = m_ready.load(std::memory_order_acquire)) < m_threads.size();)
+      sys::futexWait(m_ready, ready, kNever);
+    if (m_unfit.load(std::memory_order_relaxed) > 0) throw std::bad_alloc();
+    if (m_options.use_caller) ThreadFibers::current();
+  } catch (...) {
+    letGo(kNeverRun);
+    for (const auto& thread : m_threads) thread->join();
+    m_threads.clear();
+    NodeList unrun = m_rest.endUnrun();
+    for (const auto& worker : m_workers) {  // what was pinned to the caller
+      sortLeft(
+          worker->slot().mailbox.drain(), [](QueueNode* question) { (void)FiberRequest::open(question); }, unrun);
+    }
+    drop(giveUp(unrun, m_leftovers));
+    leaveCaller();
+    throw;
+  }
+  for (size_t i = 0; i < m_threads.size(); ++i) {
+    m_workers[m_workers.size() - m_threads.size() + i]->setThread(m_threads[i]->getId());  // counts from here on for place()
+  }
+  letGo(kRun);
+}
+
+void SchedulerCore::letGo(Go how) {
+  m_go.store(how, std::memory_order_release);
+  sys::futexWake(m_go, INT32_MAX);
+}
+
+}  // namespace sylar

@@ -1,0 +1,180 @@
+// How work is offered to a scheduler, placed and moved, and the scheduler's reports.
+#include <new>
+#include <ostream>
+
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar {
+namespace {
+
+constexpr const char* kNowhere = "no worker has this thread id";
+
+class Way final : public FiberDestination {
+ public:
+  Way(std::shared_ptr<SchedulerLink> link, int thread) : m_link(std::move(link)), m_thread(thread) {}
+  bool accept(Fiber& fiber) override {
+    Lock lock(m_link->mutex);
+    return m_link->scheduler != nullptr && m_link->scheduler->admitMoved(fiber, m_thread);
+  }
+
+ private:
+  const std::shared_ptr<SchedulerLink> m_link;
+  const int m_thread;
+};
+
+}  // namespace
+
+bool SchedulerCore::offer(Fiber::ptr&& fiber, int thread) {
+  if (fiber == nullptr) {
+    log::error("scheduler {}: null work is refused", getName());
+    return false;
+  }
+  if (sys::inForkedChild()) return false;  // and logs nothing, because the logger's lock may be held
+  Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
+  const bool nowhere = thread != -1 && target == nullptr;
+  const FiberLife life = lifeOf(*fiber);
+  const bool at_rest_by_hand =
+      (life == FiberLife::kHeldByHand || life == FiberLife::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
+  const bool begins = (isFresh(life) || at_rest_by_hand) && control(*fiber).tryMove(life, FiberLife::kQueued);
+  if (!begins) return nowhere ? refuse(*fiber, kNowhere) : offerStarted(fiber, target, thread);
+  Fiber& begun = *fiber;
+  ThreadFibers::keepAlive(std::move(fiber));
+  if (!nowhere && (target != nullptr ? submitTo(*target, &control(begun)) : submit(begun))) return true;
+  fiber = ThreadFibers::release(begun);
+  ThreadFibers::refuse(*fiber, life);
+  return refuse(*fiber, nowhere ? kNowhere : "the scheduler has stopped");
+}
+
+bool SchedulerCore::offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread) {
+  const FiberLife life = lifeOf(*fiber);
+  // A waker may always come too late, so there is nothing to report.
+  if (isOver(life)) return false;
+  if (!ThreadFibers::hasStarted(*fiber)) return true;  // it is queued already; one start is enough
+  if (life != FiberLife::kQueued && ThreadFibers::runsByHand(*fiber)) return refuse(*fiber, "it runs on a plain thread");
+  FiberHome* const home = ThreadFibers::homeOf(*fiber);
+  if (target != nullptr && home != &target->slot()) {
+    ThreadFibers::setDestination(*fiber, way(thread));
+  }
+  ThreadFibers::ask(*fiber, FiberControl::kPermit);
+  return true;
+}
+
+bool SchedulerCore::refuse(const Fiber& fiber, const char* why) const {
+  log::error("scheduler {}: fiber {} is refused: {}", getName(), fiber.getId(), why);
+  return false;
+}
+
+bool SchedulerCore::submit(Fiber& fiber) {
+  Worker* const here = Worker::currentHere();
+  if (here != nullptr && !here->detached() && &here->scheduler() == this) return here->pushFresh(&control(fiber));
+  const Pushed pushed = m_rest.injector().push(&control(fiber));
+  if (pushed == Pushed::kFirst) m_scheduler.tickle();
+  return pushed != Pushed::kRejected;
+}
+
+bool SchedulerCore::submitTo(Worker& worker, QueueNode* node) {
+  bool notify = false;
+  bool open = true;
+  const auto push = [&] {
+    open = !worker.detached();
+    if (open) notify = worker.slot().mailbox.push(node);
+  };
+  if (!m_rest.injector().admit(push) || !open) return false;
+  if (notify) worker.slot().notify();
+  return true;
+}
+
+Worker* SchedulerCore::workerOfThread(int thread) const {
+  if (thread <= 0) return nullptr;
+  for (size_t i = 0; i < m_workers.size(); ++i) {
+    const bool is_caller = i == 0 && m_options.use_caller;
+    if ((is_caller ? m_caller_id.load(std::memory_order_relaxed) : m_workers[i]->threadId()) == thread) return m_workers[i].get();
+  }
+  return nullptr;
+}
+
+bool SchedulerCore::place(std::function<void()> cb) {
+  Worker* best = nullptr;
+  for (const auto& worker : m_workers) {
+    if (!worker->running()) continue;
+    if (best == nullptr || *worker->placed() < *best->placed()) best = worker.get();
+  }
+  if (best == nullptr) return m_scheduler.trySchedule(std::move(cb));  // no thread runs yet, so the first one takes it
+  if (cb == nullptr) return offer(nullptr, -1);
+  /// Counts a placed function for as long as it exists, run or not.
+  struct Place {
+    explicit Place(std::shared_ptr<std::atomic<uint32_t>> counter) : count(std::move(counter)) { count->fetch_add(1); }
+    ~Place() { count->fetch_sub(1); }
+    const std::shared_ptr<std::atomic<uint32_t>> count;
+  };
+  return offer(std::make_shared<Fiber>([place = std::make_shared<Place>(best->placed()), cb = std::move(cb)] { cb(); }),
+               best->threadId());
+}
+
+// ---- Moving fibers. ----------------------------------------------------------------------------------------------------------
+
+bool SchedulerCore::admitMoved(Fiber& fiber, int thread) {
+  Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
+  if (target != nullptr) return submitTo(*target, &control(fiber));
+  if (thread != -1) return false;
+  const Pushed pushed = m_rest.injector().push(&control(fiber));
+  if (pushed == Pushed::kFirst) m_rest.wakeOne();  // not tickle(), because nothing foreign runs under the link's lock
+  return pushed != Pushed::kRejected;
+}
+
+bool SchedulerCore::switchTo(int thread) {
+  if (sys::inForkedChild()) return false;
+  const FiberCore* const me = runningFiber();
+  if (me == nullptr || !me->live || me->resumer != nullptr) {
+    log::error("scheduler {}: switchTo refused, only a fiber of a scheduler can move", getName());
+    return false;
+  }
+  const auto arrived = [this, thread] {
+    const Worker* const here = Worker::current();
+    return here->slot().scheduler == this && (thread == -1 || here->threadId() == thread);
+  };
+  if (arrived()) return true;
+  if (thread != -1 && workerOfThread(thread) == nullptr) return refuse(*me->fiber, kNowhere);
+  move(way(thread));
+  return arrived() || refuse(*runningFiber()->fiber, "the scheduler has stopped");
+}
+
+std::shared_ptr<FiberDestination> SchedulerCore::way(int thread) const { return std::make_shared<Way>(m_link, thread); }
+
+SYLAR_SWITCHES void SchedulerCore::move(std::shared_ptr<FiberDestination> way) {
+  ThreadFibers::setDestination(*runningFiber()->fiber, std::move(way));
+  ThreadFibers::yield(Request::kMove);
+}
+
+void SchedulerCore::tickle() { m_rest.wakeOne(); }
+
+void SchedulerCore::pendingEnded(const std::function<void()>& end) {
+  if (!sys::inForkedChild()) m_rest.pendingEnded(end);
+}
+
+// ---- Reports. ----------------------------------------------------------------------------------------------------------------
+
+WorkerStats SchedulerCore::getWorkerStats() const {
+  WorkerStats sum;
+  for (const auto& worker : m_workers) worker->addStats(sum);
+  return sum;
+}
+
+std::ostream& SchedulerCore::dump(std::ostream& os) const {
+  if (sys::inForkedChild()) return os << fmt::format("scheduler {}: the parent's\n", getName());
+  os << fmt::format("scheduler {}: {} workers, {} asleep, {} functions wait for one\n", getName(), m_workers.size(),
+                    m_rest.sleeping(), m_rest.injector().count());
+  for (const auto& worker : m_workers) {
+    std::vector<FiberInfo> fibers;
+    worker->list(fibers);
+    os << fmt::format("  worker {} (thread {}): {} fibers, {} functions wait\n", worker->name(), worker->threadId(),
+                      fibers.size(), worker->fresh().count());
+    for (const FiberInfo& fiber : fibers) os << fmt::format("    fiber {} {}: {}\n", fiber.id, fiber.name, fiber.waits_for);
+  }
+  return os;
+}
+
+}  // namespace sylar

@@ -1,0 +1,5 @@
+sylar_test(compat/fs_util_test LINKS sylar::compat)
+sylar_test(compat/params_test LINKS sylar::compat)
+sylar_test(compat/speed_limit_test LINKS sylar::io sylar::hook sylar::compat)
+sylar_test(compat/string_util_test LINKS sylar::compat)
+sylar_test(compat/util_test LINKS sylar::compat)

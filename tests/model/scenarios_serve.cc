@@ -1,0 +1,321 @@
+// The public timers of an IOManager (P4): one descriptor, which wakes one sleeping worker; who sets it, and who serves. The
+// queue, the arming lock and the kernel are written again in short, a worker's turn, too.
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sylar/io/timer_pass.h"
+#include "sylar/timer/front_news.h"
+#include "tests/model/memory.h"
+#include "tests/model/scenarios.h"
+
+namespace sylar::model {
+namespace {
+
+using Step = std::function<void()>;
+
+/// A due timer's callback, and others of its batch.
+struct Batch {
+  std::vector<int64_t> due;
+  bool begun = false;
+};
+using BatchPtr = std::shared_ptr<Batch>;
+
+/// One worker's own queue, from which others steal.
+class BatchQueue {
+ public:
+  void push(BatchPtr batch) {
+    Lock lock(m_mutex);
+    m_batches.push_back(std::move(batch));
+    m_count.store(m_batches.size(), std::memory_order_seq_cst);
+  }
+  BatchPtr take() {
+    Lock lock(m_mutex);
+    if (m_batches.empty()) return nullptr;
+    BatchPtr batch = std::move(m_batches.front());
+    m_batches.pop_front();
+    m_count.store(m_batches.size(), std::memory_order_seq_cst);
+    return batch;
+  }
+  size_t count() const { return m_count.load(std::memory_order_seq_cst); }
+  bool hasSome() const { return !m_batches.empty(); }  // for awaiting it; no step
+
+ private:
+  Mutex m_mutex;
+  std::deque<BatchPtr> m_batches;
+  Atomic<size_t> m_count{0};
+};
+
+/// A manager, its descriptor and its clock. Each timer is known by when it is due.
+class Manager {
+ public:
+  /// Arms a timer; `before_it_tells`: where the thread may be preempted.
+  void insert(
+      int64_t due_ns, const Step& before_it_tells = [] {}) {
+    FrontNews<ModelMemory>::Ticket ticket;
+    {
+      Lock lock(m_mutex);
+      const bool earlier = due_ns < front();
+      m_armed[due_ns] = true;
+      ticket = m_news.owed(front(), earlier);
+    }
+    if (ticket == 0) return;
+    before_it_tells();
+    rearm();
+    m_news.told(ticket);
+  }
+  void rearm() {
+    Lock lock(m_arming);
+    int64_t due_ns;
+    {
+      Lock queue(m_mutex);
+      due_ns = front();
+      m_news.look(due_ns);
+    }
+    call();
+    m_set_ns = due_ns;
+    ring();
+  }
+  /// The earliest one, if it is due.
+  bool collectOne(Batch& batch) {
+    Lock lock(m_mutex);
+    if (front() > m_now_ns) return false;
+    batch.due.push_back(front());
+    m_armed.erase(front());
+    return front() <= m_now_ns;
+  }
+  void run(const Batch& batch) {
+    for (const int64_t due_ns : batch.due) {
+      require(due_ns <= m_now_ns, "no timer is early");
+      require(!std::exchange(m_served[due_ns], true), "a timer runs once");
+    }
+  }
+  bool served(int64_t due_ns) const { return m_served.contains(due_ns); }
+
+  /// The kernel: time passes.
+  void setNow(int64_t now_ns) {
+    call();
+    m_now_ns = now_ns;
+    ring();
+  }
+  /// epoll_wait. True: the descriptor says that a timer is due; false: it is `over`.
+  bool sleep(const std::function<bool()>& over) {
+    call();
+    if (readable()) return true;
+    bool woken = false;
+    m_asleep.push_back(&woken);
+    await("an event", [&] { return woken || over(); });
+    std::erase(m_asleep, &woken);
+    return woken;
+  }
+
+ private:
+  int64_t front() const { return m_armed.empty() ? kNever : m_armed.begin()->first; }
+  bool readable() const { return m_set_ns <= m_now_ns; }
+  void call() { m_kernel.fetch_add(1, std::memory_order_acq_rel); }
+  /// It became readable: of those that sleep on it, one wakes (EPOLLEXCLUSIVE).
+  void ring() {
+    if (!readable() || m_asleep.empty()) return;
+    *m_asleep.front() = true;
+    m_asleep.erase(m_asleep.begin());
+  }
+
+  Spinlock m_mutex;
+  Mutex m_arming;
+  FrontNews<ModelMemory> m_news;
+  Atomic<uint32_t> m_kernel;
+  std::map<int64_t, bool> m_armed, m_served;
+  int64_t m_set_ns = kNever, m_now_ns = 0;
+  std::vector<bool*> m_asleep;
+};
+
+class TimerWorker {
+ public:
+  TimerWorker(Manager& manager, std::function<bool()> over) : m_manager(manager), m_over(std::move(over)) {}
+
+  /// Turns until it is over. `run`: how it runs a batch. `on_events`: what else the poll that ends a sleep brings.
+  void work(
+      const std::function<void(const Batch&)>& run, const Step& on_events = [] {}) {
+    while (!m_over()) {
+      const bool woken = m_manager.sleep(m_over);
+      on_events();
+      bool more = serve(woken);
+      while (const BatchPtr batch = queue.take()) {
+        batch->begun = true;
+        run(*batch);
+        if (more) more = serve(false);
+      }
+    }
+  }
+
+  BatchQueue queue;
+
+ private:
+  struct Pass {
+    bool begun() const { return worker.m_last == nullptr || worker.m_last->begun; }
+    size_t queued() const { return worker.queue.count(); }
+    bool collect() { return worker.m_manager.collectOne(*batch); }
+    bool found() const { return !batch->due.empty(); }
+    void rearm() { worker.m_manager.rearm(); }
+    void queue() { worker.queue.push(worker.m_last = batch); }
+    TimerWorker& worker;
+    const BatchPtr batch = std::make_shared<Batch>();
+  };
+  bool serve(bool woken) {
+    Pass pass{*this};
+    return passOverTimers(pass, woken);
+  }
+
+  Manager& m_manager;
+  const std::function<bool()> m_over;
+  BatchPtr m_last;
+};
+
+// A batch is stolen, and the thief has no processor until the next timer has run: the worker that it was stolen from is woken for
+// that one, alone.
+void stolenBatch() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker worker(manager, over);
+  manager.insert(1);
+  manager.insert(2);
+  bool begun = false;
+  addThread("clock", [&] {
+    manager.setNow(1);
+    await("the first was collected", [&] { return begun || worker.queue.hasSome(); });
+    manager.setNow(2);
+  });
+  addThread("worker", [&] {
+    worker.work([&](const Batch& batch) {
+      begun = true;
+      manager.run(batch);
+    });
+  });
+  addThread("thief", [&] {
+    await("loot", [&] { return worker.queue.hasSome() || begun; });
+    const BatchPtr loot = worker.queue.take();
+    if (loot == nullptr) return;
+    begun = true;  // by the thief's word only: nothing of it runs yet
+    if (loot->due.front() == 1) await("a processor", [&] { return manager.served(2); });
+    loot->begun = true;
+    manager.run(*loot);
+  });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// As above, and the poll that wakes the worker for the second timer also brings an event, whose callback computes until that has
+// run. An idle worker takes what is left in the queue.
+void stolenBatchAndAnEvent() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker worker(manager, over);
+  manager.insert(1);
+  manager.insert(2);
+  bool stolen = false;
+  const auto run = [&](const Batch& batch) {
+    if (batch.due.empty()) await("the second timer", [&] { return manager.served(2); });
+    manager.run(batch);
+  };
+  const auto steal = [&](bool first) {
+    await("loot", [&] { return worker.queue.hasSome() || over(); });
+    const BatchPtr loot = worker.queue.take();
+    if (loot == nullptr) return;
+    if (first && !loot->due.empty() && loot->due.front() == 1) {
+      stolen = true;
+      await("a processor", [&] { return manager.served(2); });
+    }
+    loot->begun = true;
+    manager.run(*loot);
+  };
+  addThread("clock", [&] {
+    manager.setNow(1);
+    await("the first was stolen", [&] { return stolen || manager.served(1); });
+    manager.setNow(2);
+  });
+  addThread("worker", [&] {
+    bool event = true;
+    worker.work(run, [&] {
+      if (stolen && std::exchange(event, false)) worker.queue.push(std::make_shared<Batch>());
+    });
+  });
+  addThread("thief", [&] { steal(true); });
+  addThread("idle worker", [&] {
+    await("the theft", [&] { return stolen || over(); });
+    while (!over()) steal(false);
+  });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// Two timers are due, and a worker takes one at a time: the first callback computes until the second has run, on the other
+// worker.
+void nextSleeper() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker first(manager, over), second(manager, over);
+  manager.insert(1);
+  manager.insert(2);
+  const auto run = [&](const Batch& batch) {
+    if (batch.due.front() == 1) await("the second timer", [&] { return manager.served(2); });
+    manager.run(batch);
+  };
+  addThread("clock", [&] { manager.setNow(2); });
+  addThread("worker", [&] { first.work(run); });
+  addThread("second worker", [&] { second.work(run); });
+  runThreads();
+  require(over(), "all have run");
+}
+
+/// A thread that has armed a timer for 2 is preempted before it tells anybody, until that of another thread has run.
+void preemptedInserter(int64_t other) {
+  Manager manager;
+  const auto over = [&] { return manager.served(2) && manager.served(other); };
+  TimerWorker worker(manager, over);
+  addThread("clock", [&] { manager.setNow(3); });
+  addThread("inserter", [&] { manager.insert(2, [&] { await("a processor", [&] { return manager.served(other); }); }); });
+  addThread("other inserter", [&] { manager.insert(other); });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all have run");
+}
+void preemptedBeforeEarlier() { preemptedInserter(1); }
+void preemptedBeforeLater() { preemptedInserter(3); }
+
+// The sleeper knows of one timer, and of the end of that call: the next front is told all the same.
+void toldBefore() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(3); };
+  TimerWorker worker(manager, over);
+  manager.insert(3);
+  addThread("clock", [&] {
+    manager.setNow(1);
+    await("the earlier timer", [&] { return manager.served(1); });
+    manager.setNow(3);
+  });
+  addThread("inserter", [&] { manager.insert(1); });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all have run");
+}
+
+}  // namespace
+
+std::vector<Scenario> serveScenarios() {
+  return {
+      {"serve/stolen_batch", stolenBatch},
+      {"serve/stolen_batch_and_an_event", stolenBatchAndAnEvent},
+      {"serve/next_sleeper", nextSleeper},
+      {"serve/preempted_before_an_earlier", preemptedBeforeEarlier},
+      {"serve/preempted_before_a_later", preemptedBeforeLater},
+      {"serve/told_before", toldBefore},
+  };
+}
+
+}  // namespace sylar::model
