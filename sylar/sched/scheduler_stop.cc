@@ -59,6 +59,8 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
     m_leftovers.takeAll(m_stuck);
   }
   for (const auto& worker : m_workers) {
+    Leftovers callbacks;  // whose events came with the end: dropped as if they still waited, and not told
+    drop(giveUp(worker->fresh().close(), callbacks));
     m_leftovers.takeAll(worker->leftovers());
     if (!worker->detached()) worker->endDriver();  // now, not with this object: others may wait for what is registered there
   }

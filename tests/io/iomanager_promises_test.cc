@@ -8,12 +8,15 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "sylar/io/fd_table.h"
 #include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
+#include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
@@ -48,6 +51,62 @@ TEST_P(PromisesTest, ADirectionMayBeTakenBackWhileItFires) {
   EXPECT_EQ(fired + taken_back, armed);
   close(fds[0]);
   close(fds[1]);
+}
+
+// RG-18: stop(deadline) does not wait for callbacks. One that an engine is about to run when the last worker falls asleep is
+// dropped, like those that still wait.
+TEST(Promises, ACallbackThatComesWithTheEndLeavesNothing) {
+  const test::LeakCheck leaks;
+  const test::Ends sockets = test::makeSockets();
+  const test::Ends later = test::makeSockets();  // has the higher numbers: its callbacks are the last to be dropped
+  const auto captured = std::make_shared<int>(0);
+  Gate ready;
+  Gate dropped;
+  Gate locked;
+  std::thread holder;
+  {
+    IOManager iom(2, false, "end");
+    Worker& first = *coreOf(iom).workers()[0];
+    const auto sleeps = [&first] {
+      WorkerStats stats;
+      first.addStats(stats);
+      return stats.sleeps;
+    };
+    const auto lockUntilTheEnd = [&] {
+      const auto hold = [&](const FdWaiter<EpollEngine>&) {
+        locked.open();
+        EXPECT_TRUE(test::eventually([&] { return coreOf(iom).rest().done(); }));
+        return false;
+      };
+      FdTable::find(sockets[0])->dequeueIf(Direction::kRead, hold, [](FdWaiter<EpollEngine>&) {});
+    };
+    // The first worker gets an event, and then waits for the lock.
+    iom.schedule(
+        [&] {
+          ready.open();
+          EXPECT_TRUE(dropped.wait());
+          EXPECT_EQ(iom.addEvent(sockets[0], IOManager::READ, [] { FAIL(); }), 0);
+          EXPECT_EQ(iom.addEvent(sockets[0], IOManager::WRITE, [captured] { FAIL(); }), 0);
+          holder = std::thread(lockUntilTheEnd);
+          EXPECT_TRUE(locked.wait());
+        },
+        first.threadId());
+    // The second one is the last to fall asleep.
+    iom.schedule(
+        [&] {
+          EXPECT_TRUE(ready.wait());
+          const uint64_t before = sleeps();
+          ready.open();
+          EXPECT_TRUE(test::eventually([&] { return sleeps() > before; }));
+        },
+        coreOf(iom).workers()[1]->threadId());
+    ASSERT_TRUE(ready.wait(2));
+    const auto tell = [](void* gate) { static_cast<Gate*>(gate)->open(); };
+    ASSERT_EQ(iom.addEvent(later[0], IOManager::READ, [told = std::shared_ptr<void>(&dropped, tell)] { FAIL(); }), 0);
+    EXPECT_TRUE(iom.stop(Deadline::after(test::kPatience)).clean);
+    holder.join();
+  }
+  EXPECT_EQ(captured.use_count(), 1);
 }
 
 // CD-I7: nothing of the library's survives an exec, nothing of it blocks.
