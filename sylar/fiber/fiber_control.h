@@ -97,7 +97,7 @@ class detail::FiberControl final : public QueueNode {
     SYLAR_CHECK_EQ(was, from);
     m_life.store(to, std::memory_order_release);
   }
-  /// Sets the state, whatever it was. For the fiber's owner, while the fiber is in a queue or at rest.
+  /// Sets the state, whatever it was. For the fiber's owner, while the fiber is in a queue or suspended.
   void move(FiberLife to) { m_life.store(to, std::memory_order_release); }
   /// Changes the state from `from` to `to` where several threads may compete for that. Returns false if another thread was
   /// faster.

@@ -37,7 +37,7 @@ class FiberHome {
   ~FiberHome() = default;
 };
 
-/// The place where a fiber wants to continue. The fiber keeps it until it is at rest.
+/// The place where a fiber wants to continue. The fiber keeps it until it is suspended.
 class detail::FiberDestination {
  public:
   virtual ~FiberDestination() = default;

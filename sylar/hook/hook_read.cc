@@ -6,7 +6,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/ask.h"
-#include "sylar/hook/iovec_rest.h"
+#include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/receive.h"
 #include "sylar/hook/rights.h"

@@ -10,7 +10,7 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/ask.h"
 #include "sylar/hook/connect.h"
-#include "sylar/hook/iovec_rest.h"
+#include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/rights.h"
 #include "sylar/hook/wait_loop.h"
@@ -48,7 +48,7 @@ ssize_t passOn(long done, Rest rest) {
 /// Finishes a vector call after the first, partial attempt. Only that attempt may raise SIGPIPE.
 template <class SendParts>
 ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts send_parts) {
-  IovecRest rest(parts, count, kMaxTransfer);
+  IovecCursor rest(parts, count, kMaxTransfer);
   rest.skip(done);
   while (!rest.empty()) {
     iovec some[kPartsAtOnce];

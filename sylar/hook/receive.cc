@@ -6,7 +6,7 @@
 #include <climits>
 
 #include "sylar/hook/ask.h"
-#include "sylar/hook/iovec_rest.h"
+#include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/rights.h"
 
 namespace sylar {
@@ -55,7 +55,7 @@ long takeMore(int fd, msghdr* piece, int flags) {
 
 /// Receives until `target` bytes are there, or until the kernel would stop. Every piece brings new control messages.
 long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t done, size_t target) {
-  IovecRest rest(wanted.msg_iov, wanted.msg_iovlen);
+  IovecCursor rest(wanted.msg_iov, wanted.msg_iovlen);
   rest.skip(done);
   do {
     iovec some[kPartsAtOnce];

@@ -78,7 +78,7 @@ int IOCore::addEvent(int fd, IOManager::Event event, std::function<void()> cb) {
     sys::errnoRef() = ENOMEM;
     return -1;
   }
-  if (!m_scheduler.rest().injector().admit([this] { m_callbacks.fetch_add(1, std::memory_order_relaxed); })) {
+  if (!m_scheduler.idle().injector().admit([this] { m_callbacks.fetch_add(1, std::memory_order_relaxed); })) {
     sys::errnoRef() = ECANCELED;
     return -1;
   }
@@ -151,7 +151,7 @@ void IOCore::dropPending() {
       delEvent(fd, IOManager::WRITE);
     });
     StdMemory::yield();
-  } while (m_scheduler.rest().done());
+  } while (m_scheduler.idle().done());
   while (m_adding.load(std::memory_order_acquire) > 0) StdMemory::yield();
 }
 

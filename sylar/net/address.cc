@@ -17,14 +17,14 @@ namespace {
 constexpr socklen_t kUnixHead = offsetof(sockaddr_un, sun_path);
 
 /// Says what becomes of the bits of an address after a prefix.
-enum class Rest { kCleared, kSet };
+enum class HostBits { kCleared, kSet };
 
 /// Sets or clears the bits of `address` from bit `prefix` on. Returns false if there are not that many.
-bool fillBehind(std::span<uint8_t> address, uint32_t prefix, Rest rest) {
+bool fillBehind(std::span<uint8_t> address, uint32_t prefix, HostBits bits) {
   if (prefix > 8 * address.size()) return false;
   for (size_t i = prefix / 8; i < address.size(); ++i) {
     const auto behind = static_cast<uint8_t>(i == prefix / 8 ? 0xff >> prefix % 8 : 0xff);
-    address[i] = static_cast<uint8_t>(rest == Rest::kSet ? address[i] | behind : address[i] & ~behind);
+    address[i] = static_cast<uint8_t>(bits == HostBits::kSet ? address[i] | behind : address[i] & ~behind);
   }
   return true;
 }
@@ -36,8 +36,8 @@ std::span<uint8_t> bytesOf(sockaddr_in6& address) { return {address.sin6_addr.s6
 
 /// Returns a copy of `address` with other bits after the prefix, or null if the prefix is too long.
 template <class Class, class Raw>
-IPAddress::ptr withRest(Raw address, uint32_t prefix_len, Rest rest) {
-  return fillBehind(bytesOf(address), prefix_len, rest) ? std::make_shared<Class>(address) : nullptr;
+IPAddress::ptr withHostBits(Raw address, uint32_t prefix_len, HostBits bits) {
+  return fillBehind(bytesOf(address), prefix_len, bits) ? std::make_shared<Class>(address) : nullptr;
 }
 
 template <class Raw>
@@ -107,10 +107,10 @@ std::ostream& IPv4Address::insert(std::ostream& os) const {
 }
 
 IPAddress::ptr IPv4Address::broadcastAddress(uint32_t prefix_len) const {
-  return withRest<IPv4Address>(m_addr, prefix_len, Rest::kSet);
+  return withHostBits<IPv4Address>(m_addr, prefix_len, HostBits::kSet);
 }
 IPAddress::ptr IPv4Address::networkAddress(uint32_t prefix_len) const {
-  return withRest<IPv4Address>(m_addr, prefix_len, Rest::kCleared);
+  return withHostBits<IPv4Address>(m_addr, prefix_len, HostBits::kCleared);
 }
 IPAddress::ptr IPv4Address::subnetMask(uint32_t prefix_len) const {
   return IPv4Address(INADDR_BROADCAST).networkAddress(prefix_len);
@@ -141,10 +141,10 @@ std::ostream& IPv6Address::insert(std::ostream& os) const {
 }
 
 IPAddress::ptr IPv6Address::broadcastAddress(uint32_t prefix_len) const {
-  return withRest<IPv6Address>(m_addr, prefix_len, Rest::kSet);
+  return withHostBits<IPv6Address>(m_addr, prefix_len, HostBits::kSet);
 }
 IPAddress::ptr IPv6Address::networkAddress(uint32_t prefix_len) const {
-  return withRest<IPv6Address>(m_addr, prefix_len, Rest::kCleared);
+  return withHostBits<IPv6Address>(m_addr, prefix_len, HostBits::kCleared);
 }
 IPAddress::ptr IPv6Address::subnetMask(uint32_t prefix_len) const {
   uint8_t ones[16];

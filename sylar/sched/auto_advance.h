@@ -1,7 +1,7 @@
-// Internal. The seam between workers and a clock that moves when all of them are at rest: virtual time (sylar/testing).
+// Internal. The seam between workers and a clock that moves when all of them are idle: virtual time (sylar/testing).
 //
-// A member, which is a worker, is awake or at rest. It is at rest from rest() on until it calls goOn(). In between it takes
-// nothing of what comes for it, so that this stays visible in quiet(). When all members are at rest and quiet, the clock moves
+// A member, which is a worker, is awake or idle. It is idle from enterIdle() on until it calls leaveIdle(). In between it takes
+// nothing of what comes for it, so that this stays visible in quiet(). When all members are idle and quiet, the clock moves
 // to the earliest of their deadlines and then wakes those that are due.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace sylar {
 /// Shared, because a function on a helper thread may outlast the clock that it holds.
 class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
  public:
-  /// Called under the clock's lock, from any thread, and only while the member is at rest.
+  /// Called under the clock's lock, from any thread, and only while the member is idle.
   class Member {
    public:
     /// Returns true if nothing has come for the member that it has not seen. If something has, the member is about to go on.
@@ -30,7 +30,7 @@ class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
     Member* next_member = nullptr;
     bool is_member = false;
     bool is_at_rest = false;
-    bool looks_again = false;  // at rest for a while only
+    bool looks_again = false;  // idle for a while only
 
    protected:
     ~Member() = default;
@@ -40,11 +40,11 @@ class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
   virtual void join(Member& member) = 0;
   virtual void leave(Member& member) = 0;
   /// Called by the member's own thread when it has nothing to do until its deadline, or until something comes. Returns 0 if the
-  /// deadline has come and the member goes on. Otherwise returns how long it may wait before it turns and rests again, in real
+  /// deadline has come and the member goes on. Otherwise returns how long it may wait before it goes idle again, in real
   /// nanoseconds, or kNever.
-  [[nodiscard]] virtual int64_t rest(Member& member) = 0;
-  /// Ends the rest. `something_came` is false if only the time that rest() returned has passed.
-  virtual void goOn(Member& member, bool something_came) = 0;
+  [[nodiscard]] virtual int64_t enterIdle(Member& member) = 0;
+  /// Ends the idle time. `something_came` is false if only the time that enterIdle() returned has passed.
+  virtual void leaveIdle(Member& member, bool something_came) = 0;
 
   /// Between hold() and release() the clock stands still. The calls nest. Any thread.
   virtual void hold() = 0;

@@ -2,7 +2,7 @@
 //
 // Fresh work never waits behind a computation while a worker sleeps. A fiber that schedules calls a sleeper, because it may
 // compute on. A worker that is about to run something calls one for the work that it leaves behind. At most one worker is on its
-// way at a time (Rest::call). It calls the next one before it runs what it found, so a burst wakes as many as it needs.
+// way at a time (Idle::call). It calls the next one before it runs what it found, so a burst wakes as many as it needs.
 #pragma once
 
 #include <utility>
@@ -12,7 +12,7 @@
 
 namespace sylar {
 
-/// Belongs to its worker, except for queue(), which is for all. `Rest` and `workers` are the scheduler's.
+/// Belongs to its worker, except for queue(), which is for all. `Idle` and `workers` are the scheduler's.
 template <class Memory = StdMemory>
 class OwnFresh {
  public:
@@ -22,10 +22,10 @@ class OwnFresh {
   [[nodiscard]] bool push(QueueNode* node) { return m_queue.push(node) != Pushed::kRejected; }
 
   /// Queues `node` from a fiber, which may keep the worker for long, and calls a sleeper. Returns false if it is refused.
-  template <class Rest>
-  [[nodiscard]] bool offer(QueueNode* node, Rest& rest) {
+  template <class Idle>
+  [[nodiscard]] bool offer(QueueNode* node, Idle& idle) {
     if (!push(node)) return false;
-    rest.call();
+    idle.call();
     return true;
   }
 
@@ -33,9 +33,9 @@ class OwnFresh {
 
   /// Called before something runs: calls a sleeper for what is left behind. A worker that came to fetch also looks at the
   /// others' queues, because the call that it followed may have been meant for what it leaves there.
-  template <class Rest>
-  [[gnu::always_inline]] void share(Rest& rest) {
-    if (std::exchange(m_came_to_fetch, false) ? rest.answer() : m_queue.count() > 0) rest.call();
+  template <class Idle>
+  [[gnu::always_inline]] void share(Idle& idle) {
+    if (std::exchange(m_came_to_fetch, false) ? idle.answer() : m_queue.count() > 0) idle.call();
   }
 
   /// Called with nothing left to run. Takes over the older half of another worker's queue, and returns the oldest node, to be

@@ -29,7 +29,7 @@ std::ostream& Scheduler::dump(std::ostream& os) const { return m_core->dump(os);
 
 void Scheduler::tickle() { m_core->tickle(); }
 bool Scheduler::stopping() { return m_core->isStopping(); }
-bool Scheduler::hasIdleThreads() const { return m_core->rest().anySleeping(); }
+bool Scheduler::hasIdleThreads() const { return m_core->idle().anySleeping(); }
 void Scheduler::pendingEnded(const std::function<void()>& end) { m_core->pendingEnded(end); }
 
 WorkGuard::WorkGuard(Scheduler& scheduler) : m_link(SchedulerCore::of(scheduler).link()) {

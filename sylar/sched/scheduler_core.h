@@ -17,8 +17,8 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/driver.h"
+#include "sylar/sched/idle.h"
 #include "sylar/sched/leftovers.h"
-#include "sylar/sched/rest.h"
 #include "sylar/scheduler.h"
 #include "sylar/thread.h"
 
@@ -79,8 +79,8 @@ class detail::SchedulerCore {
 
   // ---- For workers. ----------------------------------------------------------------------------------------------------------
 
-  using Rest = sylar::Rest<SchedulerCore>;
-  Rest& rest() { return m_rest; }
+  using Idle = sylar::Idle<SchedulerCore>;
+  Idle& idle() { return m_idle; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return m_workers; }
   const Clock& clock() const { return *m_options.clock; }
   int64_t waitCap(int64_t now_ns) const;
@@ -90,14 +90,14 @@ class detail::SchedulerCore {
   bool admitMoved(Fiber& fiber, int thread);
 
   // While it stops (scheduler_stop.cc):
-  bool isStopping() const { return m_rest.isStopping(); }
+  bool isStopping() const { return m_idle.isStopping(); }
   /// Returns true if fibers begin cancelled.
   bool cancelsAll() const { return m_cancels_all.load(std::memory_order_relaxed); }
   /// Does what the deadline of stop() asks for, once it has passed.
   void watchDeadline();
 
  private:
-  friend Rest;
+  friend Idle;
   enum Go : uint32_t { kWait, kRun, kNeverRun };
 
   bool offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread);
@@ -112,7 +112,7 @@ class detail::SchedulerCore {
   static void drop(NodeList given_up);
   void awaitDone();
   void detachStuck();
-  bool done() const { return m_rest.done(); }
+  bool done() const { return m_idle.done(); }
   bool isCaller() const { return ::pthread_equal(m_caller, ::pthread_self()) != 0; }
   bool nothingExpected() { return cancelsAll() || (!anyGuard() && m_scheduler.stopping()); }
   bool anyGuard() const { return m_link->guards.load(std::memory_order_acquire) > 0; }
@@ -142,7 +142,7 @@ class detail::SchedulerCore {
   std::atomic<bool> m_cancels_all{false};
   std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
 
-  Rest m_rest{*this};
+  Idle m_idle{*this};
 };
 
 inline SchedulerCore& coreOf(const Scheduler& scheduler) { return SchedulerCore::of(scheduler); }

@@ -61,7 +61,7 @@ void SchedulerCore::close() {
     const Lock shut(m_link->mutex);
     m_link->scheduler = nullptr;
   }
-  m_rest.awaitPendingEnded();
+  m_idle.awaitPendingEnded();
   leaveCaller();
   for (auto& worker : m_workers) {
     if (!worker->detached()) continue;
@@ -128,7 +128,7 @@ void SchedulerCore::start() {
     letGo(kNeverRun);
     for (const auto& thread : m_threads) thread->join();
     m_threads.clear();
-    NodeList unrun = m_rest.endUnrun();
+    NodeList unrun = m_idle.endUnrun();
     for (const auto& worker : m_workers) {  // what was pinned to the caller
       sortLeft(
           worker->slot().mailbox.drain(), [](QueueNode* question) { (void)FiberRequest::open(question); }, unrun);

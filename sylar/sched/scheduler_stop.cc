@@ -1,4 +1,4 @@
-// The end of a scheduler. rest.h says how its workers find out that nothing is left. stop(deadline) begins with a round of
+// The end of a scheduler. idle.h says how its workers find out that nothing is left. stop(deadline) begins with a round of
 // cancelling, and has the last call at the deadline. A worker whose fiber does not come back soon after that is detached.
 #include <algorithm>
 #include <new>
@@ -31,7 +31,7 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   SYLAR_CHECK(inside == nullptr || inside->slot().scheduler != this);
   if (done()) return;
   SYLAR_CHECK(!m_options.use_caller || isCaller());
-  if (!m_started && (cancels_all || !anyGuard()) && m_rest.endUnused()) {  // never used, or half made
+  if (!m_started && (cancels_all || !anyGuard()) && m_idle.endUnused()) {  // never used, or half made
     leaveCaller();
     return;
   }
@@ -40,9 +40,9 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
     m_cancels_all.store(true, std::memory_order_relaxed);
     m_stop_deadline_ns.store(deadline.ns(), std::memory_order_relaxed);
   }
-  m_rest.beginStop(cancels_all);
+  m_idle.beginStop(cancels_all);
   if (cancels_all) m_scheduler.dropPending();
-  m_rest.wakeAll();
+  m_idle.wakeAll();
   if (m_options.use_caller) m_workers.front()->run();
   awaitDone();
   for (size_t i = 0; i < m_threads.size(); ++i) {
@@ -72,7 +72,7 @@ void SchedulerCore::awaitDone() {
   while (!done()) {
     const int64_t deadline_ns = m_stop_deadline_ns.load(std::memory_order_relaxed);
     const int64_t look_ns = std::max(saturatingAdd(deadline_ns, kGraceNs), steadyClock().nowNs() + kNextLookNs);
-    sys::futexWait(m_rest.doneWord(), 0, look_ns);
+    sys::futexWait(m_idle.doneWord(), 0, look_ns);
     if (!done()) watchDeadline();
   }
 }
@@ -84,7 +84,7 @@ void SchedulerCore::watchDeadline() {
   if (now_ns < deadline_ns) return;
   const bool patient = now_ns < saturatingAdd(deadline_ns, kGraceNs);
   if (!patient) detachStuck();
-  m_rest.raiseCall(patient || m_leaving.load(std::memory_order_acquire) > 0 ? LastCall::kShields : LastCall::kJoins);
+  m_idle.raiseCall(patient || m_leaving.load(std::memory_order_acquire) > 0 ? LastCall::kShields : LastCall::kJoins);
 }
 
 int64_t SchedulerCore::waitCap(int64_t now_ns) const {
@@ -122,14 +122,14 @@ void SchedulerCore::detachStuck() {
     for (size_t i = m_options.use_caller ? 1 : 0; i < m_workers.size(); ++i) {
       if (m_workers[i].get() != Worker::current() && m_workers[i]->detach()) stuck.push_back({m_workers[i].get(), {}});
     }
-    (void)m_rest.injector().admit([&] {  // nothing is put in now or from then on
+    (void)m_idle.injector().admit([&] {  // nothing is put in now or from then on
       for (Stuck& one : stuck) one.mail = one.worker->slot().mailbox.drain();
     });
     for (const Stuck& one : stuck) close(one.worker->fresh());  // the worker may be about to push
     return stuck.size();
   };
-  m_rest.leaveOut(detach, [&] {
-    close(m_rest.injector());
+  m_idle.leaveOut(detach, [&] {
+    close(m_idle.injector());
     for (const auto& worker : m_workers) close(worker->fresh());
   });
   Leftovers left;
@@ -166,6 +166,6 @@ void SchedulerCore::drop(NodeList given_up) {
   while (QueueNode* const node = given_up.pop()) ThreadFibers::drop(FiberControl::fiberOf(node));
 }
 
-void SchedulerCore::ended() { sys::futexWake(m_rest.doneWord(), 1); }
+void SchedulerCore::ended() { sys::futexWake(m_idle.doneWord(), 1); }
 
 }  // namespace sylar

@@ -36,9 +36,9 @@ bool SchedulerCore::offer(Fiber::ptr&& fiber, int thread) {
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   const bool nowhere = thread != -1 && target == nullptr;
   const FiberLife life = lifeOf(*fiber);
-  const bool at_rest_by_hand =
+  const bool suspended_by_hand =
       (life == FiberLife::kHeldByHand || life == FiberLife::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
-  const bool begins = (isFresh(life) || at_rest_by_hand) && control(*fiber).tryMove(life, FiberLife::kQueued);
+  const bool begins = (isFresh(life) || suspended_by_hand) && control(*fiber).tryMove(life, FiberLife::kQueued);
   if (!begins) return nowhere ? refuse(*fiber, kNowhere) : offerStarted(fiber, target, thread);
   Fiber& begun = *fiber;
   ThreadFibers::keepAlive(std::move(fiber));
@@ -70,7 +70,7 @@ bool SchedulerCore::refuse(const Fiber& fiber, const char* why) const {
 bool SchedulerCore::submit(Fiber& fiber) {
   Worker* const here = Worker::currentHere();
   if (here != nullptr && !here->detached() && &here->scheduler() == this) return here->pushFresh(&control(fiber));
-  const Pushed pushed = m_rest.injector().push(&control(fiber));
+  const Pushed pushed = m_idle.injector().push(&control(fiber));
   if (pushed == Pushed::kFirst) m_scheduler.tickle();
   return pushed != Pushed::kRejected;
 }
@@ -82,7 +82,7 @@ bool SchedulerCore::submitTo(Worker& worker, QueueNode* node) {
     open = !worker.detached();
     if (open) notify = worker.slot().mailbox.push(node);
   };
-  if (!m_rest.injector().admit(push) || !open) return false;
+  if (!m_idle.injector().admit(push) || !open) return false;
   if (notify) worker.slot().notify();
   return true;
 }
@@ -120,8 +120,8 @@ bool SchedulerCore::admitMoved(Fiber& fiber, int thread) {
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   if (target != nullptr) return submitTo(*target, &control(fiber));
   if (thread != -1) return false;
-  const Pushed pushed = m_rest.injector().push(&control(fiber));
-  if (pushed == Pushed::kFirst) m_rest.wakeOne();  // not tickle(), because nothing foreign runs under the link's lock
+  const Pushed pushed = m_idle.injector().push(&control(fiber));
+  if (pushed == Pushed::kFirst) m_idle.wakeOne();  // not tickle(), because nothing foreign runs under the link's lock
   return pushed != Pushed::kRejected;
 }
 
@@ -149,10 +149,10 @@ SYLAR_SWITCHES void SchedulerCore::move(std::shared_ptr<FiberDestination> way) {
   ThreadFibers::yield(Request::kMove);
 }
 
-void SchedulerCore::tickle() { m_rest.wakeOne(); }
+void SchedulerCore::tickle() { m_idle.wakeOne(); }
 
 void SchedulerCore::pendingEnded(const std::function<void()>& end) {
-  if (!sys::inForkedChild()) m_rest.pendingEnded(end);
+  if (!sys::inForkedChild()) m_idle.pendingEnded(end);
 }
 
 // ---- Reports. ----------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ WorkerStats SchedulerCore::getWorkerStats() const {
 std::ostream& SchedulerCore::dump(std::ostream& os) const {
   if (sys::inForkedChild()) return os << fmt::format("scheduler {}: the parent's\n", getName());
   os << fmt::format("scheduler {}: {} workers, {} asleep, {} functions wait for one\n", getName(), m_workers.size(),
-                    m_rest.sleeping(), m_rest.injector().count());
+                    m_idle.sleeping(), m_idle.injector().count());
   for (const auto& worker : m_workers) {
     std::vector<FiberInfo> fibers;
     worker->list(fibers);

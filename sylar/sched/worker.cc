@@ -78,7 +78,7 @@ void Worker::run() {
     g_usual_slack_ns.compare_exchange_strong(unknown, slack_ns, std::memory_order_relaxed);
     sys::setTimerSlack(m_scheduler.timerSlackNs());
   }
-  while (!m_scheduler.rest().done()) turn();
+  while (!m_scheduler.idle().done()) turn();
   if (own_slack) sys::setTimerSlack(slack_ns);       // the thread may be the caller's
   m_slot.owner.store(0, std::memory_order_release);  // a fiber that is asked for something from here on has no home
   takeMail();
@@ -130,8 +130,8 @@ void Worker::takeMail() {
 
 void Worker::sleep() {
   const auto behind = [this] { return behindStop(); };
-  m_scheduler.rest().sleep(m_slot.mailbox, behind, [this] {
-    if (AutoAdvance* const time = m_clock.autoAdvance()) return rest(*time);
+  m_scheduler.idle().sleep(m_slot.mailbox, behind, [this] {
+    if (AutoAdvance* const time = m_clock.autoAdvance()) return enterIdle(*time);
     const int64_t now_ns = m_clock.nowNs();
     m_counts.sleeps.add();
     poll(now_ns, std::min(firstHop(now_ns, nextDeadline(now_ns)), m_scheduler.waitCap(now_ns)));
@@ -142,20 +142,20 @@ void Worker::sleep() {
 
 /// Rests until something comes, or the clock has moved to a deadline. Events are collected after the clock knows that this
 /// worker goes on, so there is no moment at which they show nowhere.
-void Worker::rest(AutoAdvance& time) {
+void Worker::enterIdle(AutoAdvance& time) {
   m_counts.sleeps.add();
   m_counts.polls.add();  // the clock's look counts as one
   m_due_ns = nextDeadline(m_clock.nowNs());
-  const int64_t longest_ns = time.rest(*this);
+  const int64_t longest_ns = time.enterIdle(*this);
   if (longest_ns == 0) return;
   const int ready = sys::waitReadable(m_driver->fd(), 0, std::min(longest_ns, m_scheduler.waitCap(0)));
-  time.goOn(*this, ready != 0);
+  time.leaveIdle(*this, ready != 0);
   if (ready > 0) m_counts.tickles.add(m_driver->poll(0, 1));
 }
 
 /// Looks at the mailbox first, because it tells of mail before the notification shows in the driver's descriptor.
 bool Worker::quiet() const {
-  if (!m_slot.mailbox.sleeping() || m_scheduler.rest().anyFresh()) return false;
+  if (!m_slot.mailbox.sleeping() || m_scheduler.idle().anyFresh()) return false;
   int ready;
   do ready = sys::waitReadable(m_driver->fd(), 0, 0);
   while (ready == -EINTR);

@@ -78,7 +78,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   }
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
   /// it is refused.
-  bool pushFresh(QueueNode* node) { return m_runnable.inLoop() ? m_fresh.push(node) : m_fresh.offer(node, m_scheduler.rest()); }
+  bool pushFresh(QueueNode* node) { return m_runnable.inLoop() ? m_fresh.push(node) : m_fresh.offer(node, m_scheduler.idle()); }
   /// Does what other threads asked of a fiber of this worker.
   void attend(const Fiber::ptr& fiber);
   /// Makes room for a timeout of the running fiber, which has none yet, so that no wait can fail half-way. Returns false if
@@ -143,7 +143,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void runBatch(int64_t now_ns);
   QueueNode* pick(int round);
   void sleep();
-  void rest(AutoAdvance& time);
+  void enterIdle(AutoAdvance& time);
   bool quiet() const override;
   int64_t dueNs() const override;
   void wake() override { m_slot.wake(); }
@@ -204,7 +204,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool m_cancels_all = false;              // the scheduler's, likewise
   Leftovers m_leftovers;
   bool m_fresh_next = false;
-  int64_t m_due_ns = kNever;  // at rest on virtual time: its fibers' earliest deadline
+  int64_t m_due_ns = kNever;  // idle on virtual time: its fibers' earliest deadline
   bool m_turn_over = false;
 
   struct {

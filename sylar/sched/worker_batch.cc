@@ -94,7 +94,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
 
 inline QueueNode* Worker::pick(int round) {
   if (round % kInjectorInterval == 1) {
-    if (QueueNode* node = m_scheduler.rest().injector().take()) return node;
+    if (QueueNode* node = m_scheduler.idle().injector().take()) return node;
   }
   m_fresh_next = !m_fresh_next;
   if (m_fresh_next) {
@@ -102,7 +102,7 @@ inline QueueNode* Worker::pick(int round) {
   }
   if (QueueNode* node = m_runnable.pop()) return node;
   if (QueueNode* node = m_fresh.take()) return node;
-  return m_scheduler.rest().injector().take();
+  return m_scheduler.idle().injector().take();
 }
 
 void Worker::runBatch(int64_t now_ns) {
@@ -110,7 +110,7 @@ void Worker::runBatch(int64_t now_ns) {
   for (int round = 1; round <= kBatch && !m_turn_over; ++round) {
     QueueNode* const node = pick(round);
     if (node == nullptr) return;
-    m_fresh.share(m_scheduler.rest());
+    m_fresh.share(m_scheduler.idle());
     runNode(node);
     if (round % kFibersPerLook == 0 && m_clock.nowNs() - now_ns >= kBatchNs) return;
     if (m_scheduler.isStopping()) {
@@ -124,10 +124,10 @@ void Worker::runBatch(int64_t now_ns) {
 bool Worker::goesOn() {
   if (!m_runnable.empty() || fresh().count() > 0) return true;
   m_fresh.cameToFetch();
-  if (m_scheduler.rest().injector().count() > 0) return true;  // the next turn begins with it, so that no later work overtakes it
+  if (m_scheduler.idle().injector().count() > 0) return true;  // the next turn begins with it, so that no later work overtakes it
   QueueNode* const stolen = m_fresh.steal(m_scheduler.workers());
   if (stolen == nullptr) return false;
-  m_fresh.share(m_scheduler.rest());
+  m_fresh.share(m_scheduler.idle());
   runNode(stolen);
   return true;
 }

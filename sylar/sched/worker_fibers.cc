@@ -121,7 +121,7 @@ void Worker::permit(Fiber& fiber) {
   moveAway(*core);
 }
 
-/// Sends a fiber at rest to its destination. Without one, or if that is gone, the fiber goes on here.
+/// Sends a suspended fiber to its destination. Without one, or if that is gone, the fiber goes on here.
 void Worker::moveAway(FiberCore& core) {
   Fiber& fiber = *core.fiber;
   const std::shared_ptr<FiberDestination> destination = ThreadFibers::takeDestination(fiber);
@@ -173,16 +173,16 @@ void Worker::interrupt(FiberCore& core) {
 
 /// Returns true if the scheduler asks for something that this worker has not done yet.
 bool Worker::behindStop() const {
-  return m_cancel_round != m_scheduler.rest().cancelRound() || m_last_call != m_scheduler.rest().lastCall();
+  return m_cancel_round != m_scheduler.idle().cancelRound() || m_last_call != m_scheduler.idle().lastCall();
 }
 
 /// Does what the scheduler's stop asks of this worker's fibers.
 void Worker::followStop() {
   m_scheduler.watchDeadline();
   if (!behindStop()) return;
-  m_cancel_round = m_scheduler.rest().cancelRound();
-  const bool last_call = m_last_call != m_scheduler.rest().lastCall();
-  m_last_call = m_scheduler.rest().lastCall();
+  m_cancel_round = m_scheduler.idle().cancelRound();
+  const bool last_call = m_last_call != m_scheduler.idle().lastCall();
+  m_last_call = m_scheduler.idle().lastCall();
   m_cancels_all = m_scheduler.cancelsAll();
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     markCancelled(*core);

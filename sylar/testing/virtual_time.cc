@@ -68,7 +68,7 @@ class VirtualTime::Core final : public AutoAdvance {
     decideAndTell();
   }
 
-  int64_t rest(Member& member) override {
+  int64_t enterIdle(Member& member) override {
     Lock lock(m_mutex);
     member.is_at_rest = true;
     decideAndTell(&member);
@@ -78,7 +78,7 @@ class VirtualTime::Core final : public AutoAdvance {
     return member.looks_again ? left_ns : kNever;
   }
 
-  void goOn(Member& member, bool something_came) override {
+  void leaveIdle(Member& member, bool something_came) override {
     Lock lock(m_mutex);
     member.is_at_rest = member.looks_again = false;
     if (something_came) m_unsent_since_ns = kNever;
@@ -103,10 +103,10 @@ class VirtualTime::Core final : public AutoAdvance {
     return m_target_ns;
   }
 
-  /// Returns a time before which all that is due was done, with everything at rest, since the last aimAt().
+  /// Returns a time before which all that is due was done, with everything idle, since the last aimAt().
   int64_t doneBeforeNs() const { return m_done_before_ns.load(std::memory_order_relaxed); }
 
-  /// Blocks the thread until `over(at_rest)` is true, where `at_rest` says that everything is at rest and the clock has nowhere
+  /// Blocks the thread until `over(is_idle)` is true, where `is_idle` says that everything is idle and the clock has nowhere
   /// to go.
   template <class Over>
   void await(Over over) {
@@ -127,7 +127,7 @@ class VirtualTime::Core final : public AutoAdvance {
   }
 
  private:
-  /// Moves the clock if all are at rest. Returns true if they are and the clock has nowhere to go. `caller` need not be woken to
+  /// Moves the clock if all are idle. Returns true if they are and the clock has nowhere to go. `caller` need not be woken to
   /// go on.
   bool decide(Member* caller = nullptr) SYLAR_REQUIRES(m_mutex) {
     if (m_holds > 0) return false;
@@ -246,12 +246,12 @@ void VirtualTime::advance(std::chrono::nanoseconds step) {
   SYLAR_CHECK(!mayPark());
   SYLAR_CHECK(step.count() >= 0);
   const int64_t target_ns = m_core->aimAt(step);
-  m_core->await([this, target_ns](bool at_rest) { return at_rest || m_core->doneBeforeNs() > target_ns; });
+  m_core->await([this, target_ns](bool is_idle) { return is_idle || m_core->doneBeforeNs() > target_ns; });
 }
 
-void VirtualTime::awaitRest() {
+void VirtualTime::awaitIdle() {
   SYLAR_CHECK(!mayPark());
-  m_core->await([](bool at_rest) { return at_rest; });
+  m_core->await([](bool is_idle) { return is_idle; });
 }
 
 void VirtualTime::run(std::function<void()> body, size_t threads) {
@@ -271,7 +271,7 @@ void VirtualTime::run(std::function<void()> body, size_t threads) {
       }
       run->bodyEnded(std::move(exception));
     });
-    m_core->await([&run](bool at_rest) { return at_rest || run->ended(); });
+    m_core->await([&run](bool is_idle) { return is_idle || run->ended(); });
     const Hold to_its_end(*this);
     if (!run->ended()) {
       std::ostringstream report;

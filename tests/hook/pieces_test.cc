@@ -1,5 +1,5 @@
 // A call that takes several attempts: the first is the user's own; every later one is for the number it began with, or for none.
-#include "sylar/hook/iovec_rest.h"
+#include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/wait_loop.h"
 #include "tests/hook/support.h"
 
@@ -47,7 +47,7 @@ TEST(LaterPieces, DoNotTouchANewOwnerAfterAnAttemptInRegisters) {
 TEST(LaterPieces, EndAtWhatTheKernelTransfersAtMost) {
   char bytes[8];
   const iovec parts[] = {{bytes, 3}, {bytes + 3, 3}, {bytes + 6, 2}};
-  IovecRest rest(parts, 3, 5);
+  IovecCursor rest(parts, 3, 5);
   iovec some[2];
   rest.skip(1);
   ASSERT_EQ(rest.fill(some), 2u);

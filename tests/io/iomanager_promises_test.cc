@@ -75,7 +75,7 @@ TEST(Promises, ACallbackThatComesWithTheEndLeavesNothing) {
     const auto lockUntilTheEnd = [&] {
       const auto hold = [&](const FdWaiter<EpollEngine>&) {
         locked.open();
-        EXPECT_TRUE(test::eventually([&] { return coreOf(iom).rest().done(); }));
+        EXPECT_TRUE(test::eventually([&] { return coreOf(iom).idle().done(); }));
         return false;
       };
       FdTable::find(sockets[0])->dequeueIf(Direction::kRead, hold, [](FdWaiter<EpollEngine>&) {});

@@ -44,14 +44,14 @@ void Worker::takeMail() {
 
 void Worker::sleep(const std::function<bool()>& enough) {
   const auto behind = [this] {
-    return m_cancel_round != m_house->rest().cancelRound() || m_last_call != m_house->rest().lastCall();
+    return m_cancel_round != m_house->idle().cancelRound() || m_last_call != m_house->idle().lastCall();
   };
-  m_house->rest().sleep(m_slot.mailbox, behind, [&] { m_slot.poll(enough); });
+  m_house->idle().sleep(m_slot.mailbox, behind, [&] { m_slot.poll(enough); });
 }
 
 void Worker::follow() {
-  const uint64_t round = m_house->rest().cancelRound();
-  const LastCall call = m_house->rest().lastCall();
+  const uint64_t round = m_house->idle().cancelRound();
+  const LastCall call = m_house->idle().lastCall();
   if (std::exchange(m_cancel_round, round) != round && on_cancel_round) on_cancel_round();
   if (std::exchange(m_last_call, call) != call && on_last_call) on_last_call(call);
 }
@@ -89,19 +89,19 @@ void Worker::serveUntil(const std::function<bool()>& enough) {
 }
 
 QueueNode* Worker::pick() {
-  if (QueueNode* node = m_house->rest().injector().take()) return node;
+  if (QueueNode* node = m_house->idle().injector().take()) return node;
   if (QueueNode* node = m_fresh.take()) return node;
   return m_runnable.pop();
 }
 
 void Worker::runUntil(const std::function<bool()>& enough) {
   adoptThread();
-  while (!m_house->rest().done() && !enough()) {
+  while (!m_house->idle().done() && !enough()) {
     takeMail();
-    if (m_house->rest().isStopping()) follow();
+    if (m_house->idle().isStopping()) follow();
     while (QueueNode* node = pick()) run(*node);
     m_fresh.cameToFetch();
-    if (m_house->rest().injector().count() > 0) continue;
+    if (m_house->idle().injector().count() > 0) continue;
     if (QueueNode* stolen = m_fresh.steal(m_house->workers())) {
       run(*stolen);
     } else {
@@ -111,7 +111,7 @@ void Worker::runUntil(const std::function<bool()>& enough) {
 }
 
 void Worker::run(QueueNode& node) {
-  m_fresh.share(m_house->rest());
+  m_fresh.share(m_house->idle());
   auto& task = static_cast<Task&>(node);
   require(task.runs++ == 0, "a task runs once");
   require(task.payload.get() == 1, "who runs a task sees what was written for it");

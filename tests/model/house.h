@@ -12,9 +12,9 @@
 
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/wait_word.h"
+#include "sylar/sched/idle.h"
 #include "sylar/sched/mailbox.h"
 #include "sylar/sched/own_fresh.h"
-#include "sylar/sched/rest.h"
 #include "sylar/sched/waker.h"
 #include "tests/model/memory.h"
 
@@ -84,7 +84,7 @@ class Worker {
  public:
   explicit Worker(House* house = nullptr, Driver* driver = nullptr) : m_house(house), m_driver(driver), m_slot(*this) {}
 
-  // As production's Worker has them, for Rest.
+  // As production's Worker has them, for Idle.
   Slot& slot() { return m_slot; }
   FreshQueue<ModelMemory>& fresh() { return m_fresh.queue(); }
   bool detached() const { return m_detached; }
@@ -136,7 +136,7 @@ class Worker {
   LastCall m_last_call = LastCall::kNone;
 };
 
-/// The scheduler, as Rest sees it.
+/// The scheduler, as Idle sees it.
 class House {
  public:
   explicit House(size_t count) {
@@ -145,7 +145,7 @@ class House {
 
   const std::vector<std::unique_ptr<Worker>>& workers() const { return m_workers; }
   Worker& worker(size_t i) { return *m_workers[i]; }
-  Rest<House, ModelMemory>& rest() { return m_rest; }
+  Idle<House, ModelMemory>& idle() { return m_idle; }
 
   bool nothingExpected() const { return pending.load() == 0; }
   void ended() { ++ends; }
@@ -153,8 +153,8 @@ class House {
   /// From outside. False: refused.
   bool offer(Task& task) {
     task.payload.set(task.payload.get() + 1);
-    const Pushed pushed = m_rest.injector().push(&task);
-    if (pushed == Pushed::kFirst) m_rest.wakeOne();
+    const Pushed pushed = m_idle.injector().push(&task);
+    if (pushed == Pushed::kFirst) m_idle.wakeOne();
     return pushed != Pushed::kRejected;
   }
 
@@ -163,7 +163,7 @@ class House {
 
  private:
   std::vector<std::unique_ptr<Worker>> m_workers;
-  Rest<House, ModelMemory> m_rest{*this};
+  Idle<House, ModelMemory> m_idle{*this};
 };
 
 }  // namespace sylar::model

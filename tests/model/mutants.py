@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/fresh_queue.h"
-OWN, REST, ENTRY = "sched/own_fresh.h", "sched/rest.h", "io/fd_entry.h"
+OWN, IDLE, ENTRY = "sched/own_fresh.h", "sched/idle.h", "io/fd_entry.h"
 TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_pool.h"
 NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
 ASKS, ENDS, RUN = "fiber/asks.h", "fiber/end_observers.h", "sched/run_queue.h"
@@ -89,42 +89,42 @@ MUTANTS = {
       while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
       return oldest;""", """      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
       return take();""", "sleep/fresh_against_last_sleeper", "tso"),
-    # P2, resting
-    "rest_no_second_look": (REST, "if (!answer() && !decided", "if (!decided", "sleep/inject", "tso"),
-    "rest_call_not_answered": (
-        REST, "if (m_called.load(std::memory_order_seq_cst)) m_called.store(false, std::memory_order_seq_cst);\n", "",
+    # P2, idle workers
+    "idle_no_second_look": (IDLE, "if (!answer() && !decided", "if (!decided", "sleep/inject", "tso"),
+    "idle_call_not_answered": (
+        IDLE, "if (m_called.load(std::memory_order_seq_cst)) m_called.store(false, std::memory_order_seq_cst);\n", "",
         "sleep/fresh_of_a_fiber_that_computes", "tso"),
-    "rest_call_of_nobody": (REST, "m_called.exchange(true, std::memory_order_seq_cst)) wakeOne();",
+    "idle_call_of_nobody": (IDLE, "m_called.exchange(true, std::memory_order_seq_cst)) wakeOne();",
                             "m_called.exchange(true, std::memory_order_seq_cst)) return;",
                             "sleep/fresh_of_a_fiber_that_computes", "tso"),
-    "rest_looks_before_it_declares": (
-        REST, """    if (!mailbox.trySleep()) return;
+    "idle_looks_before_it_declares": (
+        IDLE, """    if (!mailbox.trySleep()) return;
 """, """    const bool fresh = anyFresh();
     if (!mailbox.trySleep()) return;
     const auto answer = [fresh] { return fresh; };
 """, "sleep/inject", "tso"),
     # The stop
     "stop_looks_at_no_mail": (
-        REST, "(worker->slot().mailbox.sleeping() && worker->fresh().count() == 0)", "worker->fresh().count() == 0",
+        IDLE, "(worker->slot().mailbox.sleeping() && worker->fresh().count() == 0)", "worker->fresh().count() == 0",
         "stop/offer_by_mail", "tso"),
     "stop_no_last_look": (
-        REST, "m_injector.closeIfEmpty([this] { return nothingLeft(); })", "m_injector.closeIfEmpty([] { return true; })",
+        IDLE, "m_injector.closeIfEmpty([this] { return nothingLeft(); })", "m_injector.closeIfEmpty([] { return true; })",
         "stop/offer_by_mail", "tso"),
     "stop_pending_ends_unheard": (
-        REST, "    if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();\n", "", "stop/pending", "tso"),
+        IDLE, "    if (m_stopping.load(std::memory_order_seq_cst)) wakeOne();\n", "", "stop/pending", "tso"),
     "stop_round_not_announced": (
-        REST, """      finish();
+        IDLE, """      finish();
       return true;
     }
     wakeAll();""", """      finish();
       return true;
     }""", "stop/cancel_round", "tso"),
     "stop_left_out_but_not_decided": (
-        REST, """    } else if (count > 0 && m_asleep + m_left_out == m_host.workers().size()) {
+        IDLE, """    } else if (count > 0 && m_asleep + m_left_out == m_host.workers().size()) {
       decide();
     }""", "    }", "stop/leave_out", "tso"),
     "stop_waits_for_those_left_out": (
-        REST, "return ++m_asleep + m_left_out == m_host.workers().size() && decide();",
+        IDLE, "return ++m_asleep + m_left_out == m_host.workers().size() && decide();",
         "return ++m_asleep == m_host.workers().size() && decide();", "stop/leave_out", "tso"),
     # P3
     "fd_edge_not_compared": (

@@ -32,7 +32,7 @@ struct Work {
     for (const auto& worker : house.workers()) {
       if (!worker->isHere()) continue;
       task.payload.set(1);
-      require(worker->own().offer(&task, house.rest()), "the queue is open");
+      require(worker->own().offer(&task, house.idle()), "the queue is open");
     }
   }
   /// Waits, as a computation that goes on until then.

@@ -1,4 +1,4 @@
-// The end of a scheduler: it comes, once, when nothing is left, and not before (rest.h).
+// The end of a scheduler: it comes, once, when nothing is left, and not before (idle.h).
 #include <deque>
 #include <string>
 #include <vector>
@@ -18,13 +18,13 @@ void startWorkers(House& house) {
 }
 
 void stop(House& house, bool cancel_all = false) {
-  house.rest().beginStop(cancel_all);
-  house.rest().wakeAll();
+  house.idle().beginStop(cancel_all);
+  house.idle().wakeAll();
 }
 
 void checkEnd(House& house) {
   require(house.ends == 1, "it ends once");
-  require(house.rest().done(), "and is done");
+  require(house.idle().done(), "and is done");
 }
 
 // RT-7.7: work that is offered from outside while the scheduler stops runs before the end, or is refused.
@@ -67,7 +67,7 @@ void offerByMail() {
   addThread("producer", [&] {
     task.payload.set(1);
     bool notify = false;
-    accepted = house.rest().injector().admit([&] { notify = house.worker(1).slot().mailbox.push(&task); });
+    accepted = house.idle().injector().admit([&] { notify = house.worker(1).slot().mailbox.push(&task); });
     if (notify) house.worker(1).slot().notify();
   });
   runThreads();
@@ -118,7 +118,7 @@ void pending() {
   startWorkers(house);
   addThread("stopper", [&] { stop(house); });
   addThread("timer", [&] {
-    house.rest().pendingEnded([&] {
+    house.idle().pendingEnded([&] {
       require(house.ends == 0, "it has not ended meanwhile");
       house.pending.fetch_sub(1, std::memory_order_acq_rel);
     });
@@ -136,7 +136,7 @@ void timerBringsWork() {
   addThread("stopper", [&] { stop(house); });
   addThread("timer", [&] {
     require(house.offer(callback), "it waits for the timer");
-    house.rest().pendingEnded([&] { house.pending.fetch_sub(1, std::memory_order_acq_rel); });
+    house.idle().pendingEnded([&] { house.pending.fetch_sub(1, std::memory_order_acq_rel); });
   });
   runThreads();
   checkEnd(house);
@@ -154,7 +154,7 @@ void cancelRound() {
   addThread("stopper", [&] { stop(house); });
   runThreads();
   checkEnd(house);
-  require(house.rest().cancelRound() == 1, "one round does");
+  require(house.idle().cancelRound() == 1, "one round does");
 }
 
 // A deadline: all are cancelled at once; shielded fibers wait regardless until the last call.
@@ -171,12 +171,12 @@ void lastCall() {
   startWorkers(house);
   addThread("stopper", [&] { stop(house, true); });
   addThread("deadline", [&] {
-    while (!house.rest().isStopping()) ModelMemory::relax();
-    house.rest().raiseCall(LastCall::kShields);
+    while (!house.idle().isStopping()) ModelMemory::relax();
+    house.idle().raiseCall(LastCall::kShields);
   });
   runThreads();
   checkEnd(house);
-  require(house.rest().lastCall() == LastCall::kJoins, "nobody else could end that wait");
+  require(house.idle().lastCall() == LastCall::kJoins, "nobody else could end that wait");
 }
 
 // A worker that does not come back is left out: the others come to their end without it, and what it left is given out.
@@ -187,7 +187,7 @@ void leaveOut() {
   addThread("worker 0", [&] { house.worker(0).runUntil(kUntilTheEnd); });
   addThread("stopper", [&] {
     stop(house, true);
-    house.rest().leaveOut(
+    house.idle().leaveOut(
         [&] {
           stuck.detach();
           return 1;
@@ -220,7 +220,7 @@ void leaveOutWhileItSchedules() {
       while (QueueNode* node = left.pop()) ++static_cast<Task*>(node)->runs;
       return 1;
     };
-    house.rest().leaveOut(leave_out, [] { require(false, "one worker is left"); });
+    house.idle().leaveOut(leave_out, [] { require(false, "one worker is left"); });
   });
   runThreads();
   checkEnd(house);
@@ -234,13 +234,13 @@ void leaveOutTheLast() {
   bool accepted = false;
   addThread("stopper", [&] {
     stop(house, true);
-    house.rest().leaveOut(
+    house.idle().leaveOut(
         [&] {
           house.worker(0).detach();
           return 1;
         },
         [&] {
-          NodeList unrun = house.rest().injector().close();
+          NodeList unrun = house.idle().injector().close();
           while (QueueNode* node = unrun.pop()) ++static_cast<Task*>(node)->runs;
         });
   });

@@ -82,9 +82,9 @@ for name, brought in {"application": "sylar::Config* a; sylar::http::HttpServer:
         sys.exit(f"sylar/{name}.h does not bring all of: {brought}")
 
 # What a user of the whole library must not be able to say.
-HIDDEN = """sylar::Entry* entry; | sylar::Rest<int>* rest; | sylar::Request request; | sylar::QueueNode node; | sylar::FiberCore core;
+HIDDEN = """sylar::Entry* entry; | sylar::Idle<int>* idle; | sylar::Request request; | sylar::QueueNode node; | sylar::FiberCore core;
     fiber.next = nullptr; | fiber.move(1, 2); | fiber.m_control[0]; | sylar::detail::FiberControl::of(fiber);
-    iom.rest(); | iom.workers(); | iom.m_core; | sylar::detail::SchedulerCore::of(iom); | sylar::Timer timer; | sylar::EpollEngine* engine;"""
+    iom.idle(); | iom.workers(); | iom.m_core; | sylar::detail::SchedulerCore::of(iom); | sylar::Timer timer; | sylar::EpollEngine* engine;"""
 HEAD = '#include "sylar/sylar.h"\nvoid user([[maybe_unused]] sylar::Fiber& fiber, [[maybe_unused]] sylar::IOManager& iom) {'
 if not compiles(HEAD + " fiber.getId(); iom.getName(); }"):
     sys.exit("sylar/sylar.h does not compile")

@@ -39,7 +39,7 @@ class JoinStopTest : public test::OverWorkers {
 
   /// stop(), and `release` when all workers have slept for a while: what they would do to those that wait, they have done.
   template <class Release>
-  static void stopAndOnceAtRest(Scheduler& scheduler, Release release) {
+  static void stopAndOnceIdle(Scheduler& scheduler, Release release) {
     std::thread stopper([&] { scheduler.stop(); });
     int looks = 0;
     EXPECT_TRUE(eventually([&] {
@@ -95,7 +95,7 @@ TEST_P(JoinStopTest, OneThatHasGoneElsewhereIsAwaited) {
   const Fiber::ptr joiner = join(here, joined);
   go = true;
   ASSERT_TRUE(arrived.wait());
-  stopAndOnceAtRest(here, [&] { release.open(); });
+  stopAndOnceIdle(here, [&] { release.open(); });
   EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
   EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
@@ -116,7 +116,7 @@ TEST_P(JoinStopTest, OneThatHasNotBegunElsewhereIsAwaited) {
   const auto joined = std::make_shared<Fiber>([] {});
   elsewhere.schedule(joined);
   const Fiber::ptr joiner = join(here, joined);
-  stopAndOnceAtRest(here, [&] { release.open(); });
+  stopAndOnceIdle(here, [&] { release.open(); });
   EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
   EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
@@ -134,7 +134,7 @@ TEST_P(JoinStopTest, OneThatRunsByHandOnAPlainThreadIsAwaited) {
   std::thread plain([&] { joined->resume(); });
   ASSERT_TRUE(busy.wait());
   const Fiber::ptr joiner = join(here, joined);
-  stopAndOnceAtRest(here, [&] { release.open(); });
+  stopAndOnceIdle(here, [&] { release.open(); });
   plain.join();
   EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
   EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
@@ -260,7 +260,7 @@ TEST(JoinStop, AJoinerIsToldHoweverLongTheFibersOfADetachedWorkerTake) {
     PollKeeper& keeper = *static_cast<Slow*>(self)->scheduler;
     keeper.keeps = false;
     EXPECT_TRUE(
-        eventually([&, before = keeper.polls.load()] { return keeper.polls >= before + 8 || coreOf(keeper).rest().done(); }));
+        eventually([&, before = keeper.polls.load()] { return keeper.polls >= before + 8 || coreOf(keeper).idle().done(); }));
   };
   ASSERT_TRUE(control(*parked[1]).observeEnd(slow));
   scheduler.keeps = true;

@@ -297,7 +297,7 @@ TEST_P(SeveralWorkersTest, WhatAComputingFiberSchedulesStartsOnSleepingWorkers) 
   Gate done;
   scheduler.schedule([&] {
     for (int round = 0; round < 20; ++round) {
-      EXPECT_TRUE(eventually([&] { return coreOf(scheduler).rest().sleeping() == others; }));
+      EXPECT_TRUE(eventually([&] { return coreOf(scheduler).idle().sleeping() == others; }));
       const auto begun = std::make_shared<Gate>();
       const size_t burst = round % 2 == 0 ? 1 : others;
       for (size_t i = 0; i < burst; ++i) {

@@ -2,7 +2,7 @@
 sylar_test(sched/mailbox_test LINKS sylar::sched)
 sylar_test(sched/fresh_queue_test LINKS sylar::sched)
 sylar_test(sched/run_queue_test LINKS sylar::sched)
-sylar_test(sched/rest_test LINKS sylar::sched)
+sylar_test(sched/idle_test LINKS sylar::sched)
 sylar_test(sched/mailbox_race_test LINKS sylar::sched)
 sylar_test(sched/fresh_queue_race_test LINKS sylar::sched)
 sylar_test(sched/scheduler_test LINKS sylar::io)

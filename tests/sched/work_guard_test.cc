@@ -23,10 +23,10 @@ using test::Gate;
 class WorkGuardTest : public test::OverWorkers {
  protected:
   /// Returns when a stop has begun, and all workers have found since that there is nothing to do.
-  static void awaitRestInStop(Scheduler& scheduler, uint64_t sleeps_before) {
+  static void awaitIdleInStop(Scheduler& scheduler, uint64_t sleeps_before) {
     const size_t workers = coreOf(scheduler).workers().size();
     EXPECT_TRUE(eventually([&] {
-      return coreOf(scheduler).isStopping() && coreOf(scheduler).rest().sleeping() == workers &&
+      return coreOf(scheduler).isStopping() && coreOf(scheduler).idle().sleeping() == workers &&
              scheduler.getWorkerStats().sleeps >= sleeps_before + workers;
     }));
   }
@@ -47,7 +47,7 @@ TEST_P(WorkGuardTest, StopWaitsForTheThreadThatWillWakeAHeldFiber) {
     int answer = 0;
     computing = std::thread([&, self = Fiber::GetThis(), expected = WorkGuard(scheduler)] {
       EXPECT_TRUE(stops.wait());
-      awaitRestInStop(scheduler, sleeps);
+      awaitIdleInStop(scheduler, sleeps);
       answer = 42;
       scheduler.schedule(self);
     });
@@ -57,7 +57,7 @@ TEST_P(WorkGuardTest, StopWaitsForTheThreadThatWillWakeAHeldFiber) {
     seen = answer;
   });
   ASSERT_TRUE(holds.wait());
-  ASSERT_TRUE(eventually([&] { return coreOf(scheduler).rest().sleeping() == workers(); }));
+  ASSERT_TRUE(eventually([&] { return coreOf(scheduler).idle().sleeping() == workers(); }));
   sleeps = scheduler.getWorkerStats().sleeps;
   stops.open();
   scheduler.stop();
@@ -71,7 +71,7 @@ TEST_P(WorkGuardTest, WorkThatComesMeanwhileRuns) {
   scheduler.start();
   bool ran = false;
   std::thread outside([&, expected = WorkGuard(scheduler)] {
-    awaitRestInStop(scheduler, 0);
+    awaitIdleInStop(scheduler, 0);
     EXPECT_TRUE(scheduler.trySchedule([&ran] { ran = true; }));
   });
   scheduler.stop();
@@ -95,7 +95,7 @@ TEST_P(WorkGuardTest, EachCopyCountsUntilItIsReset) {
   first = copy;
   std::thread stopper([&] { scheduler.stop(); });
   for (WorkGuard* guard : {&first, &copy, &moved}) {
-    awaitRestInStop(scheduler, 0);
+    awaitIdleInStop(scheduler, 0);
     EXPECT_FALSE(cancelled.load());
     guard->reset();
     guard->reset();
@@ -121,7 +121,7 @@ TEST_P(WorkGuardTest, OneThatWasNeverStartedStartsForIt) {
   Scheduler scheduler(workers(), false, "guard");
   WorkGuard guard(scheduler);
   std::thread stopper([&] { scheduler.stop(); });
-  awaitRestInStop(scheduler, 0);
+  awaitIdleInStop(scheduler, 0);
   bool ran = false;
   EXPECT_TRUE(scheduler.trySchedule([&ran] { ran = true; }));
   guard.reset();

@@ -117,7 +117,7 @@ TEST_P(VirtualTimeRefuses, WhileWorkIsQueued) {
         over = true;
       });
     }
-    time.awaitRest();
+    time.awaitIdle();
     ASSERT_TRUE(over);
     ASSERT_EQ(ran, before);
     ASSERT_EQ(time.elapsed(), before + 1s);
@@ -238,7 +238,7 @@ TEST_P(VirtualTimeRefuses, ButNotForEverWhileAThreadAwaitsTheClock) {
       sent = write(pair.client.get(), much.data(), much.size());
     });
     if (moves == VirtualTime::kByHand) time.advance(1min);
-    time.awaitRest();
+    time.awaitIdle();
     EXPECT_GT(sent, 0);
     EXPECT_LT(sent, ssize_t{16 << 20});
     EXPECT_EQ(time.elapsed(), 1min);
@@ -318,7 +318,7 @@ TEST(VirtualTimeHelpers, AFunctionThatOutlastsItsFiberKeepsTheClockUntilItEnds) 
   ASSERT_TRUE(awaitAsleep(iom, 1));
   EXPECT_TRUE(standsStill(time));
   go_on.open();
-  time.awaitRest();
+  time.awaitIdle();
   EXPECT_EQ(time.elapsed(), 1min);
 }
 
@@ -382,7 +382,7 @@ TEST_P(VirtualTimeRefuses, WhileItIsHeld) {
     EXPECT_TRUE(standsStill(time));
     EXPECT_EQ(time.elapsed(), 0s);
   }
-  time.awaitRest();
+  time.awaitIdle();
   EXPECT_EQ(time.elapsed(), 1min);
 }
 

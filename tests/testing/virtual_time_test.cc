@@ -285,7 +285,7 @@ TEST_P(VirtualTimeOverWorkers, ATimerInsertedAtTheFrontIsTheNext) {
       });
       EXPECT_TRUE(eventually([&] { return iom.hasTimer(); }));
     }
-    time.awaitRest();
+    time.awaitIdle();
     EXPECT_EQ(fired.size(), 2U);
     iom.addTimer(1000, [&] {  // all sleep, nothing is armed, and nobody asks the clock
       fired.push_back(time.elapsed());
@@ -395,13 +395,13 @@ TEST(VirtualTime, MovesWithoutSchedulers) {
   VirtualTime by_hand(VirtualTime::kByHand);
   by_hand.advance(1h);
   by_hand.advance(1ns);
-  by_hand.awaitRest();
+  by_hand.awaitIdle();
   EXPECT_EQ(by_hand.elapsed(), 1h + 1ns);
   by_hand.advance(nanoseconds::max());
   by_hand.advance(nanoseconds::max());
   EXPECT_EQ(by_hand.nowNs(), kNever - 1);  // it is never kNever
   VirtualTime by_itself;
-  by_itself.awaitRest();
+  by_itself.awaitIdle();
   EXPECT_EQ(by_itself.elapsed(), 0s);
   by_itself.advance(1h);
   EXPECT_EQ(by_itself.elapsed(), 1h);
@@ -412,7 +412,7 @@ TEST(VirtualTime, AdvanceMovesAClockThatHasNowhereToGo) {
   VirtualTime time;
   IOManager iom(on(time));
   iom.schedule([] { sleep(60); });
-  time.awaitRest();
+  time.awaitIdle();
   EXPECT_EQ(time.elapsed(), 1min);
   time.advance(1h);
   EXPECT_EQ(time.elapsed(), 1h + 1min);
@@ -478,10 +478,10 @@ TEST(VirtualTime, StandsStillUntilSomethingComes) {
     EXPECT_EQ(read(pair.here.get(), &byte, 1), 1);
     sleep(60);
   });
-  time.awaitRest();
+  time.awaitIdle();
   EXPECT_EQ(time.elapsed(), 0s);
   EXPECT_EQ(write(pair.there.get(), "x", 1), 1);
-  time.awaitRest();
+  time.awaitIdle();
   EXPECT_EQ(time.elapsed(), 1min);
 }
 

@@ -20,7 +20,7 @@
 // far enough before, or stop(deadline), which cancels them. A scheduler on this clock must have use_caller = false (else it
 // throws), since work that waits for a caller, which works only inside stop(), would not hold the clock.
 //
-// The clock moves only when every worker of every scheduler on it is at rest: no fiber is runnable, no work is queued, no
+// The clock moves only when every worker of every scheduler on it is idle: no fiber is runnable, no work is queued, no
 // descriptor with a waiter is ready, no function runs on a helper thread (as name lookups do), and no Hold exists. Then it goes
 // to the next deadline at once. With one worker everything happens in the same order each time.
 //
@@ -34,7 +34,7 @@
 // Between two calls from a plain thread a day may pass, so make both under one Hold. The clock sees TCP connections within the
 // process; data that the kernel holds back costs its real time.
 //
-// Thread safety: all calls from any thread, except that run(), advance() and awaitRest() must not be called from fibers, which
+// Thread safety: all calls from any thread, except that run(), advance() and awaitIdle() must not be called from fibers, which
 // would wait for themselves (checked).
 #pragma once
 
@@ -52,7 +52,7 @@ namespace sylar {
 class VirtualTime final : public Clock {
  public:
   enum Moves {
-    kByItself,  ///< the clock moves to the next deadline whenever all workers are at rest
+    kByItself,  ///< the clock moves to the next deadline whenever all workers are idle
     kByHand,    ///< the clock moves in the same way, but only as far as advance() allows
   };
 
@@ -80,13 +80,13 @@ class VirtualTime final : public Clock {
   void run(std::function<void()> body, size_t threads = 1);
 
   /// Moves the clock by `step` >= 0, from deadline to deadline, each when everything before it is done. Returns when everything
-  /// that is due by then is done and all workers were at rest. With kByItself the clock may be further by then, and moves on.
+  /// that is due by then is done and all workers were idle. With kByItself the clock may be further by then, and moves on.
   /// Saturates 292 years after 0. Blocks the thread, without end if fibers never rest.
   void advance(std::chrono::nanoseconds step);
 
-  /// Returns when all workers are at rest and the clock has nowhere to go: no deadline is left, or none until where advance()
+  /// Returns when all workers are idle and the clock has nowhere to go: no deadline is left, or none until where advance()
   /// allowed. Blocks the thread, with kByItself without end if there is a recurring timer.
-  void awaitRest();
+  void awaitIdle();
 
   /// Stops the clock while an instance exists. It is for work that the clock cannot see: that of your own threads, or an answer
   /// of another process.

@@ -10,7 +10,7 @@
 //   m_asleep       a worker, while it stops                           under the lock, with the decision
 //   m_cancel_round, m_last_call, m_done                               seq_cst: a sleeper declares itself, then reads them
 //
-// While it stops, every sleep is published under one lock, so the last worker to fall asleep sees all of them at rest and decides
+// While it stops, every sleep is published under one lock, so the last worker to fall asleep sees all of them idle and decides
 // what is next: nothing yet (something from outside will wake somebody); a round of cancelling, for fibers that only fibers could
 // wake; the last call, for those that wait regardless; the end.
 //
@@ -35,9 +35,9 @@ namespace sylar {
 enum class LastCall : uint8_t { kNone, kShields, kJoins };
 
 template <class Host, class Memory = StdMemory>
-class Rest {
+class Idle {
  public:
-  explicit Rest(Host& host) : m_host(host) {}
+  explicit Idle(Host& host) : m_host(host) {}
 
   // ---- Work and sleep. -------------------------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class Rest {
     return ++m_asleep + m_left_out == m_host.workers().size() && decide();
   }
 
-  /// Decides the next step when all workers are at rest. Returns true if there is one; then all workers were woken for it.
+  /// Decides the next step when all workers are idle. Returns true if there is one; then all workers were woken for it.
   bool decide() SYLAR_REQUIRES(m_mutex) {
     size_t waiting = 0;
     size_t uncancelled = 0;
@@ -202,11 +202,11 @@ class Rest {
   }
 
   bool nothingLeft() const {
-    const auto at_rest = [](const auto& worker) {
+    const auto is_idle = [](const auto& worker) {
       return worker->detached() || (worker->slot().mailbox.sleeping() && worker->fresh().count() == 0);
     };
     const auto& workers = m_host.workers();
-    return m_injector.count() == 0 && m_host.nothingExpected() && std::all_of(workers.begin(), workers.end(), at_rest);
+    return m_injector.count() == 0 && m_host.nothingExpected() && std::all_of(workers.begin(), workers.end(), is_idle);
   }
 
   void finish() SYLAR_REQUIRES(m_mutex) {

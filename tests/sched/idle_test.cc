@@ -1,5 +1,5 @@
 // Who is woken for fresh work, in a forced order: workers that sleep one inside the other, on one thread.
-#include "sylar/sched/rest.h"
+#include "sylar/sched/idle.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ struct FakeWorker {
   Slot m_slot;
 };
 
-class RestTest : public testing::Test {
+class IdleWorkersTest : public testing::Test {
  protected:
   static constexpr size_t kWorkers = 3;
 
@@ -52,69 +52,69 @@ class RestTest : public testing::Test {
   /// Runs `body` while workers 1 and 2 sleep; worker 0 is awake.
   void whileTheOthersSleep(const std::function<void()>& body) {
     const auto never = [] { return false; };
-    rest.sleep(host.all[1].slot().mailbox, never, [&] { rest.sleep(host.all[2].slot().mailbox, never, body); });
+    idle.sleep(host.all[1].slot().mailbox, never, [&] { idle.sleep(host.all[2].slot().mailbox, never, body); });
   }
   int woken() { return host.all[1].slot().woken + host.all[2].slot().woken; }
 
   Host host;
-  Rest<Host> rest{host};
+  Idle<Host> idle{host};
   QueueNode first{QueueNode::Kind::kFiber};
   QueueNode second{QueueNode::Kind::kFiber};
 };
 
-TEST_F(RestTest, WhatAFiberSchedulesCallsASleepingWorker) {
+TEST_F(IdleWorkersTest, WhatAFiberSchedulesCallsASleepingWorker) {
   whileTheOthersSleep([&] {
-    EXPECT_TRUE(host.all[0].own.offer(&first, rest));
+    EXPECT_TRUE(host.all[0].own.offer(&first, idle));
     EXPECT_EQ(woken(), 1);
   });
 }
 
 // Go: at most one spins.
-TEST_F(RestTest, ABurstCallsOneWorkerUntilThatHasCome) {
+TEST_F(IdleWorkersTest, ABurstCallsOneWorkerUntilThatHasCome) {
   whileTheOthersSleep([&] {
-    EXPECT_TRUE(host.all[0].own.offer(&first, rest));
-    EXPECT_TRUE(host.all[0].own.offer(&second, rest));
+    EXPECT_TRUE(host.all[0].own.offer(&first, idle));
+    EXPECT_TRUE(host.all[0].own.offer(&second, idle));
     EXPECT_EQ(woken(), 1);
     OwnFresh<>& called = host.all[1].slot().woken == 1 ? host.all[1].own : host.all[2].own;
     called.cameToFetch();
     EXPECT_EQ(called.steal(host.workers()), &first);
-    called.share(rest);
+    called.share(idle);
     EXPECT_EQ(woken(), 2) << "it leaves something";
   });
 }
 
-TEST_F(RestTest, AWorkerThatTookAllCallsNobody) {
+TEST_F(IdleWorkersTest, AWorkerThatTookAllCallsNobody) {
   whileTheOthersSleep([&] {
-    EXPECT_TRUE(host.all[0].own.offer(&first, rest));
+    EXPECT_TRUE(host.all[0].own.offer(&first, idle));
     OwnFresh<>& called = host.all[1].slot().woken == 1 ? host.all[1].own : host.all[2].own;
     called.cameToFetch();
     EXPECT_EQ(called.steal(host.workers()), &first);
-    called.share(rest);
+    called.share(idle);
     EXPECT_EQ(woken(), 1);
-    EXPECT_TRUE(host.all[0].own.offer(&second, rest));
+    EXPECT_TRUE(host.all[0].own.offer(&second, idle));
     EXPECT_EQ(woken(), 2) << "it has come: from here on another is called";
   });
 }
 
 // It runs that next, and shares then.
-TEST_F(RestTest, WhatAWorkersLoopQueuesCallsNobodyUntilItRunsSomething) {
+TEST_F(IdleWorkersTest, WhatAWorkersLoopQueuesCallsNobodyUntilItRunsSomething) {
   whileTheOthersSleep([&] {
     EXPECT_TRUE(host.all[0].own.push(&first));
     EXPECT_TRUE(host.all[0].own.push(&second));
     EXPECT_EQ(woken(), 0);
     EXPECT_EQ(host.all[0].own.take(), &first);
-    host.all[0].own.share(rest);
+    host.all[0].own.share(idle);
     EXPECT_EQ(woken(), 1);
   });
 }
 
-TEST_F(RestTest, WithNobodyAsleepNobodyIsCalled) {
-  EXPECT_TRUE(host.all[0].own.offer(&first, rest));
-  EXPECT_TRUE(host.all[0].own.offer(&second, rest));
+TEST_F(IdleWorkersTest, WithNobodyAsleepNobodyIsCalled) {
+  EXPECT_TRUE(host.all[0].own.offer(&first, idle));
+  EXPECT_TRUE(host.all[0].own.offer(&second, idle));
   EXPECT_EQ(host.all[0].own.take(), &first);
   EXPECT_EQ(host.all[0].own.take(), &second);
   whileTheOthersSleep([&] {
-    EXPECT_TRUE(host.all[0].own.offer(&first, rest));
+    EXPECT_TRUE(host.all[0].own.offer(&first, idle));
     EXPECT_EQ(woken(), 1) << "no call is left over";
   });
   EXPECT_EQ(host.all[0].own.take(), &first);

@@ -10,10 +10,10 @@
 namespace sylar {
 
 /// The rest of an iovec list. We read the list only after the kernel has accepted it.
-class IovecRest {
+class IovecCursor {
  public:
   /// Covers at most the first `limit` bytes of the list.
-  IovecRest(const iovec* parts, size_t count, size_t limit = SIZE_MAX) : m_part(parts), m_end(parts + count), m_limit(limit) {}
+  IovecCursor(const iovec* parts, size_t count, size_t limit = SIZE_MAX) : m_part(parts), m_end(parts + count), m_limit(limit) {}
 
   void skip(size_t bytes) {
     m_limit -= bytes;
