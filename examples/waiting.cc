@@ -84,7 +84,7 @@ void follow(int fd) {
 void count(std::atomic<uint64_t>& counter) {
   while (!sylar::this_fiber::cancelled()) {
     for (int i = 0; i < 1000; ++i) ++counter;
-    Fiber::YieldToReady();  // gives the other fibers of this thread their turn
+    Fiber::YieldToReady();  // lets the other fibers of this thread run
   }
 }
 // [compute]

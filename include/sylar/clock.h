@@ -51,7 +51,7 @@ class Clock {
 const Clock& steadyClock();
 
 /// A clock for tests, which stands still until it is told to move. Moving it wakes no thread: the workers of a scheduler see it
-/// on their next turn. Choose VirtualTime for schedulers.
+/// in the next iteration of their loops. Choose VirtualTime for schedulers.
 ///
 /// Thread safety: all calls from any thread.
 class ManualClock final : public Clock {

@@ -93,7 +93,7 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
   Suspended me;
   leave(from, me, to, here);
   announceLeaving(SYLAR_FAKE_STACK_(from), SYLAR_TARGET_STACK_(to));
-  SYLAR_TSAN_SWITCH_(to, kind == Kind::kTurn && tsan::strict());
+  SYLAR_TSAN_SWITCH_(to, kind == Kind::kLoop && tsan::strict());
   const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended->place, &from);
   arrive({arrival.fctx, arrival.data}, &from);
 }

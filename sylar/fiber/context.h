@@ -67,8 +67,8 @@ class Context {
   }
 
   /// Tells TSan, in its strict mode, how the code before a switch relates to the code after it. kCall: one calls the other, as
-  /// in a resume by hand. kTurn: a loop gives turns to fibers that have nothing to do with one another.
-  enum class Kind { kCall, kTurn };
+  /// in a resume by hand. kLoop: a loop enters one fiber after the other, which have nothing to do with one another.
+  enum class Kind { kCall, kLoop };
 
   /// Suspends the caller in `from` and continues in `to`. Returns when somebody switches to `from`. `here` is the calling
   /// thread's. Where this is inlined, a computation that may have changed its thread must not touch thread_local variables

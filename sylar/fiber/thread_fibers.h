@@ -71,7 +71,7 @@ class ThreadFibers {
   /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `request` says why.
   FiberCore& enter(FiberCore& core);
   /// Does what enter() does, for a worker's loop. Inlined, so that the loop jumps from one place and has no call to return from.
-  FiberCore& giveTurn(FiberCore& core);
+  FiberCore& enterFromLoop(FiberCore& core);
 
   /// Suspends the running fiber and gives control to its resumer, which records the fiber's new state. Only then may others take
   /// the fiber, because only then has it left its stack.
@@ -166,15 +166,15 @@ class ThreadFibers {
   Fiber::ptr m_own_handle;
 };
 
-/// A fiber and its resumer call one another, while a worker's loop gives turns.
+/// A fiber and its resumer call one another, while a worker's loop enters one after the other.
 inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const {
-  return resumer == nullptr && m_host != nullptr ? Context::Kind::kTurn : Context::Kind::kCall;
+  return resumer == nullptr && m_host != nullptr ? Context::Kind::kLoop : Context::Kind::kCall;
 }
 
-[[gnu::always_inline]] inline FiberCore& ThreadFibers::giveTurn(FiberCore& core) {
+[[gnu::always_inline]] inline FiberCore& ThreadFibers::enterFromLoop(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   t_running = &core;
-  Context::switchTo(m_own_stack, core.context, m_places, Context::Kind::kTurn);
+  Context::switchTo(m_own_stack, core.context, m_places, Context::Kind::kLoop);
   return *m_came_back;
 }
 

@@ -48,7 +48,7 @@ long writevNoWait(int fd, const iovec* parts, int count) {
 /// Makes a call that cannot be told not to wait, after asking whether it would.
 template <class Call>
 long whenReady(Entry& entry, int fd, short events, Call call) {
-  const Turn turn(entry);
+  const ProbeLock lock(entry);
   return ask::isReady(fd, events) ? call() : -EAGAIN;
 }
 
@@ -93,11 +93,11 @@ long writeWhenReady(Entry& entry, FdKind kind, int fd, const iovec* parts, int c
 }
 
 /// Reads with `call(fd)` if poll says that there is something. A FIFO that never had a writer is at its end, which a read reports
-/// and poll does not, so it is reopened and read. That read is made within the turn as well, because it takes bytes that come in
+/// and poll does not, so it is reopened and read. That read is made under the lock as well, because it takes bytes that come in
 /// between, and another fiber's read would then wait for them.
 template <class Call>
 long readWhenReady(Entry& entry, FdKind kind, int fd, Call call) {
-  const Turn turn(entry);
+  const ProbeLock lock(entry);
   if (ask::isReady(fd, POLLIN)) return call(fd);
   if (kind != FdKind::kPipe) return -EAGAIN;
   const long last = onReopened(fd, O_RDONLY, call);
@@ -207,7 +207,7 @@ long numberForAccept(const EpollEngine& engine) {
 
 long accept(Entry& entry, const EpollEngine& engine, int fd, sockaddr* address, socklen_t* size, int flags) {
   // Linux keeps connections that were reset in the queue, so an accept after a positive poll does not block.
-  const Turn turn(entry);
+  const ProbeLock lock(entry);
   // A socket that does not listen fails at once.
   if (!ask::isReady(fd, POLLIN) && ask::socketOption(fd, SO_ACCEPTCONN) == 1) return numberForAccept(engine);
   return plainAccept(fd, address, size, flags);

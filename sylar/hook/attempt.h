@@ -52,16 +52,17 @@ int64_t toNs(const timeval& timeout);
 
 /// Serialises a readiness probe and the call that follows it, so that no other fiber takes what the probe has found. A signal
 /// handler that interrupts the holder proceeds without the lock.
-class Turn {
+class ProbeLock {
  public:
-  explicit Turn(Entry& entry) SYLAR_NO_THREAD_SAFETY_ANALYSIS : m_lock(entry.acceptLock()), m_mine(!m_lock.heldByThisThread()) {
+  explicit ProbeLock(Entry& entry) SYLAR_NO_THREAD_SAFETY_ANALYSIS : m_lock(entry.acceptLock()),
+                                                                     m_mine(!m_lock.heldByThisThread()) {
     if (m_mine) m_lock.lock();
   }
-  ~Turn() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  ~ProbeLock() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     if (m_mine) m_lock.unlock();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  ProbeLock(const ProbeLock&) = delete;
+  ProbeLock& operator=(const ProbeLock&) = delete;
 
  private:
   OsMutex& m_lock;

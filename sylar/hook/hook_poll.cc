@@ -182,15 +182,15 @@ extern "C" {
 int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   count = static_cast<unsigned>(count);  // as the kernel does
   EpollEngine* const engine = hookEngine();
-  if (engine != nullptr && timeout_ms == 0) engine->countCall();
+  if (engine != nullptr && timeout_ms == 0) engine->chargeCall();
   if (engine == nullptr || timeout_ms == 0) return real::poll(fds, count, timeout_ms);
-  takeTurns(*engine);
+  yieldIfBudgetIsSpent(*engine);
   // The first look also proves the array readable.
   if (const int ready = pollNow(fds, count)) {
-    engine->countCall();
+    engine->chargeCall();
     return ready;
   }
-  engine->letOthersRun();
+  engine->refillBudget();
   const Deadline deadline =
       timeout_ms < 0 ? Deadline::never() : Deadline::after(std::chrono::milliseconds(timeout_ms), waitClock());
   return PollCall(fds, count, *engine).run(deadline);

@@ -20,7 +20,7 @@ template <class Plain>
 long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
   terminal::Reading reading(fd);
   const long n = call.run([&]() -> long {
-    const attempt::Turn turn(call.entry());
+    const attempt::ProbeLock lock(call.entry());
     const size_t now = reading.bytesNow(call, size);
     if (now == 0) return -EAGAIN;
     const long got = plain(std::min(size, now));
@@ -28,7 +28,7 @@ long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
   });
   if (n != -ETIME) return n;
   return call.tryAgain([&]() -> long {
-    const attempt::Turn turn(call.entry());
+    const attempt::ProbeLock lock(call.entry());
     const size_t last = reading.bytesAtLast();
     return last == 0 ? 0 : plain(std::min(size, last));
   });
@@ -86,7 +86,7 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
                                            socklen_t* from_size) {
   IoCall call(here, Direction::kRead);
   if (neverWaits(call, flags)) {
-    here.engine().countCall();
+    here.engine().chargeCall();
     return real::recvfrom(here.fd(), buffer, size, flags, from, from_size);
   }
   const long n = receiveSpecially(call, here.fd(), buffer, size, flags, from, from_size);
@@ -181,7 +181,7 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   IoCall call(fd, Direction::kRead);
   ssize_t n;
   const bool never_waits = call.parks() && neverWaits(call, flags);
-  if (never_waits) call.engine().countCall();
+  if (never_waits) call.engine().chargeCall();
   if (!call.parks() || never_waits) {
     n = real::recvmsg(fd, message, flags);
   } else if (waitsForMore(call.kind(), flags)) {

@@ -200,7 +200,7 @@ ssize_t writev(int fd, const iovec* parts, int count) {
 
 ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
   if ((flags & MSG_DONTWAIT) != 0) {
-    countCallHere();
+    chargeCallHere();
     return real::sendto(fd, data, size, flags, to, to_size);
   }
   HookedFd here(fd);
@@ -226,7 +226,7 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   const HookedFd here(fd);
   IoCall call(here, Direction::kWrite);
   const bool never_waits = call.parks() && (flags & MSG_DONTWAIT) != 0;
-  if (never_waits) call.engine().countCall();
+  if (never_waits) call.engine().chargeCall();
   ssize_t n;
   if (!call.parks() || never_waits) {
     n = real::sendmsg(fd, message, flags);

@@ -38,16 +38,16 @@ bool hookSleeps() { return hookWorker() != nullptr; }
   return engine == nullptr || onOtherStack() ? nullptr : engine;
 }
 
-bool takeTurns(EpollEngine& engine) {
-  if (!engine.turnIsOver()) return false;
-  engine.letOthersRun();
+bool yieldIfBudgetIsSpent(EpollEngine& engine) {
+  if (!engine.budgetIsSpent()) return false;
+  engine.refillBudget();
   const FiberCore* const me = runningFiber();
   // A fiber that is resumed by hand is its resumer's affair.
   const bool mine = me->live && me->resumer == nullptr && !onOtherStack();
   if (!mine) return false;
-  // 256 fibers that all have this much to do would keep descriptors and timers waiting, so the worker ends its turn. The worker
+  // 256 fibers that all have this much to do would keep descriptors and timers waiting, so the worker ends its batch. The worker
   // is null if a stop gave it up just now.
-  if (Worker* const worker = hookWorker()) worker->endTurn();
+  if (Worker* const worker = hookWorker()) worker->endBatch();
   Fiber::YieldToReady();
   return true;
 }
@@ -144,7 +144,7 @@ int IoCall::wait(uint64_t edges_seen) {
   const bool first = !m_limits_known;
   if (first) {
     if (const int error = learnLimits()) {
-      m_hooked.engine().countCall();  // it does not wait
+      m_hooked.engine().chargeCall();  // it does not wait
       return error;
     }
   }
@@ -155,7 +155,7 @@ int IoCall::wait(uint64_t edges_seen) {
   const bool looks_again = m_asks_again || m_writes_to_unix;
   const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
-  m_hooked.engine().letOthersRun();
+  m_hooked.engine().refillBudget();
   Wait wait(m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
   Entry::Waiter waiter;
   waiter.waker = wait.waker();

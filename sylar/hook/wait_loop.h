@@ -41,11 +41,11 @@ bool hookSleeps();
 /// Called before a call. If many calls in a row did not wait, lets others run first, or a fast peer would have the worker for
 /// itself. Returns true if they ran. It comes before the call and not after it, so that the caller has the call's results at
 /// once, for example in memory that the thread's fibers share.
-bool takeTurns(EpollEngine& engine);
+bool yieldIfBudgetIsSpent(EpollEngine& engine);
 
 /// Counts a call that never waits. The call is not suspended; the next one that can be lets others run.
-[[gnu::always_inline]] inline void countCallHere() {
-  if (EpollEngine* const engine = hookEngineHere()) engine->countCall();
+[[gnu::always_inline]] inline void chargeCallHere() {
+  if (EpollEngine* const engine = hookEngineHere()) engine->chargeCall();
 }
 
 /// The buffer of a plain read; empty for any other call.
@@ -76,7 +76,7 @@ class HookedFd {
     m_entry = FdTable::at(fd);
     if (m_entry == nullptr) return;
     if (m_entry->isPrivate() && m_entry->nonblocking()) {
-      engine->countCall();  // a call that cannot wait never suspends; the next one that can lets others run
+      engine->chargeCall();  // a call that cannot wait never suspends; the next one that can lets others run
       return;
     }
     const uint64_t life = m_entry->life();
@@ -94,10 +94,10 @@ class HookedFd {
   uint32_t generation() const { return m_generation; }
   FdKind kind() const { return attempt::kindOf(*m_entry, m_fd); }
 
-  /// Makes the first attempt of a call, after letting others run if it is their turn. Arguments are as for IoCall::goOn.
+  /// Makes the first attempt of a call, after letting others run if the budget is spent. Arguments are as for IoCall::goOn.
   template <class Attempt>
   [[gnu::always_inline]] Tried tryFirst(Direction direction, Attempt attempt, Room room = {}) {
-    if (m_engine->turnIsOver() && takeTurns(*m_engine)) othersRan();
+    if (m_engine->budgetIsSpent() && yieldIfBudgetIsSpent(*m_engine)) othersRan();
     return tryOnce(direction, attempt, room);
   }
   /// Makes one attempt, unless its outcome is known.
@@ -258,7 +258,7 @@ template <class Attempt>
   if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);
   }
-  m_engine->countCall();
+  m_engine->chargeCall();
   return {done, edges_seen};
 }
 

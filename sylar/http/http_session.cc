@@ -74,10 +74,11 @@ HttpRequest::ptr HttpSession::recvRequest() {
 
 HttpRequest::ptr HttpSession::recvHead() {
   if (m_state.over) return nullptr;
-  // A request that is already buffered costs no call, so let others have their turn now and then. (The hooked calls do so
+  // A request that is already buffered costs no call, so let others run now and then. (The hooked calls do so
   // themselves.)
-  constexpr uint64_t kTurn = 16;
-  if (m_state.reader.requests() % kTurn == kTurn - 1 && !m_state.reader.buffered().empty()) Fiber::YieldToReady();
+  constexpr uint64_t kRequestsInARow = 16;
+  if (m_state.reader.requests() % kRequestsInARow == kRequestsInARow - 1 && !m_state.reader.buffered().empty())
+    Fiber::YieldToReady();
   m_state.request = nullptr;
   m_state.body_share.release();
   if (mayGoOn()) {

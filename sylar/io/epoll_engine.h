@@ -25,7 +25,7 @@ class SharedUpkeep {
   virtual int timerFd() const = 0;
   /// Returns when a timer is due, in case no descriptor tells. Callable from any thread.
   virtual int64_t timersDueNs() const = 0;
-  /// Runs a bounded amount of due work; each worker calls it once a turn. `timers_woken` says that the descriptor has told;
+  /// Runs a bounded amount of due work; each worker calls it once an iteration. `timers_woken` says that the descriptor has told;
   /// without it another worker may be serving the timers already, which is fine. `batch` is the last batch of the worker. Returns
   /// true if more is due.
   virtual bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) = 0;
@@ -59,19 +59,19 @@ class EpollEngine final : public Driver {
   bool retired() const { return m_retired.load(std::memory_order_relaxed); }
 
   /// Counts a call that did not have to wait.
-  void countCall() {
+  void chargeCall() {
     const tsan::Exempt of_this_thread;
-    ++m_calls_in_a_row;
+    ++m_charged;
   }
-  /// Returns true if there were many such calls since fibers last took turns.
-  bool turnIsOver() const {
+  /// Returns true if there were so many such calls that the budget of calls is spent.
+  bool budgetIsSpent() const {
     const tsan::Exempt of_this_thread;
-    return m_calls_in_a_row >= kCallsInARow;
+    return m_charged >= kCallBudget;
   }
-  /// Resets the count, because other fibers run now.
-  void letOthersRun() {
+  /// Refills the budget, because other fibers run now.
+  void refillBudget() {
     const tsan::Exempt of_this_thread;
-    m_calls_in_a_row = 0;
+    m_charged = 0;
   }
 
   bool serve(int64_t now_ns) override;
@@ -82,7 +82,7 @@ class EpollEngine final : public Driver {
 
  private:
   static constexpr int kMaxEvents = 256;
-  static constexpr unsigned kCallsInARow = 64;
+  static constexpr unsigned kCallBudget = 64;
 
   int collect(int64_t now_ns, int64_t deadline_ns);
   int control(int op, int fd, uint32_t generation, uint32_t events);
@@ -95,7 +95,7 @@ class EpollEngine final : public Driver {
   std::atomic<bool> m_retired{false};
   bool m_timer_event = false;
   std::shared_ptr<DueTimers> m_batch;
-  unsigned m_calls_in_a_row = 0;
+  unsigned m_charged = 0;
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];
 };

@@ -117,12 +117,12 @@ bool IOCore::cancelEvent(int fd, IOManager::Event event) {
   return entry != nullptr && directionOf(event, &direction) && entry->wakeAll(direction);
 }
 
-/// Returns the engine of the calling worker; outside one, the engine of a running worker, chosen in turn.
+/// Returns the engine of the calling worker; outside one, the engine of a running worker, in rotation.
 EpollEngine& IOCore::engineForHere() {
   Worker* worker = Worker::current();
   if (worker == nullptr || &worker->scheduler() != &m_scheduler) {
-    const size_t turn = m_next_engine.fetch_add(1, std::memory_order_relaxed);
-    worker = m_scheduler.workers()[turn % m_scheduler.workers().size()].get();
+    const size_t next = m_next_engine.fetch_add(1, std::memory_order_relaxed);
+    worker = m_scheduler.workers()[next % m_scheduler.workers().size()].get();
     for (size_t i = 0; i < m_scheduler.workers().size() && !worker->running(); ++i) worker = m_scheduler.workers()[i].get();
   }
   return static_cast<EpollEngine&>(worker->driver());
@@ -167,7 +167,7 @@ void IOCore::addClosed(Callback& callback) {
   m_adding.fetch_sub(1, std::memory_order_release);
 }
 
-/// Makes at least one worker take a turn after this.
+/// Makes at least one worker begin an iteration after this.
 void IOCore::wakeForUpkeep() {
   for (const auto& worker : m_scheduler.workers()) {
     if (worker->slot().wake()) return;

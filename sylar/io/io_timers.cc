@@ -13,7 +13,7 @@
 namespace sylar {
 namespace {
 
-// A pass ends at the first of these limits, and so does the first turn of its callbacks.
+// A pass ends at the first of these limits, and so does the first batch of its callbacks.
 constexpr size_t kTimersPerPass = 2000;
 constexpr int64_t kNsPerPass = 500'000;
 constexpr size_t kTimersPerLook = 128;      // timers between two looks at the clock
@@ -44,8 +44,8 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
 
   void queueFiber() noexcept {
     try {
-      const auto turn = std::make_shared<Turn>(shared_from_this());
-      m_iom.schedule([turn] { std::exchange(turn->batch, nullptr)->run(); });
+      const auto job = std::make_shared<BatchJob>(shared_from_this());
+      m_iom.schedule([job] { std::exchange(job->batch, nullptr)->run(); });
     } catch (const std::bad_alloc&) {
       giveBack();
     }
@@ -55,14 +55,14 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
   }
 
  private:
-  /// One fiber's turn to run the callbacks; may be destroyed unused.
-  struct Turn {
-    explicit Turn(std::shared_ptr<DueTimers> of) : batch(std::move(of)) {}
-    ~Turn() {
+  /// The job of one fiber: to run the callbacks; may be destroyed unused.
+  struct BatchJob {
+    explicit BatchJob(std::shared_ptr<DueTimers> of) : batch(std::move(of)) {}
+    ~BatchJob() {
       if (batch != nullptr) batch->giveBack();
     }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    BatchJob(const BatchJob&) = delete;
+    BatchJob& operator=(const BatchJob&) = delete;
     std::shared_ptr<DueTimers> batch;
   };
 
@@ -82,7 +82,7 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
       std::exchange(timer, nullptr)->fire();
       if (Worker::current() != &worker || worker.switches() != switches) return;  // it waited, and the next fiber goes on
       if (worker.detached()) return;  // a stop did not wait for it, and the manager may be gone
-      if (worker.clock().nowNs() >= end_ns) return worker.endTurn();
+      if (worker.clock().nowNs() >= end_ns) return worker.endBatch();
       if (!fiberIsAsNew()) return;  // the next fiber goes on
     }
   }

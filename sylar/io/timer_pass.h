@@ -4,7 +4,7 @@
 namespace sylar {
 
 /// Makes a pass and returns true if more is due. The worker was either `woken` by the timers' descriptor, which wakes only one
-/// sleeper, or comes by on a turn of its own.
+/// sleeper, or comes by on an iteration of its own.
 ///
 ///   pass.begun()       all callbacks that this worker collected last have begun
 ///   pass.queued()      how much work waits in this worker's own queue

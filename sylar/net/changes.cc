@@ -18,10 +18,10 @@ struct Changes::Waiting {
 
 WakeReason Changes::wait(OsMutex& mutex, Deadline deadline) {
   if (mayPark()) return park(mutex, deadline);
-  const uint32_t turn = m_turn.load(std::memory_order_relaxed);
+  const uint32_t sequence = m_sequence.load(std::memory_order_relaxed);
   ++m_threads;
   mutex.unlock();
-  const int why = sys::futexWait(m_turn, turn, deadline.ns());
+  const int why = sys::futexWait(m_sequence, sequence, deadline.ns());
   mutex.lock();
   --m_threads;
   return why == -ETIMEDOUT ? WakeReason::kTimeout : WakeReason::kReady;
@@ -56,14 +56,14 @@ void Changes::notifyAll(Lock<OsMutex>& lock) {
     woken.push(m_fibers->waker.core);
   }
   const bool threads = m_threads > 0;
-  if (threads) m_turn.fetch_add(1, std::memory_order_relaxed);
+  if (threads) m_sequence.fetch_add(1, std::memory_order_relaxed);
   lock.unlock();
   const auto next = [&woken] {
     const tsan::Exempt until_delivered;
     return woken.pop();
   };
   while (QueueNode* const node = next()) Waker::deliver(*static_cast<FiberCore*>(node));
-  if (threads) sys::futexWake(m_turn, INT32_MAX);
+  if (threads) sys::futexWake(m_sequence, INT32_MAX);
 }
 
 }  // namespace sylar

@@ -41,7 +41,7 @@ class Changes {
   // Both are guarded by the mutex.
   Waiting* m_fibers = nullptr;
   uint32_t m_threads = 0;
-  std::atomic<uint32_t> m_turn{0};  // threads sleep on it; it changes only under the mutex
+  std::atomic<uint32_t> m_sequence{0};  // threads sleep on it; it changes only under the mutex
 };
 
 }  // namespace sylar

@@ -398,12 +398,12 @@ bool TcpServer::join(Deadline deadline) {
 // ---- Accepting. -------------------------------------------------------------------------------------------------------------
 
 void TcpServer::startAccept(Socket::ptr sock) {
-  constexpr int kTurn = 16;  // accepts in a row that did not have to wait; then others have their turn, even in a flood
+  constexpr int kAcceptsInARow = 16;  // accepts in a row that did not have to wait; then others run, even in a flood
   Impl::Backoff backoff;
-  for (int left = kTurn; m_impl->acceptOne(*sock, backoff);) {
+  for (int left = kAcceptsInARow; m_impl->acceptOne(*sock, backoff);) {
     if (--left > 0) continue;
     Fiber::YieldToReady();
-    left = kTurn;
+    left = kAcceptsInARow;
   }
   m_impl->retire(*sock);
 }

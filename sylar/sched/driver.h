@@ -19,7 +19,7 @@ class Driver {
   /// Returns true if this is io's engine, whose fibers may wait for descriptors.
   bool waitsForDescriptors() const { return m_waits_for_descriptors; }
 
-  /// Does bounded upkeep, once a turn. Returns true if there is more of it now.
+  /// Does bounded upkeep, once an iteration. Returns true if there is more of it now.
   virtual bool serve(int64_t now_ns) = 0;
 
   /// Delivers what is ready. If nothing is, waits for it until `deadline_ns`; a deadline in the past never blocks. Returns true

@@ -78,7 +78,7 @@ void Worker::run() {
     g_usual_slack_ns.compare_exchange_strong(unknown, slack_ns, std::memory_order_relaxed);
     sys::setTimerSlack(m_scheduler.timerSlackNs());
   }
-  while (!m_scheduler.idle().done()) turn();
+  while (!m_scheduler.idle().done()) runOnce();
   if (own_slack) sys::setTimerSlack(slack_ns);       // the thread may be the caller's
   m_slot.owner.store(0, std::memory_order_release);  // a fiber that is asked for something from here on has no home
   takeMail();
@@ -102,7 +102,7 @@ void Worker::setThread(pid_t id) {
   if (time != nullptr) id != 0 ? time->join(*this) : time->leave(*this);
 }
 
-void Worker::turn() {
+void Worker::runOnce() {
   takeMail();
   if (m_scheduler.isStopping()) followStop();
   const int64_t now_ns = m_clock.nowNs();
@@ -110,7 +110,7 @@ void Worker::turn() {
   const bool more = m_driver->serve(now_ns);
   runBatch(now_ns);
   if (goesOn() || more) {
-    poll(0, 0);  // descriptors get their turn even if there is more to do
+    poll(0, 0);  // descriptors are looked at even if there is more to do
   } else {
     sleep();
   }

@@ -1,6 +1,6 @@
 // Internal. One thread of a scheduler: what runs on it, in which order, and when it sleeps.
 //
-// One turn, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
+// One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
 // runnable fibers, or fewer that take kBatchNs, fresh work in alternation with woken ones, the injector first and at every 64th
 // pick; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
 // to run, else asleep until mail, a descriptor or a deadline.
@@ -62,10 +62,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   /// Returns how often something got the thread. With that a fiber finds out whether it gave the thread away in between.
   uint64_t switches() const { return m_counts.switches.get(); }
-  /// Ends the turn's batch with the fiber that runs, so that descriptors come first.
-  void endTurn() {
+  /// Ends the batch with the fiber that runs, so that descriptors come first.
+  void endBatch() {
     const tsan::Exempt of_this_thread;
-    m_turn_over = true;
+    m_batch_over = true;
   }
   bool inLoop() const { return m_runnable.inLoop(); }
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
@@ -133,11 +133,11 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static constexpr int kFibersPerLook = 16;  // how many run between two looks at the clock
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 64;
-  static constexpr size_t kTimeoutsPerTurn = 2000;
-  static constexpr int64_t kTimeoutsNsPerTurn = 500'000;
+  static constexpr size_t kTimeoutsPerIteration = 2000;
+  static constexpr int64_t kTimeoutsNsPerIteration = 500'000;
   static constexpr int64_t kPushedMayWakeNs = 10'000'000;
 
-  void turn();
+  void runOnce();
   bool goesOn();
   void takeMail();
   void runBatch(int64_t now_ns);
@@ -205,7 +205,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   Leftovers m_leftovers;
   bool m_fresh_next = false;
   int64_t m_due_ns = kNever;  // idle on virtual time: its fibers' earliest deadline
-  bool m_turn_over = false;
+  bool m_batch_over = false;
 
   struct {
     Counter switches, polls, sleeps, tickles, mail, armed, pushed, relinked, fired;

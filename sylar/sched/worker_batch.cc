@@ -1,4 +1,4 @@
-// The part of a turn that runs fibers: which is next, and what becomes of the one that ran.
+// The part of an iteration that runs fibers: which is next, and what becomes of the one that ran.
 #include <algorithm>
 #include <utility>
 
@@ -70,7 +70,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
   return joined != nullptr && isOver(lifeOf(*joined));
 }
 
-/// Inlined into its callers, together with the switch; see giveTurn().
+/// Inlined into its callers, together with the switch; see enterFromLoop().
 [[gnu::always_inline]] inline void Worker::runNode(QueueNode* node) {
   FiberCore* core;
   if (node->kind == QueueNode::Kind::kFiber) {
@@ -87,7 +87,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
   control(*core->fiber).move(FiberLife::kRunning);
   m_counts.switches.add();
   m_runnable.leaveLoop();
-  FiberCore& back = m_thread_fibers->giveTurn(*core);
+  FiberCore& back = m_thread_fibers->enterFromLoop(*core);
   if (!m_runnable.comeBack()) standStill(back);
   settle(back);
 }
@@ -106,8 +106,8 @@ inline QueueNode* Worker::pick(int round) {
 }
 
 void Worker::runBatch(int64_t now_ns) {
-  m_turn_over = false;
-  for (int round = 1; round <= kBatch && !m_turn_over; ++round) {
+  m_batch_over = false;
+  for (int round = 1; round <= kBatch && !m_batch_over; ++round) {
     QueueNode* const node = pick(round);
     if (node == nullptr) return;
     m_fresh.share(m_scheduler.idle());
@@ -124,7 +124,8 @@ void Worker::runBatch(int64_t now_ns) {
 bool Worker::goesOn() {
   if (!m_runnable.empty() || fresh().count() > 0) return true;
   m_fresh.cameToFetch();
-  if (m_scheduler.idle().injector().count() > 0) return true;  // the next turn begins with it, so that no later work overtakes it
+  if (m_scheduler.idle().injector().count() > 0)
+    return true;  // the next iteration begins with it, so that no later work overtakes it
   QueueNode* const stolen = m_fresh.steal(m_scheduler.workers());
   if (stolen == nullptr) return false;
   m_fresh.share(m_scheduler.idle());

@@ -362,8 +362,8 @@ void Worker::unlinkTimer(FiberCore& core) {
 }
 
 void Worker::expireTimeouts(int64_t now_ns) {
-  const int64_t end_ns = saturatingAdd(now_ns, kTimeoutsNsPerTurn);
-  for (size_t i = 1; i <= kTimeoutsPerTurn && m_timeouts.nextDue() <= now_ns; ++i) {
+  const int64_t end_ns = saturatingAdd(now_ns, kTimeoutsNsPerIteration);
+  for (size_t i = 1; i <= kTimeoutsPerIteration && m_timeouts.nextDue() <= now_ns; ++i) {
     if (i % 64 == 0 && m_clock.nowNs() >= end_ns) return;
     TimerList due;
     m_timeouts.expire(now_ns, 1, due);  // only one, for which there is room if it is put in again

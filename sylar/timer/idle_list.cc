@@ -15,7 +15,7 @@
 namespace sylar {
 namespace {
 
-/// How many entries one run of the guard handles. Then the driver and whatever else is due have their turn.
+/// How many entries one run of the guard handles. Then the driver and whatever else is due come first.
 constexpr int kMostAtOnce = 256;
 
 /// The opposite of a Lock, for running foreign code.

@@ -64,7 +64,7 @@ class BasicWheelQueue {
   static constexpr Slot kSlots = 514;
   static constexpr Slot kNone = ~Slot{0};
   static constexpr Tick kNeverTick = ~Tick{0} >> 1;
-  static_assert(TickNs >= 1000, "a shorter tick makes the far list's turns too many");
+  static_assert(TickNs >= 1000, "a shorter tick makes too many looks at the far list");
 
   // Inlined, because each is a few instructions, at several places on the way of every timer.
   [[gnu::always_inline]] static inline Tick tickOf(int64_t deadline_ns);
