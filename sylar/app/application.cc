@@ -188,8 +188,8 @@ std::vector<ConfigError> Application::Impl::check(const ConfigPreview& next) con
       const std::string& address = server.address[j];
       const std::string where = step(i, "address" + step(j));
       if (const std::string rule = listenAddressRule(address); !rule.empty()) wrong(where, rule);
-      const auto [other, fresh] = taken.emplace(address, where);
-      if (!fresh && !address.ends_with(":0")) wrong(where, "is taken by servers" + other->second);
+      const auto [other, is_new] = taken.emplace(address, where);
+      if (!is_new && !address.ends_with(":0")) wrong(where, "is taken by servers" + other->second);
     }
   }
   return errors;

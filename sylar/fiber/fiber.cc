@@ -153,7 +153,7 @@ void Fiber::SetDefaultStackSize(size_t bytes) {
 
 void FiberControl::reset(std::function<void()> cb) {
   const FiberLife now = life();
-  if (!isFresh(now) && now != FiberLife::kEnded && now != FiberLife::kFailed) {
+  if (!isUnstarted(now) && now != FiberLife::kEnded && now != FiberLife::kFailed) {
     throw std::logic_error(fmt::format("sylar::Fiber::reset: fiber {} is {}", fiber().getId(), nameOf(now)));
   }
   if (m_exception != nullptr) reportException(name());
@@ -178,11 +178,11 @@ void FiberControl::resume() {
     return;
   }
   const Fiber::ptr keep = fiber().weak_from_this().lock();  // the caller's own handle may be dropped while it runs
-  if (isFresh(was) && !thread.start(fiber())) {
+  if (isUnstarted(was) && !thread.start(fiber())) {
     move(FiberLife::kRunning, was);
     throw std::bad_alloc();
   }
-  if (!isFresh(was)) thread.adopt(fiber());  // a worker may have begun or ended on this thread since
+  if (!isUnstarted(was)) thread.adopt(fiber());  // a worker may have begun or ended on this thread since
   FiberCore* const me = runningFiber();
   FiberHost* const host = thread.host();
   m_core->resumer = me;

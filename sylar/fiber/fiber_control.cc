@@ -95,7 +95,7 @@ size_t FiberControl::copyName(char* out, size_t size) const noexcept {
 }
 
 bool FiberControl::mayResume(FiberLife now) const {
-  if (isFresh(now)) return true;
+  if (isUnstarted(now)) return true;
   return (now == FiberLife::kHeldByHand || now == FiberLife::kReady) &&
          m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
 }

@@ -48,7 +48,7 @@ enum class FiberLife : uint8_t {
   kAbandoned,  ///< is suspended permanently
 };
 inline bool isOver(FiberLife life) { return life >= FiberLife::kEnded; }
-inline bool isFresh(FiberLife life) { return life <= FiberLife::kRefused; }
+inline bool isUnstarted(FiberLife life) { return life <= FiberLife::kRefused; }
 /// Returns the state in words, such as "parked".
 const char* nameOf(FiberLife life);
 

@@ -8,7 +8,7 @@ namespace sylar {
 struct QueueNode {
   enum class Kind : uint8_t {
     kCore,     ///< a FiberCore: a suspended fiber to resume
-    kFiber,    ///< a Fiber: fresh work, to be given a core and a stack
+    kFiber,    ///< a Fiber: unstarted work, to be given a core and a stack
     kMessage,  ///< a FiberRequest: a worker must look at what a fiber was asked
   };
 

@@ -92,7 +92,7 @@ class ThreadFibers {
   static Fiber::ptr release(Fiber& fiber) { return std::move(control(fiber).m_self); }
   /// Gives back a fiber that was to be queued and had the state `before`. If it has never run, notifies its end observers.
   static void refuse(Fiber& fiber, FiberLife before) {
-    isFresh(before) ? control(fiber).end(FiberLife::kRefused) : control(fiber).move(FiberLife::kQueued, before);
+    isUnstarted(before) ? control(fiber).end(FiberLife::kRefused) : control(fiber).move(FiberLife::kQueued, before);
   }
   static FiberCore* coreOf(Fiber& fiber) { return control(fiber).m_core; }
   /// Makes a suspended fiber that comes from another thread, or was started by hand, this thread's and its worker's.

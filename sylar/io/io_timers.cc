@@ -30,7 +30,7 @@ bool fiberIsAsNew() {
 
 }  // namespace
 
-/// The timers that a worker collected in one pass. One fiber runs their callbacks one after the other. A second, fresh fiber is
+/// The timers that a worker collected in one pass. One fiber runs their callbacks one after the other. A second, unstarted fiber is
 /// queued behind it. The second fiber goes on when a callback waits and so keeps the first, or when a callback leaves the first
 /// other than as new, or beside the first on an idle worker. Each fiber queues the next when it begins. Timers that find no
 /// memory for their fiber, or for its stack, go back to the manager.
@@ -95,7 +95,7 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
 /// One pass of a worker, for passOverTimers().
 struct IOCore::Pass {
   bool begun() const { return batch == nullptr || batch->begun(); }
-  size_t queued() const { return Worker::current()->fresh().count(); }
+  size_t queued() const { return Worker::current()->spawned().count(); }
   bool collect() {
     more = core.collect(now_ns, woken, due, &no_memory);
     return more && !no_memory;

@@ -4,7 +4,7 @@
 //   word           who writes it                                      order
 //   injector       anybody offers, any worker takes                   seq_cst on its count
 //   m_sleepers     a worker, around its sleep                         seq_cst; a hint for others
-//   m_called       true: who has published fresh work, then wakes;    seq_cst
+//   m_called       true: who has published unstarted work, then wakes;    seq_cst
 //                  false: a worker, before it looks at all queues
 //   m_stopping     the one who stops, once                            seq_cst
 //   m_asleep       a worker, while it stops                           under the lock, with the decision
@@ -16,7 +16,7 @@
 //
 // `Host` is the scheduler. It has workers(), a range of pointers. It has nothingExpected(), called under the lock, which says
 // whether it may end as far as its class is concerned. It has ended(), called once. A worker has a slot() with a mailbox and
-// wake(); fresh(); and for the decision detached(), waiting(), joinsElsewhere(), uncancelled(), live().
+// wake(); spawned(); and for the decision detached(), waiting(), joinsElsewhere(), uncancelled(), live().
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@
 
 #include "sylar/base/memory.h"
 #include "sylar/base/os_mutex.h"
-#include "sylar/sched/fresh_queue.h"
 #include "sylar/sched/mailbox.h"
+#include "sylar/sched/spawn_queue.h"
 
 namespace sylar {
 
@@ -42,30 +42,30 @@ class Idle {
   // ---- Work and sleep. -------------------------------------------------------------------------------------------------------
 
   /// Returns the queue for work from outside. A caller that gets kFirst back from it calls wakeOne().
-  FreshQueue<Memory>& injector() { return m_injector; }
-  const FreshQueue<Memory>& injector() const { return m_injector; }
+  SpawnQueue<Memory>& injector() { return m_injector; }
+  const SpawnQueue<Memory>& injector() const { return m_injector; }
 
   size_t sleeping() const { return m_sleepers.load(std::memory_order_relaxed); }
   bool anySleeping() const { return m_sleepers.load(std::memory_order_seq_cst) > 0; }
 
-  /// Returns true if fresh work waits anywhere.
-  bool anyFresh() const {
+  /// Returns true if unstarted work waits anywhere.
+  bool anySpawned() const {
     if (m_injector.count() > 0) return true;
     const auto& workers = m_host.workers();
-    return std::any_of(workers.begin(), workers.end(), [](const auto& worker) { return worker->fresh().count() > 0; });
+    return std::any_of(workers.begin(), workers.end(), [](const auto& worker) { return worker->spawned().count() > 0; });
   }
 
-  /// Wakes a sleeping worker for fresh work that its own worker may not come to soon. Does nothing if a worker is on its way
+  /// Wakes a sleeping worker for unstarted work that its own worker may not come to soon. Does nothing if a worker is on its way
   /// already, because that will look at all queues when it has come. To be called after the work was published.
   [[gnu::always_inline]] void call() {
     if (anySleeping() && !m_called.load(std::memory_order_seq_cst)) callSleeper();
   }
 
   /// Called by a worker that is awake and has nothing to run, or has just found something. Takes note of a call, then looks.
-  /// Returns true if there is fresh work.
+  /// Returns true if there is unstarted work.
   bool answer() {
     if (m_called.load(std::memory_order_seq_cst)) m_called.store(false, std::memory_order_seq_cst);
-    return anyFresh();
+    return anySpawned();
   }
 
   /// Wakes one sleeping worker, if there is one.
@@ -149,7 +149,7 @@ class Idle {
   void awaitPendingEnded() { const Lock last(m_mutex); }
 
   /// Leaves workers out of the account permanently. `detach`, called under the lock, returns how many. If those were the last,
-  /// `take_all` gets what fresh work there is. After the end this does nothing.
+  /// `take_all` gets what unstarted work there is. After the end this does nothing.
   template <class Detach, class TakeAll>
   void leaveOut(Detach detach, TakeAll take_all) {
     Lock lock(m_mutex);
@@ -203,7 +203,7 @@ class Idle {
 
   bool nothingLeft() const {
     const auto is_idle = [](const auto& worker) {
-      return worker->detached() || (worker->slot().mailbox.sleeping() && worker->fresh().count() == 0);
+      return worker->detached() || (worker->slot().mailbox.sleeping() && worker->spawned().count() == 0);
     };
     const auto& workers = m_host.workers();
     return m_injector.count() == 0 && m_host.nothingExpected() && std::all_of(workers.begin(), workers.end(), is_idle);
@@ -225,9 +225,9 @@ class Idle {
   typename Memory::template Atomic<uint32_t> m_done{0};
   typename Memory::template Atomic<uint64_t> m_cancel_round{0};
 
-  alignas(64) FreshQueue<Memory> m_injector;
+  alignas(64) SpawnQueue<Memory> m_injector;
   alignas(64) typename Memory::template Atomic<size_t> m_sleepers{0};
-  typename Memory::template Atomic<bool> m_called{false};  // a worker is on its way to look for fresh work
+  typename Memory::template Atomic<bool> m_called{false};  // a worker is on its way to look for unstarted work
   typename Memory::template Atomic<size_t> m_next_woken{0};
 };
 

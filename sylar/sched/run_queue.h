@@ -1,4 +1,4 @@
-// Internal. A worker's run queue: woken fibers and pinned fresh ones, and the word that says to whom the queue belongs.
+// Internal. A worker's run queue: woken fibers and pinned unstarted ones, and the word that says to whom the queue belongs.
 //
 //   m_place     who moves it there                                 order
 //   kLoop       the worker, back from a fiber: comeBack()          CAS acq_rel from kFiber

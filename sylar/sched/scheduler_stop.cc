@@ -60,7 +60,7 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   }
   for (const auto& worker : m_workers) {
     Leftovers callbacks;  // whose events came with the end: dropped as if they still waited, and not told
-    drop(giveUp(worker->fresh().close(), callbacks));
+    drop(giveUp(worker->spawned().close(), callbacks));
     m_leftovers.takeAll(worker->leftovers());
     if (!worker->detached()) worker->endDriver();  // now, not with this object: others may wait for what is registered there
   }
@@ -108,7 +108,7 @@ void SchedulerCore::detachStuck() {
   };
   std::vector<Stuck> stuck;
   NodeList unrun;
-  const auto close = [&unrun](FreshQueue<>& queue) {
+  const auto close = [&unrun](SpawnQueue<>& queue) {
     NodeList left = queue.close();
     unrun.append(left);
   };
@@ -125,12 +125,12 @@ void SchedulerCore::detachStuck() {
     (void)m_idle.injector().admit([&] {  // nothing is put in now or from then on
       for (Stuck& one : stuck) one.mail = one.worker->slot().mailbox.drain();
     });
-    for (const Stuck& one : stuck) close(one.worker->fresh());  // the worker may be about to push
+    for (const Stuck& one : stuck) close(one.worker->spawned());  // the worker may be about to push
     return stuck.size();
   };
   m_idle.leaveOut(detach, [&] {
     close(m_idle.injector());
-    for (const auto& worker : m_workers) close(worker->fresh());
+    for (const auto& worker : m_workers) close(worker->spawned());
   });
   Leftovers left;
   for (Stuck& one : stuck) {

@@ -38,7 +38,7 @@ bool SchedulerCore::offer(Fiber::ptr&& fiber, int thread) {
   const FiberLife life = lifeOf(*fiber);
   const bool suspended_by_hand =
       (life == FiberLife::kHeldByHand || life == FiberLife::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
-  const bool begins = (isFresh(life) || suspended_by_hand) && control(*fiber).tryMove(life, FiberLife::kQueued);
+  const bool begins = (isUnstarted(life) || suspended_by_hand) && control(*fiber).tryMove(life, FiberLife::kQueued);
   if (!begins) return nowhere ? refuse(*fiber, kNowhere) : offerStarted(fiber, target, thread);
   Fiber& begun = *fiber;
   ThreadFibers::keepAlive(std::move(fiber));
@@ -69,7 +69,7 @@ bool SchedulerCore::refuse(const Fiber& fiber, const char* why) const {
 
 bool SchedulerCore::submit(Fiber& fiber) {
   Worker* const here = Worker::currentHere();
-  if (here != nullptr && !here->detached() && &here->scheduler() == this) return here->pushFresh(&control(fiber));
+  if (here != nullptr && !here->detached() && &here->scheduler() == this) return here->pushSpawned(&control(fiber));
   const Pushed pushed = m_idle.injector().push(&control(fiber));
   if (pushed == Pushed::kFirst) m_scheduler.tickle();
   return pushed != Pushed::kRejected;
@@ -171,7 +171,7 @@ std::ostream& SchedulerCore::dump(std::ostream& os) const {
     std::vector<FiberInfo> fibers;
     worker->list(fibers);
     os << fmt::format("  worker {} (thread {}): {} fibers, {} functions wait\n", worker->name(), worker->threadId(),
-                      fibers.size(), worker->fresh().count());
+                      fibers.size(), worker->spawned().count());
     for (const FiberInfo& fiber : fibers) os << fmt::format("    fiber {} {}: {}\n", fiber.id, fiber.name, fiber.waits_for);
   }
   return os;

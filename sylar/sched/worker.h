@@ -1,7 +1,7 @@
 // Internal. One thread of a scheduler: what runs on it, in which order, and when it sleeps.
 //
 // One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
-// runnable fibers, or fewer that take kBatchNs, fresh work in alternation with woken ones, the injector first and at every 64th
+// runnable fibers, or fewer that take kBatchNs, unstarted work in alternation with woken ones, the injector first and at every 64th
 // pick; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
 // to run, else asleep until mail, a descriptor or a deadline.
 //
@@ -19,7 +19,7 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/driver.h"
-#include "sylar/sched/own_fresh.h"
+#include "sylar/sched/own_spawn_queue.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/run_queue.h"
 #include "sylar/sched/scheduler_core.h"
@@ -78,7 +78,9 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   }
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
   /// it is refused.
-  bool pushFresh(QueueNode* node) { return m_runnable.inLoop() ? m_fresh.push(node) : m_fresh.offer(node, m_scheduler.idle()); }
+  bool pushSpawned(QueueNode* node) {
+    return m_runnable.inLoop() ? m_spawned.push(node) : m_spawned.offer(node, m_scheduler.idle());
+  }
   /// Does what other threads asked of a fiber of this worker.
   void attend(const Fiber::ptr& fiber);
   /// Makes room for a timeout of the running fiber, which has none yet, so that no wait can fail half-way. Returns false if
@@ -92,7 +94,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   // ---- From any thread. ------------------------------------------------------------------------------------------------------
 
-  FreshQueue<>& fresh() { return m_fresh.queue(); }
+  SpawnQueue<>& spawned() { return m_spawned.queue(); }
   /// Returns the kernel id of its thread, or 0 before that exists and after the end.
   pid_t threadId() const { return m_thread_id.load(std::memory_order_acquire); }
   void setThread(pid_t id);
@@ -150,7 +152,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void poll(int64_t now_ns, int64_t deadline_ns);
 
   void runNode(QueueNode* node);
-  bool prepareFresh(Fiber& fiber);
+  bool prepareUnstarted(Fiber& fiber);
   static bool joinIsOver(const FiberCore& core);
   void settle(FiberCore& core);
   void endFiber(FiberCore& core);
@@ -203,7 +205,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   LastCall m_last_call = LastCall::kNone;  // the scheduler's, likewise
   bool m_cancels_all = false;              // the scheduler's, likewise
   Leftovers m_leftovers;
-  bool m_fresh_next = false;
+  bool m_unstarted_next = false;
   int64_t m_due_ns = kNever;  // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;
 
@@ -211,7 +213,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
     Counter switches, polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
   } m_counts;  // see WorkerStats
 
-  OwnFresh<> m_fresh;
+  OwnSpawnQueue<> m_spawned;
   std::atomic<pid_t> m_thread_id{0};
 };
 

@@ -40,16 +40,16 @@ namespace sylar {
   }
 }
 
-/// Gives up fresh work that came too late.
+/// Gives up unstarted work that came too late.
 void Worker::refuse(Fiber& fiber) {
   leave(fiber);
   ThreadFibers::abandon(fiber);
   outside([&] { ThreadFibers::drop(fiber); });
 }
 
-/// Gives fresh work a core and a stack. A fiber that comes from another thread has them already. Returns false if it will not
+/// Gives unstarted work a core and a stack. A fiber that comes from another thread has them already. Returns false if it will not
 /// run.
-bool Worker::prepareFresh(Fiber& fiber) {
+bool Worker::prepareUnstarted(Fiber& fiber) {
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     m_thread_fibers->adopt(fiber);
   } else if (m_last_call != LastCall::kNone && m_scheduler.cancelsAll()) {
@@ -75,7 +75,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
   FiberCore* core;
   if (node->kind == QueueNode::Kind::kFiber) {
     auto& fiber = FiberControl::fiberOf(node);
-    if (!prepareFresh(fiber)) return;
+    if (!prepareUnstarted(fiber)) return;
     core = ThreadFibers::coreOf(fiber);
   } else {
     core = static_cast<FiberCore*>(node);
@@ -96,12 +96,12 @@ inline QueueNode* Worker::pick(int round) {
   if (round % kInjectorInterval == 1) {
     if (QueueNode* node = m_scheduler.idle().injector().take()) return node;
   }
-  m_fresh_next = !m_fresh_next;
-  if (m_fresh_next) {
-    if (QueueNode* node = m_fresh.take()) return node;
+  m_unstarted_next = !m_unstarted_next;
+  if (m_unstarted_next) {
+    if (QueueNode* node = m_spawned.take()) return node;
   }
   if (QueueNode* node = m_runnable.pop()) return node;
-  if (QueueNode* node = m_fresh.take()) return node;
+  if (QueueNode* node = m_spawned.take()) return node;
   return m_scheduler.idle().injector().take();
 }
 
@@ -110,7 +110,7 @@ void Worker::runBatch(int64_t now_ns) {
   for (int round = 1; round <= kBatch && !m_batch_over; ++round) {
     QueueNode* const node = pick(round);
     if (node == nullptr) return;
-    m_fresh.share(m_scheduler.idle());
+    m_spawned.share(m_scheduler.idle());
     runNode(node);
     if (round % kFibersPerLook == 0 && m_clock.nowNs() - now_ns >= kBatchNs) return;
     if (m_scheduler.isStopping()) {
@@ -122,13 +122,13 @@ void Worker::runBatch(int64_t now_ns) {
 
 /// Returns true if there is something to do without sleeping. Runs what it has stolen for that.
 bool Worker::goesOn() {
-  if (!m_runnable.empty() || fresh().count() > 0) return true;
-  m_fresh.cameToFetch();
+  if (!m_runnable.empty() || spawned().count() > 0) return true;
+  m_spawned.cameToFetch();
   if (m_scheduler.idle().injector().count() > 0)
     return true;  // the next iteration begins with it, so that no later work overtakes it
-  QueueNode* const stolen = m_fresh.steal(m_scheduler.workers());
+  QueueNode* const stolen = m_spawned.steal(m_scheduler.workers());
   if (stolen == nullptr) return false;
-  m_fresh.share(m_scheduler.idle());
+  m_spawned.share(m_scheduler.idle());
   runNode(stolen);
   return true;
 }

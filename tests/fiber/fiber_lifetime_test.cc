@@ -50,13 +50,13 @@ class FiberLifetime : public testing::Test {
 
 TEST_F(FiberLifetime, TotalCountsFibersInEveryState) {
   EXPECT_EQ(fibers(), 0u);
-  auto fresh = make([] {});
+  auto unstarted = make([] {});
   auto held = make([] { Fiber::YieldToHold(); });
   held->resume();
   auto ended = make([] {});
   ended->resume();
   EXPECT_EQ(fibers(), 3u);
-  fresh.reset();
+  unstarted.reset();
   ended.reset();
   EXPECT_EQ(fibers(), 1u);
   held->resume();
@@ -186,10 +186,10 @@ TEST_F(FiberLifetime, DroppedOnAnotherThreadIsReclaimedThere) {
   EXPECT_NE(log().find("dropped while suspended"), std::string::npos);
 }
 
-// A stack belongs to a started fiber only; fresh ones cost their object and no more.
-TEST_F(FiberLifetime, FreshOnesHaveNoStack) {
-  std::vector<Fiber::ptr> fresh;
-  for (size_t i = 0; i < kMany; ++i) fresh.push_back(make([] {}, kMaxStackSize));
+// A stack belongs to a started fiber only; unstarted ones cost their object and no more.
+TEST_F(FiberLifetime, UnstartedOnesHaveNoStack) {
+  std::vector<Fiber::ptr> unstarted;
+  for (size_t i = 0; i < kMany; ++i) unstarted.push_back(make([] {}, kMaxStackSize));
   EXPECT_EQ(fibers(), kMany);
 }
 

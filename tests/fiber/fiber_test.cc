@@ -334,7 +334,7 @@ TEST(Fiber, ResumeOnAnotherThreadIsRefused) {
   EXPECT_EQ(step, 3);
 }
 
-TEST(Fiber, FreshOneMayBeResumedOnAnyThread) {
+TEST(Fiber, UnstartedOneMayBeResumedOnAnyThread) {
   const auto fiber = make([] {});
   std::thread([&] { fiber->resume(); }).join();
   EXPECT_EQ(fiber->getState(), Fiber::TERM);

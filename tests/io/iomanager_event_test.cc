@@ -153,7 +153,7 @@ TEST(EventOrder, SeveralThatWaitForOneEventRunInTheirOrder) {
   pipe.put(1);
   iom.stop();
   ASSERT_EQ(order.size(), 20u);
-  // Callbacks are fresh work, fibers are woken ones: each kind in its order.
+  // Callbacks are unstarted work, fibers are woken ones: each kind in its order.
   std::stable_partition(order.begin(), order.end(), [](int i) { return i < 10; });
   for (int i = 0; i < 20; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
 }

@@ -198,7 +198,7 @@ TEST_F(TimerPassTest, AStormDoesNotPileUpFibers) {
   std::atomic<IOManager*> storm{nullptr};
   uint64_t most = 0;
   kernel().on_look = [&] {
-    if (IOManager* const iom = storm.load()) most = std::max<uint64_t>(most, coreOf(*iom).workers().front()->fresh().count());
+    if (IOManager* const iom = storm.load()) most = std::max<uint64_t>(most, coreOf(*iom).workers().front()->spawned().count());
   };
   IOManager iom(options());
   for (uint64_t i = 0; i < kTimers; ++i) iom.addTimer(1, [&] { ++runs; });
@@ -212,7 +212,7 @@ TEST_F(TimerPassTest, AStormDoesNotPileUpFibers) {
 }
 
 // C-47, the other side: work that never ends does not keep timers from their place in it.
-TEST_F(TimerPassTest, AFloodOfFreshWorkDoesNotStarveTimers) {
+TEST_F(TimerPassTest, AFloodOfUnstartedWorkDoesNotStarveTimers) {
   std::atomic<bool> over{false};
   Gate flooded;
   Gate fired;

@@ -90,7 +90,7 @@ void Worker::serveUntil(const std::function<bool()>& enough) {
 
 QueueNode* Worker::pick() {
   if (QueueNode* node = m_house->idle().injector().take()) return node;
-  if (QueueNode* node = m_fresh.take()) return node;
+  if (QueueNode* node = m_spawned.take()) return node;
   return m_runnable.pop();
 }
 
@@ -100,9 +100,9 @@ void Worker::runUntil(const std::function<bool()>& enough) {
     takeMail();
     if (m_house->idle().isStopping()) follow();
     while (QueueNode* node = pick()) run(*node);
-    m_fresh.cameToFetch();
+    m_spawned.cameToFetch();
     if (m_house->idle().injector().count() > 0) continue;
-    if (QueueNode* stolen = m_fresh.steal(m_house->workers())) {
+    if (QueueNode* stolen = m_spawned.steal(m_house->workers())) {
       run(*stolen);
     } else {
       sleep(enough);
@@ -111,7 +111,7 @@ void Worker::runUntil(const std::function<bool()>& enough) {
 }
 
 void Worker::run(QueueNode& node) {
-  m_fresh.share(m_house->idle());
+  m_spawned.share(m_house->idle());
   auto& task = static_cast<Task&>(node);
   require(task.runs++ == 0, "a task runs once");
   require(task.payload.get() == 1, "who runs a task sees what was written for it");

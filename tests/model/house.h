@@ -14,7 +14,7 @@
 #include "sylar/fiber/wait_word.h"
 #include "sylar/sched/idle.h"
 #include "sylar/sched/mailbox.h"
-#include "sylar/sched/own_fresh.h"
+#include "sylar/sched/own_spawn_queue.h"
 #include "sylar/sched/waker.h"
 #include "tests/model/memory.h"
 
@@ -62,7 +62,7 @@ struct Core : QueueNode {
 
 using ModelWaker = WakerOf<Core>;
 
-/// What a worker is asked, or fresh work: runs on the worker's stack.
+/// What a worker is asked, or unstarted work: runs on the worker's stack.
 struct Task : QueueNode {
   explicit Task(std::function<void()> body) : QueueNode(Kind::kMessage), run(std::move(body)) {}
   std::function<void()> run;
@@ -86,14 +86,14 @@ class Worker {
 
   // As production's Worker has them, for Idle.
   Slot& slot() { return m_slot; }
-  FreshQueue<ModelMemory>& fresh() { return m_fresh.queue(); }
+  SpawnQueue<ModelMemory>& spawned() { return m_spawned.queue(); }
   bool detached() const { return m_detached; }
   size_t waiting() const { return m_waiting; }
   size_t joinsElsewhere() const { return 0; }
   size_t uncancelled() const { return m_live - m_cancelled; }
   size_t live() const { return m_live; }
 
-  OwnFresh<ModelMemory>& own() { return m_fresh; }
+  OwnSpawnQueue<ModelMemory>& own() { return m_spawned; }
   bool isHere() const { return m_thread == self(); }
   void adoptThread() { m_thread = self(); }
 
@@ -125,7 +125,7 @@ class Worker {
   House* const m_house;
   Driver* const m_driver;
   Slot m_slot;
-  OwnFresh<ModelMemory> m_fresh;
+  OwnSpawnQueue<ModelMemory> m_spawned;
   NodeList m_runnable;
   uint32_t m_thread = ~0U;
   bool m_detached = false;

@@ -12,8 +12,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/fresh_queue.h"
-OWN, IDLE, ENTRY = "sched/own_fresh.h", "sched/idle.h", "io/fd_entry.h"
+WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/spawn_queue.h"
+OWN, IDLE, ENTRY = "sched/own_spawn_queue.h", "sched/idle.h", "io/fd_entry.h"
 TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_pool.h"
 NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
 ASKS, ENDS, RUN = "fiber/asks.h", "fiber/end_observers.h", "sched/run_queue.h"
@@ -60,52 +60,52 @@ MUTANTS = {
         "(m_head.compare_exchange_strong(sleeping, kEmpty, std::memory_order_seq_cst, std::memory_order_relaxed) || true);\n  }",
         "sleep/one_notification", "tso"),
     # P2, the queues
-    "fresh_counted_relaxed": (
+    "spawned_counted_relaxed": (
         QUEUE, "m_count.fetch_add(1, std::memory_order_seq_cst)", "m_count.fetch_add(1, std::memory_order_relaxed)",
         "sleep/inject_to_one", "weak"),
-    "fresh_count_read_relaxed": (
+    "spawned_count_read_relaxed": (
         QUEUE, "size_t count() const { return m_count.load(std::memory_order_seq_cst); }",
         "size_t count() const { return m_count.load(std::memory_order_relaxed); }", "sleep/inject_to_one", "weak"),
-    "fresh_counted_after_the_lock": (
+    "spawned_counted_after_the_lock": (
         QUEUE, """    m_fifo.push(node);
     return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;""",
         """    m_fifo.push(node);
     lock.unlock();
     return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;""", "queue/closing", "tso"),
-    "fresh_accepted_after_the_close": (
+    "spawned_accepted_after_the_close": (
         QUEUE, "    if (m_closed) return Pushed::kRejected;\n", "", "queue/closing", "tso"),
-    "fresh_stolen_not_counted": (
+    "spawned_stolen_not_counted": (
         QUEUE, "m_count.fetch_sub(share, std::memory_order_seq_cst);", "m_count.fetch_sub(0, std::memory_order_seq_cst);",
         "queue/stealing", "tso"),
-    "own_fresh_not_shared": (OWN, "m_queue.count() > 0) rest.call();", "m_queue.count() > 0) return;",
-                             "sleep/fresh_against_last_sleeper", "tso"),
-    "own_fresh_looks_at_no_other_queue": (
-        OWN, "std::exchange(m_came_to_fetch, false) ? rest.answer() : m_queue.count() > 0", "m_queue.count() > 0", "sleep/burst",
+    "own_spawn_queue_not_shared": (OWN, "m_queue.count() > 0) idle.call();", "m_queue.count() > 0) return;",
+                             "sleep/spawned_against_last_sleeper", "tso"),
+    "own_spawn_queue_looks_at_no_other_queue": (
+        OWN, "std::exchange(m_came_to_fetch, false) ? idle.answer() : m_queue.count() > 0", "m_queue.count() > 0", "sleep/burst",
         "tso"),
-    "own_fresh_offered_without_a_call": (
-        OWN, "    rest.call();\n    return true;", "    return true;", "sleep/fresh_of_a_fiber_that_computes", "tso"),
-    "own_fresh_loot_can_be_stolen_back": (
+    "own_spawn_queue_offered_without_a_call": (
+        OWN, "    idle.call();\n    return true;", "    return true;", "sleep/spawned_of_a_fiber_that_computes", "tso"),
+    "own_spawn_queue_loot_can_be_stolen_back": (
         OWN, """      QueueNode* const oldest = loot.pop();
       while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
       return oldest;""", """      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
-      return take();""", "sleep/fresh_against_last_sleeper", "tso"),
+      return take();""", "sleep/spawned_against_last_sleeper", "tso"),
     # P2, idle workers
     "idle_no_second_look": (IDLE, "if (!answer() && !decided", "if (!decided", "sleep/inject", "tso"),
     "idle_call_not_answered": (
         IDLE, "if (m_called.load(std::memory_order_seq_cst)) m_called.store(false, std::memory_order_seq_cst);\n", "",
-        "sleep/fresh_of_a_fiber_that_computes", "tso"),
+        "sleep/spawned_of_a_fiber_that_computes", "tso"),
     "idle_call_of_nobody": (IDLE, "m_called.exchange(true, std::memory_order_seq_cst)) wakeOne();",
                             "m_called.exchange(true, std::memory_order_seq_cst)) return;",
-                            "sleep/fresh_of_a_fiber_that_computes", "tso"),
+                            "sleep/spawned_of_a_fiber_that_computes", "tso"),
     "idle_looks_before_it_declares": (
         IDLE, """    if (!mailbox.trySleep()) return;
-""", """    const bool fresh = anyFresh();
+""", """    const bool unstarted = anySpawned();
     if (!mailbox.trySleep()) return;
-    const auto answer = [fresh] { return fresh; };
+    const auto answer = [unstarted] { return unstarted; };
 """, "sleep/inject", "tso"),
     # The stop
     "stop_looks_at_no_mail": (
-        IDLE, "(worker->slot().mailbox.sleeping() && worker->fresh().count() == 0)", "worker->fresh().count() == 0",
+        IDLE, "(worker->slot().mailbox.sleeping() && worker->spawned().count() == 0)", "worker->spawned().count() == 0",
         "stop/offer_by_mail", "tso"),
     "stop_no_last_look": (
         IDLE, "m_injector.closeIfEmpty([this] { return nothingLeft(); })", "m_injector.closeIfEmpty([] { return true; })",

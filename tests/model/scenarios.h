@@ -12,7 +12,7 @@ struct Scenario {
 };
 
 std::vector<Scenario> waitScenarios();   ///< wait_word.h, waker.h (P1)
-std::vector<Scenario> sleepScenarios();  ///< mailbox.h, fresh_queue.h, own_fresh.h, idle.h (P2)
+std::vector<Scenario> sleepScenarios();  ///< mailbox.h, spawn_queue.h, own_spawn_queue.h, idle.h (P2)
 std::vector<Scenario> stopScenarios();   ///< idle.h: the end
 std::vector<Scenario> fdScenarios();     ///< fd_entry.h (P3)
 std::vector<Scenario> lifeScenarios();   ///< asks.h, end_observers.h, run_queue.h

@@ -156,7 +156,7 @@ void burstAtABusyWorker() {
 }
 
 // A fiber that schedules, and computes until that has run; twice, for the worker that was called may sleep again in between.
-void freshOfAFiberThatComputes() {
+void spawnedOfAFiberThatComputes() {
   Work work(2);
   Task* const pair[] = {&work.task(), &work.task()};
   Task& root = work.task([&] {
@@ -205,9 +205,9 @@ void threeWhileAFiberComputes() {
   require(work.allRan(), "all ran");
 }
 
-// Fresh work of a worker's loop against the last other worker that falls asleep: it queues two; the first of them computes until
+// Unstarted work of a worker's loop against the last other worker that falls asleep: it queues two; the first of them computes until
 // the second has run.
-void freshAgainstLastSleeper() {
+void spawnedAgainstLastSleeper() {
   Work work(2);
   Task& second = work.task();
   Task& first = work.task([&] { work.awaitRun(second); });
@@ -225,7 +225,7 @@ void freshAgainstLastSleeper() {
 }
 
 // The same with work from outside at the same time: a wake-up spent on the one is not missing for the other.
-void freshAndInjected() {
+void spawnedAndInjected() {
   Work work(2);
   Task& second = work.task();
   Task& first = work.task([&] { work.awaitRun(second); });
@@ -246,7 +246,7 @@ void freshAndInjected() {
 
 // RT-7.5: an owner puts in and takes out while a thief steals half: each item comes out once, with what was written for it.
 void stealing() {
-  FreshQueue<ModelMemory> queue;
+  SpawnQueue<ModelMemory> queue;
   std::deque<Task> tasks;
   for (int i = 0; i < 3; ++i) tasks.emplace_back([] {});
   const auto run = [](QueueNode* node) {
@@ -282,7 +282,7 @@ void stealing() {
 
 // A queue that closes: what was accepted comes out, at the close or before; what comes later is refused.
 void closing() {
-  FreshQueue<ModelMemory> queue;
+  SpawnQueue<ModelMemory> queue;
   std::deque<Task> tasks;
   for (int i = 0; i < 3; ++i) tasks.emplace_back([] {});
   bool accepted[3] = {};
@@ -348,9 +348,9 @@ std::vector<Scenario> sleepScenarios() {
       {"sleep/inject_to_one", injectToOne},
       {"sleep/burst", burst},
       {"sleep/burst_at_a_busy_worker", burstAtABusyWorker},
-      {"sleep/fresh_of_a_fiber_that_computes", freshOfAFiberThatComputes},
-      {"sleep/fresh_against_last_sleeper", freshAgainstLastSleeper},
-      {"sleep/fresh_and_injected", freshAndInjected},
+      {"sleep/spawned_of_a_fiber_that_computes", spawnedOfAFiberThatComputes},
+      {"sleep/spawned_against_last_sleeper", spawnedAgainstLastSleeper},
+      {"sleep/spawned_and_injected", spawnedAndInjected},
       {"queue/stealing", stealing},
       {"queue/closing", closing},
       {"large/two_fibers_that_compute", twoFibersThatCompute, true},

@@ -216,7 +216,7 @@ void leaveOutWhileItSchedules() {
     stop(house, true);
     const auto leave_out = [&] {
       stuck.detach();
-      NodeList left = stuck.fresh().close();
+      NodeList left = stuck.spawned().close();
       while (QueueNode* node = left.pop()) ++static_cast<Task*>(node)->runs;
       return 1;
     };
@@ -227,7 +227,7 @@ void leaveOutWhileItSchedules() {
   require(late.runs == (accepted ? 1 : 0), "accepted work is found, other is not");
 }
 
-// The last worker is left out: what fresh work there is is handed out, once, and no more is accepted.
+// The last worker is left out: what unstarted work there is is handed out, once, and no more is accepted.
 void leaveOutTheLast() {
   House house(1);
   Task other([] {});

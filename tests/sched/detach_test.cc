@@ -384,9 +384,9 @@ TEST_P(DetachTest, WhoJoinsWhatItsFiberScheduledGetsAnException) {
   scheduler.start();
   for (size_t i = 1; i < GetParam(); ++i) scheduler.schedule(trap.function());
   ASSERT_TRUE(trap.holds(GetParam() - 1));
-  const Fiber::ptr fresh = make("fresh", [] { FAIL(); });
-  scheduler.schedule([&scheduler, fresh, stay = trap.function()] {
-    scheduler.schedule(fresh);
+  const Fiber::ptr unstarted = make("unstarted", [] { FAIL(); });
+  scheduler.schedule([&scheduler, unstarted, stay = trap.function()] {
+    scheduler.schedule(unstarted);
     stay();
   });
   ASSERT_TRUE(trap.holds(GetParam()));
@@ -395,8 +395,8 @@ TEST_P(DetachTest, WhoJoinsWhatItsFiberScheduledGetsAnException) {
   EXPECT_FALSE(scheduler.stop(atOnce()).clean);
   EXPECT_EQ(lifeOf(*offered), FiberLife::kAbandoned);
   EXPECT_THROW(offered->join(), std::runtime_error);
-  ASSERT_EQ(lifeOf(*fresh), FiberLife::kAbandoned);  // else join() would wait for ever
-  EXPECT_THROW(fresh->join(), std::runtime_error);
+  ASSERT_EQ(lifeOf(*unstarted), FiberLife::kAbandoned);  // else join() would wait for ever
+  EXPECT_THROW(unstarted->join(), std::runtime_error);
 }
 
 // What had been offered when the last worker was left behind is told, too.

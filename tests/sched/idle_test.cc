@@ -1,4 +1,4 @@
-// Who is woken for fresh work, in a forced order: workers that sleep one inside the other, on one thread.
+// Who is woken for unstarted work, in a forced order: workers that sleep one inside the other, on one thread.
 #include "sylar/sched/idle.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "sylar/sched/own_fresh.h"
+#include "sylar/sched/own_spawn_queue.h"
 
 namespace sylar {
 namespace {
@@ -24,14 +24,14 @@ struct Slot {
 
 struct FakeWorker {
   Slot& slot() { return m_slot; }
-  FreshQueue<>& fresh() { return own.queue(); }
+  SpawnQueue<>& spawned() { return own.queue(); }
   bool detached() const { return false; }
   size_t waiting() const { return 0; }
   size_t joinsElsewhere() const { return 0; }
   size_t uncancelled() const { return 0; }
   size_t live() const { return 0; }
 
-  OwnFresh<> own;
+  OwnSpawnQueue<> own;
 
  private:
   Slot m_slot;
@@ -75,7 +75,7 @@ TEST_F(IdleWorkersTest, ABurstCallsOneWorkerUntilThatHasCome) {
     EXPECT_TRUE(host.all[0].own.offer(&first, idle));
     EXPECT_TRUE(host.all[0].own.offer(&second, idle));
     EXPECT_EQ(woken(), 1);
-    OwnFresh<>& called = host.all[1].slot().woken == 1 ? host.all[1].own : host.all[2].own;
+    OwnSpawnQueue<>& called = host.all[1].slot().woken == 1 ? host.all[1].own : host.all[2].own;
     called.cameToFetch();
     EXPECT_EQ(called.steal(host.workers()), &first);
     called.share(idle);
@@ -86,7 +86,7 @@ TEST_F(IdleWorkersTest, ABurstCallsOneWorkerUntilThatHasCome) {
 TEST_F(IdleWorkersTest, AWorkerThatTookAllCallsNobody) {
   whileTheOthersSleep([&] {
     EXPECT_TRUE(host.all[0].own.offer(&first, idle));
-    OwnFresh<>& called = host.all[1].slot().woken == 1 ? host.all[1].own : host.all[2].own;
+    OwnSpawnQueue<>& called = host.all[1].slot().woken == 1 ? host.all[1].own : host.all[2].own;
     called.cameToFetch();
     EXPECT_EQ(called.steal(host.workers()), &first);
     called.share(idle);

@@ -27,7 +27,7 @@ constexpr int kRounds = 8'000;
 class MoveRaceTest : public test::OverWorkers {};
 INSTANTIATE_TEST_SUITE_P(Workers, MoveRaceTest, test::kWorkerCounts);
 
-// Cause: "held" was read at one home and "no home" while it moved; then it was queued as fresh while it had a home again.
+// Cause: "held" was read at one home and "no home" while it moved; then it was queued as unstarted while it had a home again.
 TEST_P(MoveRaceTest, AHeldFiberIsScheduledWhileOthersMoveIt) {
   Scheduler first(workers(), false, "first");
   Scheduler second(workers(), false, "second");

@@ -191,7 +191,7 @@ TEST_P(PermitTest, AFiberThatEndedIsRefusedWithoutALogLine) {
   scheduler.stop();
 }
 
-TEST_P(PermitTest, FreshWorkThatIsScheduledTwiceStartsOnce) {
+TEST_P(PermitTest, UnstartedWorkThatIsScheduledTwiceStartsOnce) {
   Scheduler scheduler(workers(), false, "permit");
   scheduler.start();
   std::atomic<int> runs{0};

@@ -241,7 +241,7 @@ TEST_P(SeveralWorkersTest, PinnedWorkIsNotStolen) {
 }
 
 // RT-7.5: none of these can end before all have begun, each on a worker of its own.
-TEST_P(SchedulerTest, FreshWorkIsStolenByIdleWorkers) {
+TEST_P(SchedulerTest, UnstartedWorkIsStolenByIdleWorkers) {
   Scheduler scheduler(workers(), false, "steal");
   scheduler.start();
   Gate arrived;
@@ -260,7 +260,7 @@ TEST_P(SchedulerTest, FreshWorkIsStolenByIdleWorkers) {
 }
 
 // FM-45: the second pair is scheduled when the worker that was woken for the first sleeps again, all within one turn.
-TEST_P(SeveralWorkersTest, FreshWorkNeverWaitsBehindAComputationWhileAWorkerSleeps) {
+TEST_P(SeveralWorkersTest, UnstartedWorkNeverWaitsBehindAComputationWhileAWorkerSleeps) {
   Scheduler scheduler(workers(), false, "steal");
   scheduler.start();
   threadIds(scheduler);
@@ -550,7 +550,7 @@ TEST_P(SchedulerTest, FibersThatYieldForEverStarveNobody) {
 }
 
 // A fiber that schedules another at its end, again and again, is never the last word either.
-TEST_P(SchedulerTest, AnEndlessChainOfFreshWorkStarvesNobody) {
+TEST_P(SchedulerTest, AnEndlessChainOfUnstartedWorkStarvesNobody) {
   Scheduler scheduler(workers(), false, "fair");
   scheduler.start();
   std::atomic<bool> over{false};

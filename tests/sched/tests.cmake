@@ -1,10 +1,10 @@
 # CD-H15: none of these links the hooks.
 sylar_test(sched/mailbox_test LINKS sylar::sched)
-sylar_test(sched/fresh_queue_test LINKS sylar::sched)
+sylar_test(sched/spawn_queue_test LINKS sylar::sched)
 sylar_test(sched/run_queue_test LINKS sylar::sched)
 sylar_test(sched/idle_test LINKS sylar::sched)
 sylar_test(sched/mailbox_race_test LINKS sylar::sched)
-sylar_test(sched/fresh_queue_race_test LINKS sylar::sched)
+sylar_test(sched/spawn_queue_race_test LINKS sylar::sched)
 sylar_test(sched/scheduler_test LINKS sylar::io)
 sylar_test(sched/permit_test LINKS sylar::io)
 sylar_test(sched/stop_test LINKS sylar::io)

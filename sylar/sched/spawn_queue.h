@@ -1,4 +1,4 @@
-// Internal. A queue of fresh work: fibers that have not started and may run anywhere. One per worker, stolen from by the others,
+// Internal. A queue of unstarted work: fibers that have not started and may run anywhere. One per worker, stolen from by the others,
 // and one per scheduler, the injector, for work from outside (protocol P2).
 //
 // Intrusive FIFO under a spinlock; the count is read without it. A sleeper declares itself asleep and then reads counts, a
@@ -16,7 +16,7 @@ namespace sylar {
 enum class Pushed { kRejected, kFirst, kMore };
 
 template <class Memory = StdMemory>
-class FreshQueue {
+class SpawnQueue {
  public:
   /// Appends `node`. Returns kFirst if the queue was empty, kRejected if it is closed, else kMore.
   [[nodiscard]] Pushed push(QueueNode* node) {

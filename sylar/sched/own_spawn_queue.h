@@ -1,6 +1,6 @@
-// Internal. A worker's own fresh work: queued by its fibers, stolen by others, and shared out in time (protocol P2).
+// Internal. A worker's own unstarted work: queued by its fibers, stolen by others, and shared out in time (protocol P2).
 //
-// Fresh work never waits behind a computation while a worker sleeps. A fiber that schedules calls a sleeper, because it may
+// Unstarted work never waits behind a computation while a worker sleeps. A fiber that schedules calls a sleeper, because it may
 // compute on. A worker that is about to run something calls one for the work that it leaves behind. At most one worker is on its
 // way at a time (Idle::call). It calls the next one before it runs what it found, so a burst wakes as many as it needs.
 #pragma once
@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "sylar/check.h"
-#include "sylar/sched/fresh_queue.h"
+#include "sylar/sched/spawn_queue.h"
 
 namespace sylar {
 
 /// Belongs to its worker, except for queue(), which is for all. `Idle` and `workers` are the scheduler's.
 template <class Memory = StdMemory>
-class OwnFresh {
+class OwnSpawnQueue {
  public:
-  FreshQueue<Memory>& queue() { return m_queue; }
+  SpawnQueue<Memory>& queue() { return m_queue; }
 
   /// Queues `node` from the worker's loop, which is about to run it or to share it. Returns false if it is refused.
   [[nodiscard]] bool push(QueueNode* node) { return m_queue.push(node) != Pushed::kRejected; }
@@ -43,7 +43,7 @@ class OwnFresh {
   template <class Workers>
   QueueNode* steal(const Workers& workers) {
     for (size_t i = 0; i < workers.size(); ++i) {
-      FreshQueue<Memory>& victim = workers[++m_next_victim % workers.size()]->fresh();
+      SpawnQueue<Memory>& victim = workers[++m_next_victim % workers.size()]->spawned();
       NodeList loot;
       if (&victim == &m_queue || victim.steal(&loot) == 0) continue;
       QueueNode* const oldest = loot.pop();
@@ -59,7 +59,7 @@ class OwnFresh {
  private:
   bool m_came_to_fetch = false;  // has searched since it last ran something
   size_t m_next_victim = 0;
-  alignas(64) FreshQueue<Memory> m_queue;
+  alignas(64) SpawnQueue<Memory> m_queue;
 };
 
 }  // namespace sylar

@@ -1,5 +1,5 @@
-// Protocol P2: the queue of fresh work, on one thread.
-#include "sylar/sched/fresh_queue.h"
+// Protocol P2: the queue of unstarted work, on one thread.
+#include "sylar/sched/spawn_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ struct Item : QueueNode {
   const int value;
 };
 
-class FreshQueueTest : public testing::Test {
+class SpawnQueueTest : public testing::Test {
  protected:
   Pushed push(int value) { return queue.push(&items.emplace_back(value)); }
   void fill(int count) {
@@ -36,11 +36,11 @@ class FreshQueueTest : public testing::Test {
     return values;
   }
 
-  FreshQueue<> queue;
+  SpawnQueue<> queue;
   std::deque<Item> items;
 };
 
-TEST_F(FreshQueueTest, TakesFromTheHead) {
+TEST_F(SpawnQueueTest, TakesFromTheHead) {
   fill(3);
   EXPECT_EQ(queue.count(), 3u);
   for (size_t i = 1; i <= 3; ++i) {
@@ -54,7 +54,7 @@ TEST_F(FreshQueueTest, TakesFromTheHead) {
 }
 
 // The one who makes it non-empty wakes a sleeper; nobody else does.
-TEST_F(FreshQueueTest, OnlyAPushIntoTheEmptyQueueIsTheFirst) {
+TEST_F(SpawnQueueTest, OnlyAPushIntoTheEmptyQueueIsTheFirst) {
   EXPECT_EQ(push(1), Pushed::kFirst);
   EXPECT_EQ(push(2), Pushed::kMore);
   EXPECT_EQ(takeAll(), (std::vector{1, 2}));
@@ -64,7 +64,7 @@ TEST_F(FreshQueueTest, OnlyAPushIntoTheEmptyQueueIsTheFirst) {
 }
 
 // RT-7.5
-TEST_F(FreshQueueTest, AThiefTakesTheOlderHalfRoundedUp) {
+TEST_F(SpawnQueueTest, AThiefTakesTheOlderHalfRoundedUp) {
   struct Case {
     int count;
     std::vector<int> stolen, left;
@@ -81,7 +81,7 @@ TEST_F(FreshQueueTest, AThiefTakesTheOlderHalfRoundedUp) {
   }
 }
 
-TEST_F(FreshQueueTest, WhatIsPushedAfterATheftStandsBehindTheRest) {
+TEST_F(SpawnQueueTest, WhatIsPushedAfterATheftStandsBehindTheRest) {
   fill(4);
   steal();
   push(5);
@@ -89,7 +89,7 @@ TEST_F(FreshQueueTest, WhatIsPushedAfterATheftStandsBehindTheRest) {
 }
 
 // CD-S12
-TEST_F(FreshQueueTest, ClosedItRefusesEverything) {
+TEST_F(SpawnQueueTest, ClosedItRefusesEverything) {
   ASSERT_TRUE(queue.closeIfEmpty([] { return true; }));
   EXPECT_EQ(push(1), Pushed::kRejected);
   EXPECT_EQ(queue.count(), 0u);
@@ -99,14 +99,14 @@ TEST_F(FreshQueueTest, ClosedItRefusesEverything) {
   EXPECT_FALSE(ran);
 }
 
-TEST_F(FreshQueueTest, ItIsNotClosedOverWork) {
+TEST_F(SpawnQueueTest, ItIsNotClosedOverWork) {
   push(1);
   EXPECT_FALSE(queue.closeIfEmpty([] { return true; }));
   EXPECT_EQ(push(2), Pushed::kMore);
   EXPECT_EQ(takeAll(), (std::vector{1, 2}));
 }
 
-TEST_F(FreshQueueTest, ItIsNotClosedAgainstTheLastLook) {
+TEST_F(SpawnQueueTest, ItIsNotClosedAgainstTheLastLook) {
   EXPECT_FALSE(queue.closeIfEmpty([] { return false; }));
   EXPECT_EQ(push(1), Pushed::kFirst);
   bool ran = false;

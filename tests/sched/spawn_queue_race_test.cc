@@ -1,4 +1,4 @@
-// Owner, thieves and producers on one fresh queue, for a bounded number of items. Made for ThreadSanitizer: the items are plain.
+// Owner, thieves and producers on one spawn queue, for a bounded number of items. Made for ThreadSanitizer: the items are plain.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sylar/base/sanitizers.h"
-#include "sylar/sched/fresh_queue.h"
+#include "sylar/sched/spawn_queue.h"
 
 namespace sylar {
 namespace {
@@ -42,8 +42,8 @@ struct Consumer {
 };
 
 // RT-7.5
-TEST(FreshQueueRace, EveryItemIsTakenOrStolenOnceInTheOrderOfItsSource) {
-  FreshQueue<> queue;
+TEST(SpawnQueueRace, EveryItemIsTakenOrStolenOnceInTheOrderOfItsSource) {
+  SpawnQueue<> queue;
   std::deque<Item> items;
   for (size_t i = 0; i < kSources * kItems; ++i) items.emplace_back(i / kItems, i % kItems);
   std::atomic<size_t> producing{kSources};
@@ -89,9 +89,9 @@ TEST(FreshQueueRace, EveryItemIsTakenOrStolenOnceInTheOrderOfItsSource) {
 }
 
 // CD-S12: what was accepted is taken, also when the queue closes in the middle.
-TEST(FreshQueueRace, WhatWasAcceptedBeforeTheCloseIsTaken) {
+TEST(SpawnQueueRace, WhatWasAcceptedBeforeTheCloseIsTaken) {
   for (int round = 0; round < 100; ++round) {
-    FreshQueue<> queue;
+    SpawnQueue<> queue;
     std::atomic<size_t> accepted{0};
     std::atomic<bool> closed{false};
     std::vector<std::deque<Item>> items(kSources);
