@@ -39,7 +39,7 @@
 namespace sylar {
 
 namespace detail {
-class FiberDestination;
+class MigrationTarget;
 class SchedulerCore;
 struct SchedulerLink;
 }  // namespace detail
@@ -286,7 +286,7 @@ class SchedulerSwitcher {
   SchedulerSwitcher& operator=(const SchedulerSwitcher&) = delete;
 
  private:
-  std::shared_ptr<detail::FiberDestination> m_way_back;  // null if the fiber did not move
+  std::shared_ptr<detail::MigrationTarget> m_return_target;  // null if the fiber did not move
 };
 
 }  // namespace sylar

@@ -102,7 +102,7 @@ void Fiber::yield() {
     ThreadFibers::yield(Request::kHold);
   } else {
     me->permit = false;
-    if (me->live && me->resumer == nullptr && control(*me->fiber).wantsAway()) ThreadFibers::yield(Request::kMove);
+    if (me->live && me->resumer == nullptr && control(*me->fiber).wantsToMigrate()) ThreadFibers::yield(Request::kMove);
   }
   tsan::acquire(me->fiber);  // sees what came before the schedule()
 }
@@ -161,7 +161,7 @@ void FiberControl::reset(std::function<void()> cb) {
   // The fiber has no home again. A question that is still on its way to the last home finds that.
   m_asks.clear();
   m_thread_id.store(0, std::memory_order_relaxed);
-  (void)ThreadFibers::takeDestination(fiber());
+  (void)ThreadFibers::takeMigrationTarget(fiber());
   m_ends.clear();
   move(now, FiberLife::kInit);
 }

@@ -100,9 +100,9 @@ bool FiberControl::mayResume(FiberLife now) const {
          m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
 }
 
-bool FiberControl::wantsAway() const {
+bool FiberControl::wantsToMigrate() const {
   Lock lock(m_lock);
-  return m_destination != nullptr;
+  return m_migration_target != nullptr;
 }
 
 void FiberControl::run() {

@@ -24,10 +24,10 @@
 namespace sylar {
 
 namespace detail {
-class FiberDestination;
+class MigrationTarget;
 }
 using detail::FiberControl;
-using detail::FiberDestination;
+using detail::MigrationTarget;
 struct FiberCore;
 class FiberHome;
 class ThreadFibers;
@@ -148,7 +148,7 @@ class detail::FiberControl final : public QueueNode {
   void reportException(const std::string& told_name);  // to the handler
   void throwException();                               // unless a join has done so before
   bool mayResume(FiberLife life) const;
-  bool wantsAway() const;
+  bool wantsToMigrate() const;
 
   std::atomic<FiberLife> m_life;
   std::atomic<bool> m_spare_is_away{false};
@@ -165,7 +165,7 @@ class detail::FiberControl final : public QueueNode {
   size_t m_stack_size;
   EndObservers<> m_ends;
   std::string m_name SYLAR_GUARDED_BY(m_lock);
-  std::shared_ptr<FiberDestination> m_destination SYLAR_GUARDED_BY(m_lock);
+  std::shared_ptr<MigrationTarget> m_migration_target SYLAR_GUARDED_BY(m_lock);
 };
 
 #pragma GCC diagnostic push

@@ -180,15 +180,15 @@ void ThreadFibers::ask(Fiber& fiber, FiberControl::Asked what) {
   if (Fiber::ptr owned = fiber.weak_from_this().lock()) home->attend(std::move(owned));
 }
 
-void ThreadFibers::setDestination(Fiber& fiber, std::shared_ptr<FiberDestination> destination) {
+void ThreadFibers::setMigrationTarget(Fiber& fiber, std::shared_ptr<MigrationTarget> target) {
   Lock lock(control(fiber).m_lock);
-  control(fiber).m_destination.swap(destination);
+  control(fiber).m_migration_target.swap(target);
   lock.unlock();  // the previous one is destroyed outside the lock
 }
 
-std::shared_ptr<FiberDestination> ThreadFibers::takeDestination(Fiber& fiber) {
+std::shared_ptr<MigrationTarget> ThreadFibers::takeMigrationTarget(Fiber& fiber) {
   Lock lock(control(fiber).m_lock);
-  return std::move(control(fiber).m_destination);
+  return std::move(control(fiber).m_migration_target);
 }
 
 SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {

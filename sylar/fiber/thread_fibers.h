@@ -37,11 +37,11 @@ class FiberHome {
   ~FiberHome() = default;
 };
 
-/// The place where a fiber wants to continue. The fiber keeps it until it is suspended.
-class detail::FiberDestination {
+/// The target of a fiber that wants to continue elsewhere. The fiber keeps it until it is suspended.
+class detail::MigrationTarget {
  public:
-  virtual ~FiberDestination() = default;
-  /// Queues `fiber` there. Returns false if that place does not exist any more.
+  virtual ~MigrationTarget() = default;
+  /// Queues `fiber` there. Returns false if the target does not exist any more.
   virtual bool accept(Fiber& fiber) = 0;
 };
 
@@ -119,8 +119,8 @@ class ThreadFibers {
   /// Makes a request to `fiber`, which has started. Its thread handles that soon. Any thread.
   static void ask(Fiber& fiber, FiberControl::Asked what);
   static uint8_t takeAsked(Fiber& fiber) { return control(fiber).m_asks.take(); }
-  static void setDestination(Fiber& fiber, std::shared_ptr<FiberDestination> destination);
-  static std::shared_ptr<FiberDestination> takeDestination(Fiber& fiber);
+  static void setMigrationTarget(Fiber& fiber, std::shared_ptr<MigrationTarget> target);
+  static std::shared_ptr<MigrationTarget> takeMigrationTarget(Fiber& fiber);
 
   /// Returns the handle that stands for the thread's own stack.
   Fiber::ptr ownStackHandle();

@@ -51,12 +51,12 @@ void WorkGuard::reset() {
 SchedulerSwitcher::SchedulerSwitcher(Scheduler* target) {
   Scheduler* const from = Scheduler::GetThis();
   if (target == nullptr || target == from) return;
-  auto way_back = from == nullptr ? nullptr : SchedulerCore::of(*from).way(-1);
-  if (target->switchTo()) m_way_back = std::move(way_back);
+  auto return_target = from == nullptr ? nullptr : SchedulerCore::of(*from).migrationTarget(-1);
+  if (target->switchTo()) m_return_target = std::move(return_target);
 }
 
 SchedulerSwitcher::~SchedulerSwitcher() {
-  if (m_way_back != nullptr && !sys::inForkedChild()) SchedulerCore::move(std::move(m_way_back));
+  if (m_return_target != nullptr && !sys::inForkedChild()) SchedulerCore::move(std::move(m_return_target));
 }
 
 }  // namespace sylar

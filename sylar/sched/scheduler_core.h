@@ -72,10 +72,10 @@ class detail::SchedulerCore {
   /// Ends the scheduler, as ~Scheduler() does.
   void close();
   const std::shared_ptr<SchedulerLink>& link() const { return m_link; }
-  /// Moves the running fiber to where `way` leads.
-  static void move(std::shared_ptr<FiberDestination> way);
-  /// Returns a way to this scheduler, which may be gone when the way is used.
-  std::shared_ptr<FiberDestination> way(int thread) const;
+  /// Moves the running fiber to `target`.
+  static void move(std::shared_ptr<MigrationTarget> target);
+  /// Returns this scheduler as a target, which may be gone when a fiber arrives.
+  std::shared_ptr<MigrationTarget> migrationTarget(int thread) const;
 
   // ---- For workers. ----------------------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class detail::SchedulerCore {
   int64_t timerSlackNs() const { return m_options.timer_slack.count(); }
   int64_t spinNs() const { return std::chrono::nanoseconds(m_options.spin).count(); }
   /// Queues a fiber that comes from elsewhere. Returns false if it is refused.
-  bool admitMoved(Fiber& fiber, int thread);
+  bool admitMigrated(Fiber& fiber, int thread);
 
   // While it stops (scheduler_stop.cc):
   bool isStopping() const { return m_idle.isStopping(); }

@@ -12,12 +12,12 @@ namespace {
 
 constexpr const char* kNowhere = "no worker has this thread id";
 
-class Way final : public FiberDestination {
+class TargetWorker final : public MigrationTarget {
  public:
-  Way(std::shared_ptr<SchedulerLink> link, int thread) : m_link(std::move(link)), m_thread(thread) {}
+  TargetWorker(std::shared_ptr<SchedulerLink> link, int thread) : m_link(std::move(link)), m_thread(thread) {}
   bool accept(Fiber& fiber) override {
     Lock lock(m_link->mutex);
-    return m_link->scheduler != nullptr && m_link->scheduler->admitMoved(fiber, m_thread);
+    return m_link->scheduler != nullptr && m_link->scheduler->admitMigrated(fiber, m_thread);
   }
 
  private:
@@ -56,7 +56,7 @@ bool SchedulerCore::offerStarted(const Fiber::ptr& fiber, const Worker* target, 
   if (life != FiberLife::kQueued && ThreadFibers::runsByHand(*fiber)) return refuse(*fiber, "it runs on a plain thread");
   FiberHome* const home = ThreadFibers::homeOf(*fiber);
   if (target != nullptr && home != &target->slot()) {
-    ThreadFibers::setDestination(*fiber, way(thread));
+    ThreadFibers::setMigrationTarget(*fiber, migrationTarget(thread));
   }
   ThreadFibers::ask(*fiber, FiberControl::kPermit);
   return true;
@@ -116,7 +116,7 @@ bool SchedulerCore::place(std::function<void()> cb) {
 
 // ---- Moving fibers. ----------------------------------------------------------------------------------------------------------
 
-bool SchedulerCore::admitMoved(Fiber& fiber, int thread) {
+bool SchedulerCore::admitMigrated(Fiber& fiber, int thread) {
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   if (target != nullptr) return submitTo(*target, &control(fiber));
   if (thread != -1) return false;
@@ -138,14 +138,16 @@ bool SchedulerCore::switchTo(int thread) {
   };
   if (arrived()) return true;
   if (thread != -1 && workerOfThread(thread) == nullptr) return refuse(*me->fiber, kNowhere);
-  move(way(thread));
+  move(migrationTarget(thread));
   return arrived() || refuse(*runningFiber()->fiber, "the scheduler has stopped");
 }
 
-std::shared_ptr<FiberDestination> SchedulerCore::way(int thread) const { return std::make_shared<Way>(m_link, thread); }
+std::shared_ptr<MigrationTarget> SchedulerCore::migrationTarget(int thread) const {
+  return std::make_shared<TargetWorker>(m_link, thread);
+}
 
-SYLAR_SWITCHES void SchedulerCore::move(std::shared_ptr<FiberDestination> way) {
-  ThreadFibers::setDestination(*runningFiber()->fiber, std::move(way));
+SYLAR_SWITCHES void SchedulerCore::move(std::shared_ptr<MigrationTarget> target) {
+  ThreadFibers::setMigrationTarget(*runningFiber()->fiber, std::move(target));
   ThreadFibers::yield(Request::kMove);
 }
 

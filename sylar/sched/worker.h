@@ -158,7 +158,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void endFiber(FiberCore& core);
   WakeReason parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
   void permit(Fiber& fiber);
-  void moveAway(FiberCore& core);
+  void migrate(FiberCore& core);
   void linkLive(FiberCore& core, bool cancelled);
   void unlinkLive(FiberCore& core);
   void link(FiberCore*& first, FiberCore& core) SYLAR_REQUIRES(m_live_lock);

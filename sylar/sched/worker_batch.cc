@@ -35,7 +35,7 @@ namespace sylar {
       return;
     }
     case Request::kParked: return;
-    case Request::kMove: moveAway(core); return;
+    case Request::kMove: migrate(core); return;
     case Request::kDone: endFiber(core); return;
   }
 }

@@ -118,19 +118,19 @@ void Worker::permit(Fiber& fiber) {
     linkLive(*core, m_scheduler.cancelsAll());
     core->resumer = nullptr;
   }
-  moveAway(*core);
+  migrate(*core);
 }
 
-/// Sends a suspended fiber to its destination. Without one, or if that is gone, the fiber goes on here.
-void Worker::moveAway(FiberCore& core) {
+/// Sends a suspended fiber to its target. Without one, or if that is gone, the fiber goes on here.
+void Worker::migrate(FiberCore& core) {
   Fiber& fiber = *core.fiber;
-  const std::shared_ptr<FiberDestination> destination = ThreadFibers::takeDestination(fiber);
+  const std::shared_ptr<MigrationTarget> target = ThreadFibers::takeMigrationTarget(fiber);
   control(fiber).move(FiberLife::kQueued);
-  if (destination != nullptr) {
+  if (target != nullptr) {
     if (core.timer_linked) unlinkTimer(core);
     unlinkLive(core);
     ThreadFibers::leaveHome(fiber);
-    if (destination->accept(fiber)) return;  // no longer this worker's from here on
+    if (target->accept(fiber)) return;  // no longer this worker's from here on
     m_thread_fibers->adopt(fiber);
     linkLive(core, m_scheduler.cancelsAll());
   }
