@@ -92,17 +92,17 @@ void Fiber::yield() {
 }
 
 [[gnu::noinline]] void Fiber::YieldToReady() {
-  if (t_running != nullptr) ThreadFibers::yield(Request::kReady);
+  if (t_running != nullptr) ThreadFibers::yield(SwitchReason::kReady);
 }
 
 [[gnu::noinline]] void Fiber::YieldToHold() {
   FiberCore* const me = t_running;
   if (me == nullptr) return;
   if (!me->permit) {
-    ThreadFibers::yield(Request::kHold);
+    ThreadFibers::yield(SwitchReason::kHold);
   } else {
     me->permit = false;
-    if (me->live && me->resumer == nullptr && control(*me->fiber).wantsToMigrate()) ThreadFibers::yield(Request::kMove);
+    if (me->live && me->resumer == nullptr && control(*me->fiber).wantsToMigrate()) ThreadFibers::yield(SwitchReason::kMove);
   }
   tsan::acquire(me->fiber);  // sees what came before the schedule()
 }
@@ -110,7 +110,7 @@ void Fiber::yield() {
 void Fiber::join() { control(*this).join(); }
 
 void Fiber::cancel() {
-  if (!isOver(lifeOf(*this))) ThreadFibers::ask(*this, FiberControl::kCancel);
+  if (!isOver(lifeOf(*this))) ThreadFibers::post(*this, FiberControl::kCancel);
 }
 
 void Fiber::setName(std::string name) { control(*this).setName(std::move(name)); }
@@ -129,7 +129,7 @@ uint64_t Fiber::GetFiberId() {
 
 [[gnu::noinline]] bool this_fiber::cancelled() {
   const FiberCore* const me = t_running;
-  return me != nullptr && (me->cancelled || control(*me->fiber).askedToEnd());
+  return me != nullptr && (me->cancelled || control(*me->fiber).cancelRequested());
 }
 
 [[gnu::noinline]] this_fiber::CancelShield::CancelShield()
@@ -158,8 +158,8 @@ void FiberControl::reset(std::function<void()> cb) {
   }
   if (m_exception != nullptr) reportException(name());
   m_cb = std::move(cb);
-  // The fiber has no home again. A question that is still on its way to the last home finds that.
-  m_asks.clear();
+  // The fiber has no home again. A message that is still on its way to the last home finds that.
+  m_requests.clear();
   m_thread_id.store(0, std::memory_order_relaxed);
   (void)ThreadFibers::takeMigrationTarget(fiber());
   m_ends.clear();
@@ -192,12 +192,12 @@ void FiberControl::resume() {
   if (host != nullptr) host->hasResumed(back);
   SYLAR_CHECK_EQ(back.fiber, &fiber());
   if (me != nullptr) control(*me->fiber).move(FiberLife::kResuming, FiberLife::kRunning);
-  switch (back.request) {
-    case Request::kReady: move(FiberLife::kRunning, FiberLife::kReady); return;
-    case Request::kHold: move(FiberLife::kRunning, FiberLife::kHeldByHand); return;
-    case Request::kDone: (void)ThreadFibers::current().finish(back); return;
-    case Request::kMove:
-    case Request::kParked: SYLAR_CHECK(back.request == Request::kDone);  // those two go to the thread's own stack
+  switch (back.switch_reason) {
+    case SwitchReason::kReady: move(FiberLife::kRunning, FiberLife::kReady); return;
+    case SwitchReason::kHold: move(FiberLife::kRunning, FiberLife::kHeldByHand); return;
+    case SwitchReason::kDone: (void)ThreadFibers::current().finish(back); return;
+    case SwitchReason::kMove:
+    case SwitchReason::kParked: SYLAR_CHECK(back.switch_reason == SwitchReason::kDone);  // those two go to the thread's own stack
   }
 }
 

@@ -4,7 +4,7 @@
 // queue.
 //
 // Thread safety: the fiber's own thread changes it. Any thread may call life(), tryMove(), observeEnd(), unobserveEnd() and
-// askedToEnd().
+// cancelRequested().
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/check.h"
 #include "sylar/fiber.h"
-#include "sylar/fiber/asks.h"
 #include "sylar/fiber/end_observers.h"
+#include "sylar/fiber/fiber_requests.h"
 #include "sylar/fiber/queue_node.h"
 
 namespace sylar {
@@ -55,7 +55,7 @@ const char* nameOf(FiberLife life);
 /// The kind of event that a parked fiber waits for, for reports.
 enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper };
 
-/// A message that makes the fiber's worker handle what the fiber was asked (FiberControl::Asked). It goes through the worker's
+/// A message that makes the fiber's worker handle what the fiber was asked (FiberControl::Requested). It goes through the worker's
 /// mailbox, and keeps the fiber alive until it is opened.
 class FiberRequest final : public QueueNode {
  public:
@@ -112,10 +112,10 @@ class detail::FiberControl final : public QueueNode {
   void unobserveEnd(EndObserver& observer) { m_ends.remove(observer); }
 
   /// The requests that other threads may make to a fiber.
-  enum Asked : uint8_t { kPermit = 1, kCancel = 2 };
+  enum Requested : uint8_t { kPermit = 1, kCancel = 2 };
   /// Returns true if the fiber was cancelled and its thread has not looked yet. On plain threads only this_fiber::cancelled()
   /// looks.
-  bool askedToEnd() const { return (m_asks.asked() & kCancel) != 0; }
+  bool cancelRequested() const { return (m_requests.pending() & kCancel) != 0; }
 
   /// Returns the fiber that this one waits for in join(), or null. For its own worker and for the stop detection.
   Fiber* joins() const { return m_joins; }
@@ -155,7 +155,7 @@ class detail::FiberControl final : public QueueNode {
   FiberRequest m_spare_request{true};
   mutable Spinlock m_lock;
   std::atomic<pid_t> m_thread_id{0};  // where it was started
-  Asks<FiberHome> m_asks;
+  FiberRequests<FiberHome> m_requests;
   std::atomic<uint64_t> m_waits_for{0};
   FiberCore* m_core = nullptr;  // from start to end
   Fiber* m_joins = nullptr;

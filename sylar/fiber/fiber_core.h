@@ -20,7 +20,7 @@ class Fiber;
 class FiberHome;
 
 /// Why a fiber gave its thread back.
-enum class Request : uint8_t {
+enum class SwitchReason : uint8_t {
   kReady,   ///< run me again, behind the others
   kHold,    ///< keep me until somebody schedules or resumes me
   kParked,  ///< the winner of my wait word brings me back
@@ -39,7 +39,7 @@ struct alignas(64) FiberCore : QueueNode {
   /// calls.
   static constexpr uint16_t kLastPatience = 100;
 
-  Request request = Request::kReady;
+  SwitchReason switch_reason = SwitchReason::kReady;
   bool permit : 1 = false;        ///< a schedule() that no YieldToHold has consumed yet
   bool timer_linked : 1 = false;  ///< `timer` is linked in the home worker's queue
   bool hook_enabled : 1 = true;   ///< set_hook_enable of this fiber

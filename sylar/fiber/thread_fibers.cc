@@ -138,7 +138,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   }
   tsan::acquire(core);
   tsan::acquire(stack.base);
-  core->request = Request::kReady;
+  core->switch_reason = SwitchReason::kReady;
   core->permit = false;
   core->hook_enabled = true;
   core->cancelled = false;
@@ -149,35 +149,35 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->deadline_ns = kNever;
   core->context.make<&ThreadFibers::fiberMain>(stack);
   control(fiber).m_core = core;
-  settleIn(fiber);
+  moveIn(fiber);
   return true;
 }
 
 void ThreadFibers::adopt(Fiber& fiber) {
-  if (!control(fiber).m_asks.at(m_home)) settleIn(fiber);
+  if (!control(fiber).m_requests.at(m_home)) moveIn(fiber);
 }
 
-void ThreadFibers::settleIn(Fiber& fiber) {
+void ThreadFibers::moveIn(Fiber& fiber) {
   FiberCore& core = *control(fiber).m_core;
   core.home = m_home;
   core.resumer = nullptr;
   control(fiber).m_thread_id.store(sys::threadId(), std::memory_order_release);
-  const uint8_t asked = control(fiber).m_asks.settle(m_home);
-  if ((asked & FiberControl::kPermit) != 0) core.permit = true;
-  if ((asked & FiberControl::kCancel) != 0) core.cancelled = true;
+  const uint8_t requested = control(fiber).m_requests.moveIn(m_home);
+  if ((requested & FiberControl::kPermit) != 0) core.permit = true;
+  if ((requested & FiberControl::kCancel) != 0) core.cancelled = true;
 }
 
 void ThreadFibers::leaveHome(Fiber& fiber) {
   tsan::acquire(control(fiber).m_core);  // what it did here; the thread may end before it comes back, or for good
-  control(fiber).m_asks.leave();
+  control(fiber).m_requests.moveOut();
 }
 
-void ThreadFibers::ask(Fiber& fiber, FiberControl::Asked what) {
+void ThreadFibers::post(Fiber& fiber, FiberControl::Requested what) {
   tsan::release(&fiber);
-  if (!control(fiber).m_asks.ask(what)) return;
+  if (!control(fiber).m_requests.post(what)) return;
   FiberHome* const home = homeOf(fiber);
   if (home == nullptr) return;
-  if (Fiber::ptr owned = fiber.weak_from_this().lock()) home->attend(std::move(owned));
+  if (Fiber::ptr owned = fiber.weak_from_this().lock()) home->handleRequests(std::move(owned));
 }
 
 void ThreadFibers::setMigrationTarget(Fiber& fiber, std::shared_ptr<MigrationTarget> target) {
@@ -202,18 +202,18 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
 /// In a forked child only the fiber that forked exists; its worker's loop, and all that could wake it, are in the parent. So
 /// where it would be suspended it goes on instead, as on a thread's own stack.
 void ThreadFibers::stayInChild(FiberCore& me) {
-  if (me.request == Request::kDone) ::_exit(control(*me.fiber).m_exception == nullptr ? 0 : 1);
-  if (me.request != Request::kParked) return;
+  if (me.switch_reason == SwitchReason::kDone) ::_exit(control(*me.fiber).m_exception == nullptr ? 0 : 1);
+  if (me.switch_reason != SwitchReason::kParked) return;
   const std::atomic<uint32_t> never{0};
   while (me.wait.isOpen() && steadyClock().nowNs() < me.deadline_ns) sys::futexWait(never, 0, me.deadline_ns);
   (void)me.wait.claim(me.wait.epoch(), WakeReason::kTimeout);
   control(*me.fiber).move(FiberLife::kParked, FiberLife::kRunning);
 }
 
-SYLAR_SWITCHES void ThreadFibers::yield(Request request) {
+SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
-  me.request = request;
+  me.switch_reason = reason;
   if (me.timer_linked && !me.live) thread.m_host->unlinkTimer(me);  // the fiber may stay longer than the worker
   thread.switchOut(me, me.resumer);
 }
@@ -227,7 +227,7 @@ void ThreadFibers::fiberMain() {
 SYLAR_SWITCHES void ThreadFibers::leaveForEver() {
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
-  me.request = Request::kDone;
+  me.switch_reason = SwitchReason::kDone;
   if (me.resumer == nullptr && sys::inForkedChild()) stayInChild(me);
   {
     const tsan::Exempt of_this_thread;

@@ -27,8 +27,8 @@ inline bool onThreadStack() { return t_running == nullptr; }
 /// may be asked.
 class FiberHome {
  public:
-  /// Makes its thread handle what `fiber` was asked. Drops the question if nobody runs there any more. Any thread.
-  virtual void attend(Fiber::ptr fiber) = 0;
+  /// Makes its thread handle the requests to `fiber`. Drops the message if nobody runs there any more. Any thread.
+  virtual void handleRequests(Fiber::ptr fiber) = 0;
 
   /// Id of the worker that owns it, never the same twice, or 0 if none does.
   std::atomic<uint64_t> owner{0};
@@ -68,14 +68,14 @@ class ThreadFibers {
   /// Makes `fiber`, which has never run, ready to be entered. Returns false if there is no memory, and then nothing has changed.
   [[nodiscard]] bool start(Fiber& fiber);
 
-  /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `request` says why.
+  /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `switch_reason` says why.
   FiberCore& enter(FiberCore& core);
   /// Does what enter() does, for a worker's loop. Inlined, so that the loop jumps from one place and has no call to return from.
   FiberCore& enterFromLoop(FiberCore& core);
 
   /// Suspends the running fiber and gives control to its resumer, which records the fiber's new state. Only then may others take
   /// the fiber, because only then has it left its stack.
-  static void yield(Request request);
+  static void yield(SwitchReason reason);
   /// Suspends `me`, the running fiber, and gives control to the thread's own stack, past any hand resumers. The fiber resumes on
   /// this thread.
   void park(FiberCore& me);
@@ -100,9 +100,9 @@ class ThreadFibers {
   /// Leaves the fiber without a home. Requests to it from now on wait for the thread that adopts it.
   static void leaveHome(Fiber& fiber);
   /// Returns null if the fiber is on a plain thread or on its way, or if its worker has ended.
-  static FiberHome* homeOf(const Fiber& fiber) { return control(fiber).m_asks.home(); }
+  static FiberHome* homeOf(const Fiber& fiber) { return control(fiber).m_requests.home(); }
   /// Returns true if the fiber was started on a plain thread and no scheduler has had it since.
-  static bool runsByHand(const Fiber& fiber) { return control(fiber).m_asks.byHand(); }
+  static bool runsByHand(const Fiber& fiber) { return control(fiber).m_requests.byHand(); }
   static bool hasStarted(const Fiber& fiber) { return control(fiber).m_thread_id.load(std::memory_order_acquire) != 0; }
   /// Ends a scheduled fiber that got no stack: its join() throws std::bad_alloc.
   static void failToStart(Fiber& fiber);
@@ -117,8 +117,8 @@ class ThreadFibers {
   static void announceGivenUp(Fiber& fiber);
 
   /// Makes a request to `fiber`, which has started. Its thread handles that soon. Any thread.
-  static void ask(Fiber& fiber, FiberControl::Asked what);
-  static uint8_t takeAsked(Fiber& fiber) { return control(fiber).m_asks.take(); }
+  static void post(Fiber& fiber, FiberControl::Requested what);
+  static uint8_t takeRequests(Fiber& fiber) { return control(fiber).m_requests.take(); }
   static void setMigrationTarget(Fiber& fiber, std::shared_ptr<MigrationTarget> target);
   static std::shared_ptr<MigrationTarget> takeMigrationTarget(Fiber& fiber);
 
@@ -149,7 +149,7 @@ class ThreadFibers {
   static void fiberMain();
   [[noreturn]] static void leaveForEver();
   static void keepForEver(Fiber& fiber);
-  void settleIn(Fiber& fiber);
+  void moveIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;
   void switchOut(FiberCore& me, FiberCore* to);
   [[gnu::cold]] static void stayInChild(FiberCore& me);
@@ -194,7 +194,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 }
 
 [[gnu::always_inline]] inline void ThreadFibers::park(FiberCore& me) {
-  me.request = Request::kParked;
+  me.switch_reason = SwitchReason::kParked;
   control(*me.fiber).move(FiberLife::kRunning, FiberLife::kParked);
   switchOut(me, nullptr);
 }

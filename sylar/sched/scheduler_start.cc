@@ -131,7 +131,7 @@ void SchedulerCore::start() {
     NodeList unrun = m_idle.endUnrun();
     for (const auto& worker : m_workers) {  // what was pinned to the caller
       sortLeft(
-          worker->slot().mailbox.drain(), [](QueueNode* question) { (void)FiberRequest::open(question); }, unrun);
+          worker->slot().mailbox.drain(), [](QueueNode* message) { (void)FiberRequest::open(message); }, unrun);
     }
     drop(giveUp(unrun, m_leftovers));
     leaveCaller();

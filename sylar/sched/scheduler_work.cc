@@ -58,7 +58,7 @@ bool SchedulerCore::offerStarted(const Fiber::ptr& fiber, const Worker* target, 
   if (target != nullptr && home != &target->slot()) {
     ThreadFibers::setMigrationTarget(*fiber, migrationTarget(thread));
   }
-  ThreadFibers::ask(*fiber, FiberControl::kPermit);
+  ThreadFibers::post(*fiber, FiberControl::kPermit);
   return true;
 }
 
@@ -148,7 +148,7 @@ std::shared_ptr<MigrationTarget> SchedulerCore::migrationTarget(int thread) cons
 
 SYLAR_SWITCHES void SchedulerCore::move(std::shared_ptr<MigrationTarget> target) {
   ThreadFibers::setMigrationTarget(*runningFiber()->fiber, std::move(target));
-  ThreadFibers::yield(Request::kMove);
+  ThreadFibers::yield(SwitchReason::kMove);
 }
 
 void SchedulerCore::tickle() { m_idle.wakeOne(); }

@@ -53,7 +53,7 @@ Worker::Worker(SchedulerCore& scheduler, std::string name)
 Worker::~Worker() {
   m_driver.reset();
   m_slot.scheduler.store(nullptr, std::memory_order_release);
-  takeMail();  // questions to fibers that have ended
+  takeMail();  // messages to fibers that have ended
   while (QueueNode* node = m_runnable.pop()) {
     auto& fiber = FiberControl::fiberOf(node);
     ThreadFibers::abandon(fiber);
@@ -121,7 +121,7 @@ void Worker::takeMail() {
   while (QueueNode* node = mail.pop()) {
     m_counts.mail.add();
     if (node->kind == QueueNode::Kind::kMessage) {
-      attend(FiberRequest::open(node));
+      handleRequests(FiberRequest::open(node));
     } else {
       m_runnable.push(node);
     }

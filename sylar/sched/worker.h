@@ -82,7 +82,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
     return m_runnable.inLoop() ? m_spawned.push(node) : m_spawned.offer(node, m_scheduler.idle());
   }
   /// Does what other threads asked of a fiber of this worker.
-  void attend(const Fiber::ptr& fiber);
+  void handleRequests(const Fiber::ptr& fiber);
   /// Makes room for a timeout of the running fiber, which has none yet, so that no wait can fail half-way. Returns false if
   /// there is no memory.
   [[nodiscard]] bool reserveTimeout(FiberCore& core, Deadline deadline);

@@ -20,23 +20,23 @@ namespace sylar {
 /// Does what the fiber asked for when it gave the thread back.
 [[gnu::always_inline]] inline void Worker::settle(FiberCore& core) {
   if (core.cancelled && core.patience > 0 &&
-      (m_last_call != LastCall::kNone || (core.request != Request::kReady && !core.shielded))) {
+      (m_last_call != LastCall::kNone || (core.switch_reason != SwitchReason::kReady && !core.shielded))) {
     --core.patience;
   }
-  switch (core.request) {
-    case Request::kReady:
+  switch (core.switch_reason) {
+    case SwitchReason::kReady:
       control(*core.fiber).move(FiberLife::kRunning, FiberLife::kQueued);
       m_runnable.push(&core);
       return;
-    case Request::kHold: {
+    case SwitchReason::kHold: {
       const bool goes_on = mayInterrupt(core);
       control(*core.fiber).move(FiberLife::kRunning, goes_on ? FiberLife::kQueued : FiberLife::kHeld);
       if (goes_on) m_runnable.push(&core);
       return;
     }
-    case Request::kParked: return;
-    case Request::kMove: migrate(core); return;
-    case Request::kDone: endFiber(core); return;
+    case SwitchReason::kParked: return;
+    case SwitchReason::kMove: migrate(core); return;
+    case SwitchReason::kDone: endFiber(core); return;
   }
 }
 

@@ -87,22 +87,23 @@ size_t Worker::joinsElsewhere() const {
 
 // ---- Requests of other threads to a fiber. -----------------------------------------------------------------------------------
 
-void WorkerSlot::attend(Fiber::ptr fiber) {
+void WorkerSlot::handleRequests(Fiber::ptr fiber) {
   if (sys::inForkedChild()) return;
-  if (QueueNode* const question = FiberRequest::make(std::move(fiber))) push(question);
+  if (QueueNode* const message = FiberRequest::make(std::move(fiber))) push(message);
 }
 
-void Worker::attend(const Fiber::ptr& fiber) {
+void Worker::handleRequests(const Fiber::ptr& fiber) {
   FiberHome* const home = ThreadFibers::homeOf(*fiber);
   if (home != &m_slot) {
-    if (home != nullptr) home->attend(fiber);  // it has moved; while on its way it has no home, and the adopting thread looks
+    if (home != nullptr)
+      home->handleRequests(fiber);  // it has moved; while on its way it has no home, and the adopting thread looks
     return;
   }
   FiberCore* const core = ThreadFibers::coreOf(*fiber);
   if (core == nullptr || isOver(lifeOf(*fiber))) return;
-  const uint8_t asked = ThreadFibers::takeAsked(*fiber);
-  if ((asked & FiberControl::kCancel) != 0) cancel(*core);
-  if ((asked & FiberControl::kPermit) != 0) permit(*fiber);
+  const uint8_t requested = ThreadFibers::takeRequests(*fiber);
+  if ((requested & FiberControl::kCancel) != 0) cancel(*core);
+  if ((requested & FiberControl::kPermit) != 0) permit(*fiber);
 }
 
 /// Handles schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
@@ -193,7 +194,7 @@ void Worker::followStop() {
 
 /// Gives up `core`, which is in no queue and whose wait is decided.
 void Worker::abandon(FiberCore& core) {
-  if (core.request == Request::kParked) {
+  if (core.switch_reason == SwitchReason::kParked) {
     m_waiting -= core.counted;
     m_joining -= control(*core.fiber).joins() != nullptr;
   }
@@ -234,8 +235,8 @@ void Worker::leaveBehind(NodeList mail, Leftovers& out, NodeList& unrun) {
       ThreadFibers::leaveBehind(*core->fiber);
     }
   }
-  // A question to a fiber that has moved on is passed on. The slot has no owner, so other questions get no answer.
-  const auto open = [this](QueueNode* question) { attend(FiberRequest::open(question)); };
+  // A message to a fiber that has moved on is passed on. The slot has no owner, so other messages get no answer.
+  const auto open = [this](QueueNode* message) { handleRequests(FiberRequest::open(message)); };
   sortLeft(m_runnable.takeLeft(), open, unrun);
   sortLeft(mail, open, unrun);
 }

@@ -36,7 +36,7 @@ struct alignas(64) WorkerSlot final : FiberHome {
   /// Returns how many descriptors the process keeps, in slots used or not.
   static size_t opened();
 
-  void attend(Fiber::ptr fiber) override;
+  void handleRequests(Fiber::ptr fiber) override;
 
   /// Ends the present or next poll of the owner. Any thread.
   void notify();

@@ -16,7 +16,7 @@ WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/spawn_queu
 OWN, IDLE, ENTRY = "sched/own_spawn_queue.h", "sched/idle.h", "io/fd_entry.h"
 TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_pool.h"
 NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
-ASKS, ENDS, RUN = "fiber/asks.h", "fiber/end_observers.h", "sched/run_queue.h"
+REQUESTS, ENDS, RUN = "fiber/fiber_requests.h", "fiber/end_observers.h", "sched/run_queue.h"
 
 # name: (header, piece, replacement, scenario, memory)
 MUTANTS = {
@@ -172,24 +172,24 @@ MUTANTS = {
         ENTRY, "if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);", "",
         "fd/close_in_a_handler", "tso"),
     # What a fiber is asked, and its end
-    "ask_sent_each_time": (
-        ASKS, "return m_asked.fetch_or(what, std::memory_order_seq_cst) == 0;",
-        "return m_asked.fetch_or(what, std::memory_order_seq_cst) != 0xff;", "life/ask", "tso"),
-    "ask_relies_on_what_was_taken": (
-        ASKS, "return m_asked.exchange(0, std::memory_order_seq_cst);", "return m_asked.load(std::memory_order_seq_cst);",
-        "life/ask", "tso"),
-    "ask_looked_for_before_the_home": (
-        ASKS, "    m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);\n    return",
-        """    const uint8_t early = m_asked.load(std::memory_order_seq_cst) == 0 ? 0 : take();
+    "post_sent_each_time": (
+        REQUESTS, "return m_pending.fetch_or(what, std::memory_order_seq_cst) == 0;",
+        "return m_pending.fetch_or(what, std::memory_order_seq_cst) != 0xff;", "life/post", "tso"),
+    "post_relies_on_what_was_taken": (
+        REQUESTS, "return m_pending.exchange(0, std::memory_order_seq_cst);", "return m_pending.load(std::memory_order_seq_cst);",
+        "life/post", "tso"),
+    "post_looked_for_before_the_home": (
+        REQUESTS, "    m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);\n    return",
+        """    const uint8_t early = m_pending.load(std::memory_order_seq_cst) == 0 ? 0 : take();
     m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);
     if (early == 0) return 0;
-    return early | """, "life/ask_while_it_moves", "tso"),
-    "ask_home_published_release": (
-        ASKS, "m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);",
-        "m_home.store(owner == 0 ? nullptr : home, std::memory_order_release);", "life/ask_while_it_moves", "tso"),
-    "ask_home_read_acquire": (
-        ASKS, "Home* const home = m_home.load(std::memory_order_seq_cst);",
-        "Home* const home = m_home.load(std::memory_order_acquire);", "life/ask_while_it_moves", "weak"),
+    return early | """, "life/post_while_it_moves", "tso"),
+    "post_home_published_release": (
+        REQUESTS, "m_home.store(owner == 0 ? nullptr : home, std::memory_order_seq_cst);",
+        "m_home.store(owner == 0 ? nullptr : home, std::memory_order_release);", "life/post_while_it_moves", "tso"),
+    "post_home_read_acquire": (
+        REQUESTS, "Home* const home = m_home.load(std::memory_order_seq_cst);",
+        "Home* const home = m_home.load(std::memory_order_acquire);", "life/post_while_it_moves", "weak"),
     "end_told_under_the_lock": (
         ENDS, "        more = m_first != nullptr;\n      }\n", """        more = m_first != nullptr;
         for (; claimed != nullptr; claimed = claimed->next) claimed->ended(claimed);

@@ -1,13 +1,13 @@
 // What becomes of a fiber besides its waits: what it is asked while it moves, who is told of its end, and what a worker leaves
-// that is detached (asks.h, end_observers.h, run_queue.h). A worker's part around them is written again, in short.
+// that is detached (fiber_requests.h, end_observers.h, run_queue.h). A worker's part around them is written again, in short.
 #include <array>
 #include <deque>
 #include <new>
 #include <string>
 #include <vector>
 
-#include "sylar/fiber/asks.h"
 #include "sylar/fiber/end_observers.h"
+#include "sylar/fiber/fiber_requests.h"
 #include "sylar/sched/run_queue.h"
 #include "tests/model/house.h"
 #include "tests/model/scenarios.h"
@@ -15,9 +15,9 @@
 namespace sylar::model {
 namespace {
 
-// ---- Asks. -------------------------------------------------------------------------------------------------------------------
+// ---- FiberRequests. ---------------------------------------------------------------------------------------------
 
-/// A worker slot, as far as questions go there.
+/// A worker slot, as far as messages go there.
 struct Home {
   explicit Home(uint64_t number) : owner(number) {}
   Atomic<uint64_t> owner;
@@ -28,21 +28,21 @@ struct Home {
 struct Asked {
   explicit Asked(uint8_t all) : wanted(all) {}
 
-  /// As ThreadFibers::ask, and WorkerSlot::attend.
-  void ask(size_t bit) {
+  /// As ThreadFibers::post, and WorkerSlot::handleRequests.
+  void post(size_t bit) {
     written[bit].set(1);
-    if (asks.ask(static_cast<uint8_t>(1U << bit))) sendTo(asks.home());
+    if (requests.post(static_cast<uint8_t>(1U << bit))) sendTo(requests.home());
   }
   void sendTo(Home* home) {
     if (home == nullptr) return;
-    require(under_way++ == 0 || moves, "one question at a time is under way");
-    home->worker.slot().push(&questions.emplace_back([] {}));
+    require(under_way++ == 0 || moves, "one message at a time is under way");
+    home->worker.slot().push(&messages.emplace_back([] {}));
   }
-  /// As Worker::attend.
-  void attend(Home& here) {
+  /// As Worker::handleRequests.
+  void handleRequests(Home& here) {
     --under_way;
-    Home* const home = asks.home();
-    home == &here ? see(asks.take()) : sendTo(home);
+    Home* const home = requests.home();
+    home == &here ? see(requests.take()) : sendTo(home);
   }
   void see(uint8_t bits) {
     for (size_t bit = 0; bit < written.size(); ++bit) {
@@ -52,57 +52,57 @@ struct Asked {
   }
   bool all() const { return seen == wanted; }
 
-  /// A worker: opens questions until all has been seen.
+  /// A worker: opens messages until all has been seen.
   void serve(Home& here, const std::function<void(QueueNode*)>& arrive = nullptr) {
     Slot& slot = here.worker.slot();
     while (!all()) {
       NodeList mail = slot.mailbox.drain();
-      while (QueueNode* const node = mail.pop()) node->kind == QueueNode::Kind::kMessage ? attend(here) : arrive(node);
+      while (QueueNode* const node = mail.pop()) node->kind == QueueNode::Kind::kMessage ? handleRequests(here) : arrive(node);
       if (all() || !slot.mailbox.trySleep()) continue;
       slot.poll([this] { return all(); });
       slot.mailbox.wakeUp();
     }
   }
 
-  Asks<Home, ModelMemory> asks;
+  FiberRequests<Home, ModelMemory> requests;
   const uint8_t wanted;
   bool moves = false;
   uint8_t seen = 0;
   int under_way = 0;
   std::array<Var<int>, 2> written;
-  std::deque<Task> questions;
+  std::deque<Task> messages;
 };
 
-// Two threads ask for different things, one of them again and again: both are seen, and no second question is sent for one.
-void ask() {
+// Two threads ask for different things, one of them again and again: both are seen, and no second message is sent for one.
+void post() {
   Asked fiber(3);
   Home home(1);
-  require(fiber.asks.settle(&home) == 0, "nothing was asked yet");
+  require(fiber.requests.moveIn(&home) == 0, "nothing was asked yet");
   addThread("home", [&] { fiber.serve(home); });
-  addThread("permit", [&] { fiber.ask(0); });
+  addThread("permit", [&] { fiber.post(0); });
   addThread("cancel", [&] {
-    fiber.ask(1);
-    if (fiber.asks.ask(2)) fiber.sendTo(fiber.asks.home());
+    fiber.post(1);
+    if (fiber.requests.post(2)) fiber.sendTo(fiber.requests.home());
   });
   runThreads();
 }
 
-// The fiber moves meanwhile: it is seen by the old home before, by the new one on arrival, or by a question.
-void askWhileItMoves() {
+// The fiber moves meanwhile: it is seen by the old home before, by the new one on arrival, or by a message.
+void postWhileItMoves() {
   Asked fiber(3);
   fiber.moves = true;
   Home from(1);
   Home to(2);
   Core core(from.worker.slot());
-  require(fiber.asks.settle(&from) == 0, "nothing was asked yet");
+  require(fiber.requests.moveIn(&from) == 0, "nothing was asked yet");
   addThread("from", [&] {
-    fiber.asks.leave();
+    fiber.requests.moveOut();
     to.worker.slot().push(&core);
     fiber.serve(from);
   });
-  addThread("to", [&] { fiber.serve(to, [&](QueueNode*) { fiber.see(fiber.asks.settle(&to)); }); });
-  addThread("permit", [&] { fiber.ask(0); });
-  addThread("cancel", [&] { fiber.ask(1); });
+  addThread("to", [&] { fiber.serve(to, [&](QueueNode*) { fiber.see(fiber.requests.moveIn(&to)); }); });
+  addThread("permit", [&] { fiber.post(0); });
+  addThread("cancel", [&] { fiber.post(1); });
   runThreads();
 }
 
@@ -207,22 +207,22 @@ void detach() {
   require(woken.left == 0, "fibers are known otherwise");
 }
 
-// A question lies in its mailbox: it is opened, and with that is gone; what its memory says then means nothing.
+// A message lies in its mailbox: it is opened, and with that is gone; what its memory says then means nothing.
 void detachWithMail() {
   Worker worker;
   RunQueue<ModelMemory> queue;
   Node pinned(QueueNode::Kind::kFiber);
   alignas(Node) unsigned char memory[sizeof(Node)];
-  auto* const question = ::new (memory) Node(QueueNode::Kind::kMessage);
+  auto* const message = ::new (memory) Node(QueueNode::Kind::kMessage);
   int opened = 0;
   NodeList unrun;
   queue.leaveLoop();
-  addThread("asker", [&] { worker.slot().push(question); });
+  addThread("asker", [&] { worker.slot().push(message); });
   addThread("placer", [&] { worker.slot().push(&pinned); });
   addThread("detacher", [&] {
     require(queue.detach(), "nobody else does");
     const auto open = [&](QueueNode* node) {
-      require(node == question, "only a question is opened");
+      require(node == message, "only a message is opened");
       ++opened;
       ::new (memory) Node(QueueNode::Kind::kFiber);  // as another object would
     };
@@ -305,8 +305,8 @@ void parkOnADetachedWorker() {
 
 std::vector<Scenario> lifeScenarios() {
   return {
-      {"life/ask", ask},
-      {"life/ask_while_it_moves", askWhileItMoves},
+      {"life/post", post},
+      {"life/post_while_it_moves", postWhileItMoves},
       {"life/join", join},
       {"life/detach", detach},
       {"life/detach_with_mail", detachWithMail},

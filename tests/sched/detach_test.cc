@@ -119,7 +119,7 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   EXPECT_EQ(told, 9);
 }
 
-// Cause: a question in its mailbox was opened, which frees it, and then looked at: a use after free.
+// Cause: a message in its mailbox was opened, which frees it, and then looked at: a use after free.
 TEST_P(DetachTest, WhatItsFibersWereAskedMeanwhileEnds) {
   Scheduler scheduler(GetParam(), false, "stuck");
   const Trap trap;
@@ -137,7 +137,7 @@ TEST_P(DetachTest, WhatItsFibersWereAskedMeanwhileEnds) {
   ASSERT_TRUE(trap.holds(1));
   scheduler.schedule(held);
   parked->cancel();
-  EXPECT_EQ(held.use_count(), 3);  // the scheduler's, and the question's
+  EXPECT_EQ(held.use_count(), 3);  // the scheduler's, and the message's
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "held", "parked"}));
   EXPECT_EQ(held.use_count(), 2);
   EXPECT_EQ(parked.use_count(), 2);
