@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   // [stop]
   close(listener);
   const sylar::StopResult result = iom.stop(sylar::Deadline::after(2s));
-  for (const sylar::FiberInfo& left : result.leftovers) std::printf("left: fiber %lu, %s\n", left.id, left.waits_for.c_str());
+  for (const sylar::FiberInfo& left : result.abandoned) std::printf("left: fiber %lu, %s\n", left.id, left.waits_for.c_str());
   // [stop]
   std::puts(result.clean ? "ended" : "ended by force");
   return result.clean ? 0 : 1;

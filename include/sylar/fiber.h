@@ -76,7 +76,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   static void YieldToHold();
 
   /// Waits until the fiber has ended, then throws the exception that its function threw, if any (once: the first join takes
-  /// it). Throws std::bad_alloc if there was no memory for its stack, and std::runtime_error if its scheduler gave it up, or
+  /// it). Throws std::bad_alloc if there was no memory for its stack, and std::runtime_error if its scheduler abandoned it, or
   /// refused it and it has not been scheduled since. Suspends the caller if it is a fiber on a worker, otherwise blocks the
   /// thread. Cancelling the caller does not end the wait. A fiber that joins itself is a programmer error. Throws
   /// std::logic_error if the fiber has not ended, in a forked child of a process that has started a scheduler.
@@ -104,7 +104,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   static ptr GetThis();
   /// Returns the id of the running fiber, or 0 on a thread's own stack.
   static uint64_t GetFiberId();
-  /// Returns the number of Fiber objects that exist, including those of scheduled functions but not those that were given up.
+  /// Returns the number of Fiber objects that exist, including those of scheduled functions but not those that were abandoned.
   /// Usable in signal handlers.
   static uint64_t TotalFibers();
   /// Sets the stack size, clamped to [16 KiB, 1 GiB], of fibers that are made from now on without a size of their own.

@@ -84,7 +84,7 @@ struct FiberInfo {
 /// The outcome of Scheduler::stop(deadline).
 struct StopResult {
   bool clean;                        ///< true if every fiber has ended
-  std::vector<FiberInfo> leftovers;  ///< the fibers that have not; they never run again, and their destructors do not
+  std::vector<FiberInfo> abandoned;  ///< the fibers that have not; they never run again, and their destructors do not
                                      ///< run. A fiber is missing here if there was no memory to report it
 };
 
@@ -117,7 +117,7 @@ class Scheduler {
   /// Runs until nothing is left to do, then joins the threads. Left to do are runnable fibers, armed timers, fibers that wait
   /// for a descriptor or a deadline, and the work that a WorkGuard announces. When only fibers remain that another fiber would
   /// have to wake, they are cancelled: their waits end, and hooked calls fail with ECANCELED. A fiber that keeps waiting
-  /// regardless is given up, with a log line. A second call does nothing.
+  /// regardless is abandoned, with a log line. A second call does nothing.
   ///
   /// With use_caller, only the thread that made the scheduler may call this; a fiber of the scheduler itself never may (both
   /// are checked). Throws what start() throws, if that was not called before. Blocks the thread.
@@ -127,7 +127,7 @@ class Scheduler {
   /// wait fail with ECANCELED, destructors run. Returns when all fibers have ended, and at the latest 100 ms after `deadline`,
   /// which is on the steady clock (later only with hundreds of thousands of fibers).
   ///
-  /// A fiber that waits again and again regardless is given up. A fiber that computes is left to its thread, which halts for
+  /// A fiber that waits again and again regardless is abandoned. A fiber that computes is left to its thread, which halts for
   /// good when the fiber yields or ends (with use_caller, the calling thread instead finishes what it runs). Everything that
   /// such a fiber uses must outlive it, including this object; GetThis() is null for it, and its hooked calls are libc's.
   ///

@@ -93,7 +93,7 @@ class Timer {
   /// For a program's own loop that has no memory to run the callback in: gives the timer back to its manager, instead of
   /// fire(). collectDue() hands the timer out again a millisecond later, unless it is cancelled. Never throws; a second call
   /// does nothing.
-  static void giveBack(Timer::ptr timer) noexcept;
+  static void rearm(Timer::ptr timer) noexcept;
 
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -153,7 +153,7 @@ class TimerManager {
   /// The callbacks of an IOManager are fibers, and a fiber that calls this is suspended until the callback ends; there is no
   /// timeout, and cancel() does not end the wait. Outside fibers the call blocks the thread. With any other kind of manager it
   /// always blocks the thread, and a callback counts as running on the thread that runs it. A callback that stop(deadline) has
-  /// given up never ends. May suspend: yes.
+  /// abandoned never ends. May suspend: yes.
   TimerStop stopTimerSync(TimerId id);
 
   /// Returns the milliseconds until the next timer is due, rounded up; 0 if one is due; ~0ull if there is none. From this call

@@ -414,7 +414,7 @@ bool Application::Impl::drain(Deadline deadline) {
   for (const auto& group : m_workers) {
     for (const auto& manager : group->managers) {
       const StopResult result = manager->stop(deadline);
-      for (const FiberInfo& left : result.leftovers)
+      for (const FiberInfo& left : result.abandoned)
         log::error("worker {}: fiber {} '{}' does not end: {}", group->name, left.id, left.name, left.waits_for);
       stuck = stuck || !result.clean;
     }

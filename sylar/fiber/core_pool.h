@@ -71,7 +71,7 @@ class CoreCache {
     return core;
   }
 
-  void give(Core* core) {
+  void put(Core* core) {
     if (m_count == kChunk) {
       if (m_full != nullptr) m_reserve.put(m_full);
       m_full = std::exchange(m_free, nullptr);

@@ -45,14 +45,14 @@ class EndObservers {
     }
   }
 
-  /// Makes `change` under the lock, records that the end has come, and notifies all observers. `given_up` means that the end
+  /// Makes `change` under the lock, records that the end has come, and notifies all observers. `abandoned` means that the end
   /// will not come, because nothing will run any more.
   template <class Change>
-  void end(bool given_up, Change change) {
+  void end(bool abandoned, Change change) {
     tell([&]() SYLAR_REQUIRES(m_lock) {
       change();
       m_over = true;
-      m_given_up = m_given_up || given_up;
+      m_abandoned = m_abandoned || abandoned;
     });
   }
 
@@ -78,15 +78,15 @@ class EndObservers {
   }
 
   /// Returns true if the end was announced but will not come.
-  bool givenUp() const {
+  bool abandoned() const {
     Lock lock(m_lock);
-    return m_given_up;
+    return m_abandoned;
   }
 
   /// Resets to the initial state. There must be no observer.
   void clear() {
     Lock lock(m_lock);
-    m_over = m_given_up = false;
+    m_over = m_abandoned = false;
   }
 
  private:
@@ -106,7 +106,7 @@ class EndObservers {
 
   mutable typename Memory::Spinlock m_lock;
   bool m_over SYLAR_GUARDED_BY(m_lock) = false;
-  bool m_given_up SYLAR_GUARDED_BY(m_lock) = false;
+  bool m_abandoned SYLAR_GUARDED_BY(m_lock) = false;
   EndObserver* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
 };
 

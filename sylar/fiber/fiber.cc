@@ -212,15 +212,15 @@ void FiberControl::join() {
   FiberHost* const host = me == nullptr ? nullptr : ThreadFibers::current().host();
   FiberLife now;
   bool refused;
-  bool given_up;
+  bool abandoned;
   do {  // again for a fiber that was refused and then queued after all
     host != nullptr ? host->awaitEnd(fiber()) : blockUntilEnd();
     now = life();
     refused = now == FiberLife::kRefused;
-    given_up = m_ends.givenUp();
+    abandoned = m_ends.abandoned();
     if (isOver(now)) break;
-  } while (!refused && !given_up);
-  if (given_up) throw std::runtime_error(fmt::format("sylar: fiber {} was given up by its scheduler", id));
+  } while (!refused && !abandoned);
+  if (abandoned) throw std::runtime_error(fmt::format("sylar: fiber {} was abandoned by its scheduler", id));
   if (refused) throw std::runtime_error(fmt::format("sylar: fiber {} was refused by its scheduler", id));
   if (now == FiberLife::kFailed) throwException();
 }

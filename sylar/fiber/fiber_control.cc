@@ -25,7 +25,7 @@ const char* nameOf(FiberLife life) {
     case FiberLife::kParked: return "parked";
     case FiberLife::kEnded: return "ended";
     case FiberLife::kFailed: return "ended by an exception";
-    case FiberLife::kAbandoned: return "given up";
+    case FiberLife::kAbandoned: return "abandoned";
   }
   return "?";
 }

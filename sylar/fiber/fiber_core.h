@@ -33,7 +33,7 @@ enum class SwitchReason : uint8_t {
 struct alignas(64) FiberCore : QueueNode {
   FiberCore() : QueueNode(Kind::kCore) {}
 
-  /// How many waits a fiber may begin after it was cancelled, before it is given up.
+  /// How many waits a fiber may begin after it was cancelled, before it is abandoned.
   static constexpr uint16_t kPatience = 1000;
   /// How many waits a cancelled fiber may still begin after the deadline of a stop. Enough to return through a few failing
   /// calls.
@@ -85,7 +85,7 @@ class CorePool {
 
   /// Returns a core whose epoch goes on from its last use, or null if no memory is left.
   [[nodiscard]] FiberCore* take() { return m_cores.take(mapSlab); }
-  void give(FiberCore* core) { m_cores.give(core); }
+  void put(FiberCore* core) { m_cores.put(core); }
 
  private:
   static FiberCore* mapSlab();  // never unmapped

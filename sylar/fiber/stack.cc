@@ -76,7 +76,7 @@ void StackClass::cool() {
 bool StackClass::unmapSome() {
   bool refused = false;
   unmapFree([&](const Stack& still_here) {
-    give(still_here);
+    put(still_here);
     refused = true;
   });
   return !refused;
@@ -120,7 +120,7 @@ void StackClass::unmapFree(Refused refused) {
 }
 
 [[gnu::noinline]] Stack StackPool::mapAlone(size_t mapped_size) { return StackClass().map(mapped_size); }
-[[gnu::noinline]] void StackPool::unmapAlone(Stack stack) { StackClass().give(stack); }  // unmapped by the destructor
+[[gnu::noinline]] void StackPool::unmapAlone(Stack stack) { StackClass().put(stack); }  // unmapped by the destructor
 
 Stack StackPool::take(size_t size) {
   const size_t mapped_size = roundUp(size);
@@ -133,11 +133,11 @@ Stack StackPool::take(size_t size) {
   return stacks.take();
 }
 
-void StackPool::give(Stack stack) {
+void StackPool::put(Stack stack) {
   forgetPoison(stack);
   const size_t mapped_size = mappedSize(stack);
   if (mapped_size > kMaxPooledSize) return unmapAlone(stack);
-  m_classes[classOf(mapped_size)].give(stack);
+  m_classes[classOf(mapped_size)].put(stack);
   m_kept_bytes += kGuardSize + mapped_size;
   m_warm_bytes += mapped_size;
   if (m_kept_bytes > m_limit) unmapSome();

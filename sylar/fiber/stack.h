@@ -64,7 +64,7 @@ class StackClass {
     if (m_warm_count > 0) --m_warm_count;
     return std::exchange(m_free, m_free->next)->stack;
   }
-  void give(Stack stack) {
+  void put(Stack stack) {
     // The list entry lies where the next fiber's first frame will be, on a page that is resident anyway.
     m_free = ::new (stack.top() - sizeof(Free)) Free{m_free, stack};
     ++m_free_count;
@@ -112,7 +112,7 @@ class StackPool {
   [[nodiscard]] Stack take(size_t size);
 
   /// Takes back a stack on which nothing runs any more.
-  void give(Stack stack);
+  void put(Stack stack);
 
  private:
   static constexpr size_t kClasses = std::countr_zero(kMaxPooledSize / kMinStackSize) + 1;

@@ -133,7 +133,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   if (!stack) return false;
   FiberCore* core = m_cores.take();
   if (core == nullptr) {
-    m_stacks.give(stack);
+    m_stacks.put(stack);
     return false;
   }
   tsan::acquire(core);
@@ -167,7 +167,7 @@ void ThreadFibers::moveIn(Fiber& fiber) {
   if ((requested & FiberControl::kCancel) != 0) core.cancelled = true;
 }
 
-void ThreadFibers::leaveHome(Fiber& fiber) {
+void ThreadFibers::moveOut(Fiber& fiber) {
   tsan::acquire(control(fiber).m_core);  // what it did here; the thread may end before it comes back, or for good
   control(fiber).m_requests.moveOut();
 }
@@ -220,11 +220,11 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
 
 void ThreadFibers::fiberMain() {
   control(*runningFiber()->fiber).run();
-  leaveForEver();
+  exitFiber();
 }
 
 /// A function of its own, because the fiber may have been moved: the thread is looked up again here.
-SYLAR_SWITCHES void ThreadFibers::leaveForEver() {
+SYLAR_SWITCHES void ThreadFibers::exitFiber() {
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
   me.switch_reason = SwitchReason::kDone;
@@ -243,9 +243,9 @@ void ThreadFibers::recycle(FiberCore& core) {
   core.context.release();
   tsan::release(&core);  // for their next users
   tsan::release(core.stack.base);
-  m_stacks.give(core.stack);
+  m_stacks.put(core.stack);
   core.fiber = nullptr;
-  m_cores.give(&core);
+  m_cores.put(&core);
 }
 
 Fiber::ptr ThreadFibers::finish(FiberCore& core) {
@@ -291,12 +291,12 @@ void ThreadFibers::keepForEver(Fiber& fiber) {
   countFiber(-1);
 }
 
-void ThreadFibers::leaveBehind(Fiber& fiber) {
+void ThreadFibers::abandonWithThread(Fiber& fiber) {
   keepForEver(fiber);
-  announceGivenUp(fiber);
+  announceAbandoned(fiber);
 }
 
-void ThreadFibers::announceGivenUp(Fiber& fiber) {
+void ThreadFibers::announceAbandoned(Fiber& fiber) {
   control(fiber).m_ends.end(true, [] {});
 }
 

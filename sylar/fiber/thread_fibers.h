@@ -98,7 +98,7 @@ class ThreadFibers {
   /// Makes a suspended fiber that comes from another thread, or was started by hand, this thread's and its worker's.
   void adopt(Fiber& fiber);
   /// Leaves the fiber without a home. Requests to it from now on wait for the thread that adopts it.
-  static void leaveHome(Fiber& fiber);
+  static void moveOut(Fiber& fiber);
   /// Returns null if the fiber is on a plain thread or on its way, or if its worker has ended.
   static FiberHome* homeOf(const Fiber& fiber) { return control(fiber).m_requests.home(); }
   /// Returns true if the fiber was started on a plain thread and no scheduler has had it since.
@@ -106,15 +106,15 @@ class ThreadFibers {
   static bool hasStarted(const Fiber& fiber) { return control(fiber).m_thread_id.load(std::memory_order_acquire) != 0; }
   /// Ends a scheduled fiber that got no stack: its join() throws std::bad_alloc.
   static void failToStart(Fiber& fiber);
-  /// Gives up a scheduled fiber that is in no queue any more, so that it never runs again. If it has begun, its stack and core
+  /// Abandons a scheduled fiber that is in no queue any more, so that it never runs again. If it has begun, its stack and core
   /// are never used again. If not, drop() must follow. Notifies its end observers.
   static void abandon(Fiber& fiber);
-  /// Releases a fiber that was given up before it began, and destroys its captures, which is the program's code.
+  /// Releases a fiber that was abandoned before it began, and destroys its captures, which is the program's code.
   static void drop(Fiber& fiber);
-  /// Gives up a fiber whose thread is left behind with it, and which may even be running. Notifies its end observers.
-  static void leaveBehind(Fiber& fiber);
+  /// Abandons a fiber whose thread is left behind with it, and which may even be running. Notifies its end observers.
+  static void abandonWithThread(Fiber& fiber);
   /// Tells the end observers that the fiber will not end. It may still end, because it runs on a thread that is left behind.
-  static void announceGivenUp(Fiber& fiber);
+  static void announceAbandoned(Fiber& fiber);
 
   /// Makes a request to `fiber`, which has started. Its thread handles that soon. Any thread.
   static void post(Fiber& fiber, FiberControl::Requested what);
@@ -147,7 +147,7 @@ class ThreadFibers {
   struct Count;  // one per thread, so that spawning threads do not share a cache line
 
   static void fiberMain();
-  [[noreturn]] static void leaveForEver();
+  [[noreturn]] static void exitFiber();
   static void keepForEver(Fiber& fiber);
   void moveIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;

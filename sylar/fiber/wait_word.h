@@ -4,11 +4,11 @@
 //   valid word and a wrong epoch.
 //
 //   state             who moves it there                        order
-//   kNone             the fiber: start value; giveUp()          acq_rel CAS from kOpen
+//   kNone             the fiber: start value; withdraw()          acq_rel CAS from kOpen
 //   kOpen             the fiber: prepare(), a new epoch         release store
 //   a reason          any waker: claim(), once an epoch         acq_rel CAS from kOpen of its own epoch
 //
-// Each claim is delivered once, through a queue, and consumed by the fiber: an epoch ends by that or by a won giveUp().
+// Each claim is delivered once, through a queue, and consumed by the fiber: an epoch ends by that or by a won withdraw().
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class WaitWord {
   bool claim(uint64_t epoch, WakeReason reason) { return close(epoch, static_cast<uint64_t>(reason)); }
 
   /// Closes a wait that turned out needless. Returns false if a waker was faster; its delivery must then be consumed by parking.
-  bool giveUp(uint64_t epoch) { return close(epoch, kNone); }
+  bool withdraw(uint64_t epoch) { return close(epoch, kNone); }
 
   /// Returns why the last wait ended. For the fiber itself, after its delivery, which the queue ordered.
   WakeReason reason() const { return static_cast<WakeReason>(m_word.load(std::memory_order_relaxed) & kStateMask); }

@@ -46,7 +46,7 @@ class PollCall {
       if (!reserveTimeout(deadline)) return static_cast<int>(IoCall::result(-ENOMEM));
       Wait wait(WaitsFor::kPoll);
       if (const int error = enqueueAll(wait)) {
-        wait.giveUp();
+        wait.withdraw();
         dequeueAll();
         if (error == -EAGAIN) continue;
         if (error == -EBADF) {

@@ -46,7 +46,7 @@ bool yieldIfBudgetIsSpent(EpollEngine& engine) {
   const bool mine = me->live && me->resumer == nullptr && !onOtherStack();
   if (!mine) return false;
   // 256 fibers that all have this much to do would keep descriptors and timers waiting, so the worker ends its batch. The worker
-  // is null if a stop gave it up just now.
+  // is null if a stop abandoned it just now.
   if (Worker* const worker = hookWorker()) worker->endBatch();
   Fiber::YieldToReady();
   return true;
@@ -166,7 +166,7 @@ int IoCall::wait(uint64_t edges_seen) {
   const bool ask_kernel = !entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true);
   const int error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
   if (error != 0) {
-    wait.giveUp();
+    wait.withdraw();
     m_passes_on = error == -EPERM;
     return error == -EAGAIN ? 0 : error;
   }

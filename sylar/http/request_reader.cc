@@ -9,15 +9,15 @@
 
 namespace sylar::http {
 
-const Verdict& RequestReader::settle(const Verdict& verdict) {
+const Verdict& RequestReader::record(const Verdict& verdict) {
   m_verdict = verdict;
   if (!verdict.ok()) m_body = Body::kNone;
   return m_verdict;
 }
 
-bool RequestReader::refuse(HttpStatus status, const char* why) { return settle(Verdict::refused(status, why)).ok(); }
+bool RequestReader::refuse(HttpStatus status, const char* why) { return record(Verdict::refused(status, why)).ok(); }
 
-bool RequestReader::leave(const char* why) { return settle(Verdict::gone(why)).ok(); }
+bool RequestReader::endWith(const char* why) { return record(Verdict::gone(why)).ok(); }
 
 std::chrono::nanoseconds RequestReader::until(Deadline deadline) const {
   return std::chrono::nanoseconds(std::max<int64_t>(deadline.ns() - m_clock.nowNs(), 0));
@@ -53,23 +53,23 @@ bool RequestReader::awaitHead() {
     if (!m_buffer.empty()) {
       const Scan scan = m_scan.feed(m_buffer.data());
       if (scan == Scan::kDone) return true;
-      if (scan != Scan::kMore) return settle(m_scan.refusal()).ok();
+      if (scan != Scan::kMore) return record(m_scan.refusal()).ok();
       if (!begun) deadline = Deadline::after(m_limits.head_timeout, m_clock);
       begun = true;
       timeout = until(deadline);
     }
     const ssize_t count = fill(timeout);
     if (count > 0) continue;
-    if (count == 0) return leave(begun ? "end of stream within a head" : "end of stream");
-    if (errno != EAGAIN) return leave("connection broken");
-    return begun ? refuse(HttpStatus::REQUEST_TIMEOUT, "head too slow") : leave("no request came");
+    if (count == 0) return endWith(begun ? "end of stream within a head" : "end of stream");
+    if (errno != EAGAIN) return endWith("connection broken");
+    return begun ? refuse(HttpStatus::REQUEST_TIMEOUT, "head too slow") : endWith("no request came");
   }
 }
 
 Verdict RequestReader::acceptHead(HttpRequest& request) {
   const std::string_view head = m_buffer.data().substr(m_scan.begin(), m_scan.end() - m_scan.begin());
   BodyFraming framing;
-  const Verdict& verdict = settle(HeadParser::parse(head, request, framing));
+  const Verdict& verdict = record(HeadParser::parse(head, request, framing));
   if (!verdict.ok()) return verdict;
   m_buffer.consume(m_scan.end());
   ++m_requests;
@@ -151,7 +151,7 @@ bool RequestReader::startBody() {
   if (!m_awaits_continue || m_answer_begun || !m_buffer.empty()) return true;
   char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
   iovec part{text, sizeof text - 1};
-  return m_sink.writeAll({&part, 1}) || leave("connection broken");
+  return m_sink.writeAll({&part, 1}) || endWith("connection broken");
 }
 
 // Goes on to the next data of a chunked body, or to its end, where it also ends the body here.
@@ -182,8 +182,8 @@ bool RequestReader::waitForBody(char* buffer, size_t size, ssize_t& count) {
   const int error = errno;
   m_patience_ns -= m_clock.nowNs() - begun;
   if (count > 0) return true;
-  if (count == 0) return leave("end of stream within a body");
-  if (error != EAGAIN) return leave("connection broken");
+  if (count == 0) return endWith("end of stream within a body");
+  if (error != EAGAIN) return endWith("connection broken");
   return refuse(HttpStatus::REQUEST_TIMEOUT, "body too slow");
 }
 

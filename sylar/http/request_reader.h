@@ -93,9 +93,9 @@ class RequestReader {
  private:
   enum class Body : uint8_t { kNone, kCounted, kChunked };
 
-  const Verdict& settle(const Verdict& verdict);
+  const Verdict& record(const Verdict& verdict);
   bool refuse(HttpStatus status, const char* why);
-  bool leave(const char* why);
+  bool endWith(const char* why);
 
   std::chrono::nanoseconds until(Deadline deadline) const;
   ssize_t fill(std::chrono::nanoseconds timeout);

@@ -51,12 +51,12 @@ int BlockingPool::runJob(Job& job) {
     const bool over = refused || job.done;
     lock.unlock();
     if (over) {
-      wait.giveUp();
+      wait.withdraw();
       if (refused) return -EAGAIN;
       break;
     }
     if (wait.park() == WakeReason::kReady) break;
-    // The last call of a stop. The function still uses this stack, so wait on until the fiber is given up.
+    // The last call of a stop. The function still uses this stack, so wait on until the fiber is abandoned.
   }
   if (job.exception != nullptr) std::rethrow_exception(job.exception);
   return 0;

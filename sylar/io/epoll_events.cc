@@ -9,7 +9,7 @@ EpollEngine::~EpollEngine() { retire(); }
 
 void EpollEngine::retire() {
   m_retired.store(true, std::memory_order_relaxed);
-  FdTable::leaveEngine(*this);
+  FdTable::detachEngine(*this);
 }
 
 bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {

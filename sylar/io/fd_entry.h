@@ -102,7 +102,7 @@ class Claimed {
 ///   Waker                                                    a type, as sched's
 ///   int add(int fd, uint32_t generation, uint32_t events)    returns 0 or -errno; `modify` is alike
 ///   void remove(int fd)
-///   bool retired()                                           true if it ends; leaveEngine() visits every entry after that
+///   bool retired()                                           true if it ends; detachEngine() visits every entry after that
 ///   static void closeNumber(int fd)                          closes the number for a signal handler that could not
 ///   static bool isOpen(int fd)                               asks the kernel
 template <class Engine, class Memory = StdMemory>
@@ -249,9 +249,9 @@ class alignas(64) FdEntry {
     }
   }
 
-  /// Takes the entry off `engine`, which is about to end. Drops the fibers that wait there, which have been given up. Moves the
+  /// Takes the entry off `engine`, which is about to end. Drops the fibers that wait there, which have been abandoned. Moves the
   /// registration to the engine of another waiter, or ends it if there is none.
-  void leaveEngine(int fd, const Engine& engine) {
+  void detachEngine(int fd, const Engine& engine) {
     Claimed<Engine> claimed(WakeReason::kReady);
     Section section(*this);
     for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
@@ -278,7 +278,7 @@ class alignas(64) FdEntry {
   /// Called by the hook of a creator: the number belongs to a new descriptor.
   void open(int fd, FdKind kind, bool is_private, bool nonblocking) {
     if (interrupting()) {  // a number of which nothing is known will do
-      leaveBehind(fd, false);
+      deferClose(fd, false);
       return;
     }
     Claimed<Engine> claimed(WakeReason::kClosed);
@@ -296,7 +296,7 @@ class alignas(64) FdEntry {
   int close(int fd, RealClose real_close) {
     if (interrupting()) {
       const int result = real_close();
-      leaveBehind(fd, false);
+      deferClose(fd, false);
       return result;
     }
     while (!beginClosing()) {
@@ -311,7 +311,7 @@ class alignas(64) FdEntry {
 
   /// For an interrupting() handler: has the number closed when the interrupted section or pin ends. Returns false if the number
   /// is being closed already.
-  bool closeLater(int fd) { return leaveBehind(fd, true); }
+  bool closeLater(int fd) { return deferClose(fd, true); }
 
   /// Returns the life of the number for a call that begins now, and so comes after a close that is under way. If nothing is open
   /// there, returns at once with `closing` set, because a close that lingers (SO_LINGER) frees the number long before it ends.
@@ -413,7 +413,7 @@ class alignas(64) FdEntry {
     remember(FdKind::kUnknown, false, false);
   }
 
-  bool leaveBehind(int fd, bool close_number) {
+  bool deferClose(int fd, bool close_number) {
     if (isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel))) return false;
     m_closer.store(Memory::self(), std::memory_order_relaxed);
     m_left_fd = close_number ? fd : ~fd;

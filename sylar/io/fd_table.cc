@@ -38,7 +38,7 @@ Entry* FdTable::make(int fd) {
   if (chunk == nullptr) chunk = mapChunk(slot, kChunkEntries);
   if (chunk == nullptr) return nullptr;
   unsigned end = s_end.load(std::memory_order_relaxed);
-  // The read-modify-write orders this with leaveEngine(): a chunk it misses is published later and sees the retired flag.
+  // The read-modify-write orders this with detachEngine(): a chunk it misses is published later and sees the retired flag.
   while (!s_end.compare_exchange_weak(end, std::max(end, number + 1), std::memory_order_acq_rel)) continue;
   return chunk + number % kChunkEntries;
 }
@@ -62,9 +62,9 @@ void FdTable::shareAll() {
   });
 }
 
-void FdTable::leaveEngine(const EpollEngine& engine) {
+void FdTable::detachEngine(const EpollEngine& engine) {
   s_end.fetch_add(0, std::memory_order_acq_rel);  // see make()
-  forEach([&engine](int fd, Entry& entry) { entry.leaveEngine(fd, engine); });
+  forEach([&engine](int fd, Entry& entry) { entry.detachEngine(fd, engine); });
 }
 
 }  // namespace sylar

@@ -44,7 +44,7 @@ class FdTable {
   static void forEach(Visit visit, unsigned first = 0, unsigned last = ~0U);
 
   /// Called before `engine` ends; on return no entry is registered with it.
-  static void leaveEngine(const EpollEngine& engine);
+  static void detachEngine(const EpollEngine& engine);
 
   /// Notes that a creator has made `fd`. Ignores -1, so that a creator's result can be passed in.
   static void opened(int fd, FdKind kind, bool is_private, bool nonblocking);

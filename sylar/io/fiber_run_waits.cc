@@ -23,7 +23,7 @@ class FiberWaiter final : public RunWaiter {
     if (won) Waker::deliver(*waker.core);
   }
 
-  /// Waits until wake(). Not even the last call of a stop ends the wait, because the waiter is linked; the fiber is given up
+  /// Waits until wake(). Not even the last call of a stop ends the wait, because the waiter is linked; the fiber is abandoned
   /// instead.
   void wait(WaitFor what) {
     const this_fiber::CancelShield shield;
@@ -34,7 +34,7 @@ class FiberWaiter final : public RunWaiter {
       const bool over = m_woken;
       lock.unlock();
       if (over) {
-        wait.giveUp();
+        wait.withdraw();
         return;
       }
       if (wait.park(Deadline::never(), what) == WakeReason::kReady) return;

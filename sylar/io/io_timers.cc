@@ -47,11 +47,11 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
       const auto job = std::make_shared<BatchJob>(shared_from_this());
       m_iom.schedule([job] { std::exchange(job->batch, nullptr)->run(); });
     } catch (const std::bad_alloc&) {
-      giveBack();
+      rearm();
     }
   }
-  void giveBack() noexcept {
-    while (Timer::ptr timer = take()) Timer::giveBack(std::move(timer));
+  void rearm() noexcept {
+    while (Timer::ptr timer = take()) Timer::rearm(std::move(timer));
   }
 
  private:
@@ -59,7 +59,7 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
   struct BatchJob {
     explicit BatchJob(std::shared_ptr<DueTimers> of) : batch(std::move(of)) {}
     ~BatchJob() {
-      if (batch != nullptr) batch->giveBack();
+      if (batch != nullptr) batch->rearm();
     }
     BatchJob(const BatchJob&) = delete;
     BatchJob& operator=(const BatchJob&) = delete;
@@ -112,7 +112,7 @@ struct IOCore::Pass {
     try {
       batch = std::make_shared<DueTimers>(core.m_iom, std::move(due));
     } catch (const std::bad_alloc&) {
-      for (Timer::ptr& timer : due) Timer::giveBack(std::move(timer));
+      for (Timer::ptr& timer : due) Timer::rearm(std::move(timer));
       return;
     }
     batch->queueFiber();

@@ -151,15 +151,15 @@ class Idle {
   /// Leaves workers out of the account permanently. `detach`, called under the lock, returns how many. If those were the last,
   /// `take_all` gets what unstarted work there is. After the end this does nothing.
   template <class Detach, class TakeAll>
-  void leaveOut(Detach detach, TakeAll take_all) {
+  void exclude(Detach detach, TakeAll take_all) {
     Lock lock(m_mutex);
     if (done()) return;
     const size_t count = detach();
-    m_left_out += count;
-    if (m_left_out == m_host.workers().size()) {
+    m_excluded += count;
+    if (m_excluded == m_host.workers().size()) {
       take_all();
       finish();
-    } else if (count > 0 && m_asleep + m_left_out == m_host.workers().size()) {
+    } else if (count > 0 && m_asleep + m_excluded == m_host.workers().size()) {
       decide();
     }
   }
@@ -172,7 +172,7 @@ class Idle {
 
   bool lastAsleepDecides() {
     Lock lock(m_mutex);
-    return ++m_asleep + m_left_out == m_host.workers().size() && decide();
+    return ++m_asleep + m_excluded == m_host.workers().size() && decide();
   }
 
   /// Decides the next step when all workers are idle. Returns true if there is one; then all workers were woken for it.
@@ -219,7 +219,7 @@ class Idle {
 
   typename Memory::Mutex m_mutex;
   size_t m_asleep SYLAR_GUARDED_BY(m_mutex) = 0;
-  size_t m_left_out SYLAR_GUARDED_BY(m_mutex) = 0;
+  size_t m_excluded SYLAR_GUARDED_BY(m_mutex) = 0;
   typename Memory::template Atomic<bool> m_stopping{false};
   typename Memory::template Atomic<LastCall> m_last_call{LastCall::kNone};
   typename Memory::template Atomic<uint32_t> m_done{0};

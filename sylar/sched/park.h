@@ -4,7 +4,7 @@
 //   list.append(wait.waker());                 hands out copies of the waker
 //   switch (wait.park(deadline)) { ... }       suspends until the first of them wakes it, or the deadline passes
 //
-// A wait that turned out needless is given up instead. Either park() or giveUp() must end it, which the destructor checks.
+// A wait that turned out needless is withdrawn instead. Either park() or withdraw() must end it, which the destructor checks.
 #pragma once
 
 #include "sylar/check.h"
@@ -37,7 +37,7 @@ class Wait {
 
   /// Ends the wait without suspending and returns true if nobody has woken it yet. Otherwise consumes that wake-up and returns
   /// false.
-  bool giveUp();
+  bool withdraw();
 
  private:
   Waker m_waker;

@@ -55,7 +55,7 @@ class RunQueue {
 
   // ---- Any thread. -----------------------------------------------------------------------------------------------------------
 
-  /// Gives up a worker that is in a fiber. Returns false if it is in its loop, or detached already.
+  /// Detaches a worker that is in a fiber. Returns false if it is in its loop, or detached already.
   [[nodiscard]] bool detach() {
     Place in_fiber = Place::kFiber;
     return m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel);

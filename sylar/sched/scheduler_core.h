@@ -16,9 +16,9 @@
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/fiber/fiber_control.h"
+#include "sylar/sched/abandoned_fibers.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/idle.h"
-#include "sylar/sched/leftovers.h"
 #include "sylar/scheduler.h"
 #include "sylar/thread.h"
 
@@ -108,8 +108,8 @@ class detail::SchedulerCore {
 
   void letGo(Go how);
   void end(Deadline deadline, bool cancels_all);
-  static NodeList giveUp(NodeList unrun, Leftovers& out);
-  static void drop(NodeList given_up);
+  static NodeList abandonAll(NodeList unrun, AbandonedFibers& out);
+  static void drop(NodeList never_begun);
   void awaitDone();
   void detachStuck();
   bool done() const { return m_idle.done(); }
@@ -120,7 +120,7 @@ class detail::SchedulerCore {
   /// Returns true in a forked child if the threads run in the parent.
   bool isParents() const;
   void forget();
-  void leaveCaller();
+  void releaseCaller();
 
   Scheduler& m_scheduler;
   const SchedulerOptions m_options;
@@ -134,11 +134,11 @@ class detail::SchedulerCore {
   std::atomic<uint32_t> m_ready{0};   // threads that exist, whether they have what they need or not
   std::atomic<uint32_t> m_unfit{0};   // those of them that lack something
   std::atomic<uint32_t> m_go{kWait};  // threads begin when all of them are there
-  Leftovers m_leftovers;              // belongs to the stopping thread
+  AbandonedFibers m_abandoned;        // belongs to the stopping thread
 
   std::atomic<int> m_leaving{0};  // threads that are telling what detached workers leave
   OsMutex m_stuck_mutex;
-  Leftovers m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
+  AbandonedFibers m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
   std::atomic<bool> m_cancels_all{false};
   std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
 

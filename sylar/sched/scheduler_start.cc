@@ -62,7 +62,7 @@ void SchedulerCore::close() {
     m_link->scheduler = nullptr;
   }
   m_idle.awaitPendingEnded();
-  leaveCaller();
+  releaseCaller();
   for (auto& worker : m_workers) {
     if (!worker->detached()) continue;
     worker->slot().scheduler.store(nullptr, std::memory_order_release);
@@ -80,10 +80,10 @@ void SchedulerCore::forget() {
     (void)worker.release();
   }
   for (auto& thread : m_threads) (void)thread.release();
-  leaveCaller();
+  releaseCaller();
 }
 
-void SchedulerCore::leaveCaller() {
+void SchedulerCore::releaseCaller() {
   if (t_caller_of == this) t_caller_of = nullptr;
 }
 
@@ -133,8 +133,8 @@ void SchedulerCore::start() {
       sortLeft(
           worker->slot().mailbox.drain(), [](QueueNode* message) { (void)FiberRequest::open(message); }, unrun);
     }
-    drop(giveUp(unrun, m_leftovers));
-    leaveCaller();
+    drop(abandonAll(unrun, m_abandoned));
+    releaseCaller();
     throw;
   }
   for (size_t i = 0; i < m_threads.size(); ++i) {

@@ -22,7 +22,7 @@ void SchedulerCore::stop() { end(Deadline::never(), false); }
 StopResult SchedulerCore::stop(Deadline deadline) {
   end(deadline, true);
   if (isParents()) return {};
-  return {m_leftovers.count() == 0, m_leftovers.list()};
+  return {m_abandoned.count() == 0, m_abandoned.list()};
 }
 
 void SchedulerCore::end(Deadline deadline, bool cancels_all) {
@@ -32,7 +32,7 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   if (done()) return;
   SYLAR_CHECK(!m_options.use_caller || isCaller());
   if (!m_started && (cancels_all || !anyGuard()) && m_idle.endUnused()) {  // never used, or half made
-    leaveCaller();
+    releaseCaller();
     return;
   }
   start();
@@ -56,15 +56,15 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   m_scheduler.dropPending();  // what came until the injector closed
   {
     Lock lock(m_stuck_mutex);
-    m_leftovers.takeAll(m_stuck);
+    m_abandoned.takeAll(m_stuck);
   }
   for (const auto& worker : m_workers) {
-    Leftovers callbacks;  // whose events came with the end: dropped as if they still waited, and not told
-    drop(giveUp(worker->spawned().close(), callbacks));
-    m_leftovers.takeAll(worker->leftovers());
+    AbandonedFibers callbacks;  // whose events came with the end: dropped as if they still waited, and not told
+    drop(abandonAll(worker->spawned().close(), callbacks));
+    m_abandoned.takeAll(worker->abandoned());
     if (!worker->detached()) worker->endDriver();  // now, not with this object: others may wait for what is registered there
   }
-  leaveCaller();
+  releaseCaller();
 }
 
 /// Workers look at the deadline themselves, except those that are stuck.
@@ -128,16 +128,16 @@ void SchedulerCore::detachStuck() {
     for (const Stuck& one : stuck) close(one.worker->spawned());  // the worker may be about to push
     return stuck.size();
   };
-  m_idle.leaveOut(detach, [&] {
+  m_idle.exclude(detach, [&] {
     close(m_idle.injector());
     for (const auto& worker : m_workers) close(worker->spawned());
   });
-  Leftovers left;
+  AbandonedFibers left;
   for (Stuck& one : stuck) {
-    one.worker->leaveBehind(one.mail, left, unrun);
+    one.worker->abandonFibers(one.mail, left, unrun);
     one.worker->driver().retire();
   }
-  const NodeList given_up = giveUp(unrun, left);
+  const NodeList never_begun = abandonAll(unrun, left);
   m_leaving.fetch_sub(1, std::memory_order_acq_rel);
   {
     Lock lock(m_stuck_mutex);
@@ -145,25 +145,25 @@ void SchedulerCore::detachStuck() {
   }
   Worker* const here = Worker::current();  // it may be detached in its turn
   const bool in_loop = here != nullptr && here->inLoop();
-  in_loop ? here->outside([&] { drop(given_up); }) : drop(given_up);
+  in_loop ? here->outside([&] { drop(never_begun); }) : drop(never_begun);
 }
 
-/// Gives up and notes what nobody will run. Returns what must be dropped. Dropping may block, so it comes when all observers are
+/// Abandons and notes what nobody will run. Returns what must be dropped. Dropping may block, so it comes when all observers are
 /// told.
-NodeList SchedulerCore::giveUp(NodeList unrun, Leftovers& out) {
-  NodeList given_up;
+NodeList SchedulerCore::abandonAll(NodeList unrun, AbandonedFibers& out) {
+  NodeList never_begun;
   while (QueueNode* const node = unrun.pop()) {
     auto& fiber = FiberControl::fiberOf(node);
     const bool has_begun = ThreadFibers::coreOf(fiber) != nullptr;
     out.note(fiber);
     ThreadFibers::abandon(fiber);
-    if (!has_begun) given_up.push(&control(fiber));
+    if (!has_begun) never_begun.push(&control(fiber));
   }
-  return given_up;
+  return never_begun;
 }
 
-void SchedulerCore::drop(NodeList given_up) {
-  while (QueueNode* const node = given_up.pop()) ThreadFibers::drop(FiberControl::fiberOf(node));
+void SchedulerCore::drop(NodeList never_begun) {
+  while (QueueNode* const node = never_begun.pop()) ThreadFibers::drop(FiberControl::fiberOf(node));
 }
 
 void SchedulerCore::ended() { sys::futexWake(m_idle.doneWord(), 1); }

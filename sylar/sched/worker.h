@@ -105,7 +105,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void list(std::vector<FiberInfo>& out);
   void addStats(WorkerStats& sum) const;
 
-  /// Gives up a worker whose fiber does not come back. Returns false if the worker is in its loop, or at its end. Otherwise its
+  /// Detaches a worker whose fiber does not come back. Returns false if the worker is in its loop, or at its end. Otherwise its
   /// thread touches nothing of the scheduler from then on, and stands still when the fiber comes back.
   [[nodiscard]] bool detach();
   bool detached() const { return m_runnable.detached(); }
@@ -120,11 +120,11 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   // ---- For the stopping thread, when the worker has ended or is detached. ----------------------------------------------------
 
-  /// Returns the fibers that were given up.
-  Leftovers& leftovers() { return m_leftovers; }
-  /// Gives up and notes the fibers that a detached worker runs and holds. Puts into `unrun` what waits to run there, in its
+  /// Returns the fibers that were abandoned.
+  AbandonedFibers& abandoned() { return m_abandoned; }
+  /// Abandons and notes the fibers that a detached worker runs and holds. Puts into `unrun` what waits to run there, in its
   /// queue and in `mail`, the last that it got.
-  void leaveBehind(NodeList mail, Leftovers& out, NodeList& unrun);
+  void abandonFibers(NodeList mail, AbandonedFibers& out, NodeList& unrun);
   void endDriver() { m_driver.reset(); }
 
  private:
@@ -169,7 +169,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void cancel(FiberCore& core);
   void markCancelled(FiberCore& core);
   /// Returns true if the fiber is cancelled and its wait may end early. A joiner may have lent the joined fiber its stack, so it
-  /// is interrupted last. It is told of that fiber's end, even if that fiber is given up.
+  /// is interrupted last. It is told of that fiber's end, even if that fiber is abandoned.
   bool mayInterrupt(const FiberCore& core) const {
     if (!core.cancelled || !core.shielded) return core.cancelled;
     return m_last_call >= (control(*core.fiber).joins() == nullptr ? LastCall::kShields : LastCall::kJoins);
@@ -177,7 +177,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void interrupt(FiberCore& core);
   void abandon(FiberCore& core);
   void refuse(Fiber& fiber);
-  void leave(const Fiber& fiber);
+  void noteAbandoned(const Fiber& fiber);
   [[noreturn]] void standStill(FiberCore& last);
 
   void arm(FiberCore& core, int64_t deadline_ns);
@@ -204,7 +204,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   uint64_t m_cancel_round = 0;             // the scheduler's last round that was carried out here
   LastCall m_last_call = LastCall::kNone;  // the scheduler's, likewise
   bool m_cancels_all = false;              // the scheduler's, likewise
-  Leftovers m_leftovers;
+  AbandonedFibers m_abandoned;
   bool m_unstarted_next = false;
   int64_t m_due_ns = kNever;  // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;

@@ -40,9 +40,9 @@ namespace sylar {
   }
 }
 
-/// Gives up unstarted work that came too late.
+/// Abandons unstarted work that came too late.
 void Worker::refuse(Fiber& fiber) {
-  leave(fiber);
+  noteAbandoned(fiber);
   ThreadFibers::abandon(fiber);
   outside([&] { ThreadFibers::drop(fiber); });
 }

@@ -1,4 +1,4 @@
-// How a worker suspends, wakes, cancels, moves and gives up its fibers. How it runs them is in worker_batch.cc.
+// How a worker suspends, wakes, cancels, moves and abandons its fibers. How it runs them is in worker_batch.cc.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -44,7 +44,7 @@ WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline dead
 }
 
 /// The wait is shielded, because a joiner may have lent the fiber its own stack, and goes on only when that is over. If the last
-/// call ends the wait nevertheless, the joiner waits again, and is given up.
+/// call ends the wait nevertheless, the joiner waits again, and is abandoned.
 void Worker::awaitEnd(Fiber& fiber) {
   struct Joiner : EndObserver {
     Waker waker;
@@ -57,7 +57,7 @@ void Worker::awaitEnd(Fiber& fiber) {
     Wait wait(WaitsFor::kFiber);
     joiner.waker = wait.waker();
     if (!control(fiber).observeEnd(joiner)) {
-      wait.giveUp();
+      wait.withdraw();
       return;
     }
     const tsan::Exempt of_this_thread;
@@ -130,7 +130,7 @@ void Worker::migrate(FiberCore& core) {
   if (target != nullptr) {
     if (core.timer_linked) unlinkTimer(core);
     unlinkLive(core);
-    ThreadFibers::leaveHome(fiber);
+    ThreadFibers::moveOut(fiber);
     if (target->accept(fiber)) return;  // no longer this worker's from here on
     m_thread_fibers->adopt(fiber);
     linkLive(core, m_scheduler.cancelsAll());
@@ -192,7 +192,7 @@ void Worker::followStop() {
   }
 }
 
-/// Gives up `core`, which is in no queue and whose wait is decided.
+/// Abandons `core`, which is in no queue and whose wait is decided.
 void Worker::abandon(FiberCore& core) {
   if (core.switch_reason == SwitchReason::kParked) {
     m_waiting -= core.counted;
@@ -203,17 +203,17 @@ void Worker::abandon(FiberCore& core) {
     if (member->timer_linked) unlinkTimer(*member);
     if (member->live) unlinkLive(*member);
     if (member->by_hand) hasResumed(*member);
-    leave(*member->fiber);
+    noteAbandoned(*member->fiber);
     ThreadFibers::abandon(*member->fiber);
   }
 }
 
 /// Notes and reports a fiber that will not end.
-void Worker::leave(const Fiber& fiber) {
-  m_leftovers.note(fiber);
-  if (m_leftovers.count() > kReportedOneByOne) return;
+void Worker::noteAbandoned(const Fiber& fiber) {
+  m_abandoned.note(fiber);
+  if (m_abandoned.count() > kReportedOneByOne) return;
   try {
-    log::error("scheduler {}: fiber {} {} is given up: {}", m_scheduler.getName(), fiber.getId(), fiber.getName(),
+    log::error("scheduler {}: fiber {} {} is abandoned: {}", m_scheduler.getName(), fiber.getId(), fiber.getName(),
                control(fiber).describe());
   } catch (const std::bad_alloc&) {
     log::noMemory();
@@ -222,17 +222,17 @@ void Worker::leave(const Fiber& fiber) {
 
 /// The detached thread goes on with what it runs, and a fiber that was resumed by hand moves between the lists. So the lists are
 /// walked under their lock. Telling observers under it is safe, because none of them comes back to it.
-void Worker::leaveBehind(NodeList mail, Leftovers& out, NodeList& unrun) {
+void Worker::abandonFibers(NodeList mail, AbandonedFibers& out, NodeList& unrun) {
   {
     Lock lock(m_live_lock);
     for (FiberCore* core = m_by_hand; core != nullptr; core = core->live_next) {
       out.note(*core->fiber);
-      ThreadFibers::announceGivenUp(*core->fiber);
+      ThreadFibers::announceAbandoned(*core->fiber);
     }
     for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
       out.note(*core->fiber);
       closeWait(*core);
-      ThreadFibers::leaveBehind(*core->fiber);
+      ThreadFibers::abandonWithThread(*core->fiber);
     }
   }
   // A message to a fiber that has moved on is passed on. The slot has no owner, so other messages get no answer.
@@ -244,7 +244,7 @@ void Worker::leaveBehind(NodeList mail, Leftovers& out, NodeList& unrun) {
 /// Halts the thread of a worker that was detached while a fiber ran. `last` has given the thread back.
 void Worker::standStill(FiberCore& last) {
   closeWait(last);
-  for (FiberCore* member = &last; member != nullptr; member = member->resumer) ThreadFibers::announceGivenUp(*member->fiber);
+  for (FiberCore* member = &last; member != nullptr; member = member->resumer) ThreadFibers::announceAbandoned(*member->fiber);
   sys::haltThread();
 }
 
@@ -447,8 +447,8 @@ WakeReason Wait::park(Deadline deadline, WaitFor what) {
   return static_cast<WorkerSlot*>(core.home)->worker->park(core, m_waker, deadline, what);
 }
 
-bool Wait::giveUp() {
-  if (m_waker.core->wait.giveUp(m_waker.epoch)) {
+bool Wait::withdraw() {
+  if (m_waker.core->wait.withdraw(m_waker.epoch)) {
     m_ended = true;
     return true;
   }

@@ -205,7 +205,7 @@ class VirtualTime::Core final : public AutoAdvance {
   std::atomic<int64_t> m_done_before_ns{0};
 };
 
-/// One call of run(). Its fiber shares the ownership, because it may be given up and end later.
+/// One call of run(). Its fiber shares the ownership, because it may be abandoned and end later.
 class VirtualTime::Run {
  public:
   explicit Run(std::shared_ptr<Core> core) : m_core(std::move(core)) {}
@@ -282,8 +282,8 @@ void VirtualTime::run(std::function<void()> body, size_t threads) {
   }
   const std::exception_ptr exception = run->close();
   if (error.empty() && exception != nullptr) std::rethrow_exception(exception);
-  if (!stopped.clean) error += "these did not end within a second of real time, and are given up:\n";
-  for (const FiberInfo& fiber : stopped.leftovers) {
+  if (!stopped.clean) error += "these did not end within a second of real time, and are abandoned:\n";
+  for (const FiberInfo& fiber : stopped.abandoned) {
     error += "    fiber " + std::to_string(fiber.id) + " " + fiber.name + ": " + fiber.waits_for + "\n";
   }
   if (!error.empty()) throw std::runtime_error("sylar::VirtualTime: " + error);

@@ -55,10 +55,10 @@ void Timer::fire() {
   if (!timer.m_core->isParents()) timer.m_core->fire(timer);
 }
 
-void Timer::giveBack(Timer::ptr timer) noexcept {
+void Timer::rearm(Timer::ptr timer) noexcept {
   auto given = std::static_pointer_cast<ArmedTimer>(std::move(timer));
   TimerCore& core = *given->m_core;
-  if (!core.isParents()) core.giveBack(std::move(given));
+  if (!core.isParents()) core.rearm(std::move(given));
 }
 
 TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue) : TimerManager(clock, queue, s_threads) {}

@@ -103,7 +103,7 @@ class detail::TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerStop stopSync(TimerId id) SYLAR_EXCLUDES(m_mutex);
 
   void fire(ArmedTimer& timer) SYLAR_EXCLUDES(m_mutex);
-  void giveBack(ArmedTimer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
+  void rearm(ArmedTimer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
 
   const Clock& clock() const { return m_clock; }
   uint64_t nextTimerMs() SYLAR_EXCLUDES(m_mutex);

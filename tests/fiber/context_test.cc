@@ -37,7 +37,7 @@ class ContextTest : public testing::Test {
   ContextTest() : m_stack(g_stacks.take(kDefaultStackSize)) { g_main.adoptThread(); }
   ~ContextTest() override {
     g_made.release();
-    g_stacks.give(m_stack);
+    g_stacks.put(m_stack);
   }
 
   void start(void (*body)()) {

@@ -37,16 +37,16 @@ TEST(EndObservers, EachIsToldOnceAndNobodyAfterwards) {
   EXPECT_EQ(first.told, 1);
   EXPECT_EQ(second.told, 1);
   EXPECT_EQ(late.told, 0);
-  EXPECT_FALSE(ends.givenUp());
+  EXPECT_FALSE(ends.abandoned());
 }
 
-TEST(EndObservers, ThatItWasGivenUpStaysKnown) {
+TEST(EndObservers, ThatItWasAbandonedStaysKnown) {
   EndObservers<> ends;
   ends.end(true, [] {});
   ends.end(false, [] {});
-  EXPECT_TRUE(ends.givenUp());
+  EXPECT_TRUE(ends.abandoned());
   ends.clear();
-  EXPECT_FALSE(ends.givenUp());
+  EXPECT_FALSE(ends.abandoned());
   Observer again;
   EXPECT_TRUE(ends.add(again));
   ends.remove(again);
@@ -69,16 +69,16 @@ TEST(EndObservers, WhoIsTakenBackOrSaysNoIsNotTold) {
 TEST(EndObservers, WhoIsToldMayUseIt) {
   EndObservers<> ends;
   Observer first, second, late;
-  bool given_up = false;
+  bool abandoned = false;
   bool added = true;
   first.on_end = second.on_end = [&] {
-    given_up = ends.givenUp();
+    abandoned = ends.abandoned();
     added = ends.add(late);
   };
   ASSERT_TRUE(ends.add(first));
   ASSERT_TRUE(ends.add(second));
   ends.end(true, [] {});
-  EXPECT_TRUE(given_up);
+  EXPECT_TRUE(abandoned);
   EXPECT_FALSE(added);
 }
 

@@ -24,7 +24,7 @@ TEST(FiberCore, IsFoundFromItsTimer) {
   FiberCore* const core = pool.take();
   ASSERT_NE(core, nullptr);
   EXPECT_EQ(&FiberCore::ofTimer(core->timer), core);
-  pool.give(core);
+  pool.put(core);
 }
 
 TEST(CorePool, HandsOutAlignedCoresThatDiffer) {
@@ -36,19 +36,19 @@ TEST(CorePool, HandsOutAlignedCoresThatDiffer) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(core) % 64, 0u);
     EXPECT_TRUE(cores.insert(core).second);
   }
-  for (FiberCore* const core : cores) pool.give(core);
+  for (FiberCore* const core : cores) pool.put(core);
 }
 
 TEST(CorePool, LastInIsFirstOut) {
   CorePool pool;
   FiberCore* const first = pool.take();
   FiberCore* const second = pool.take();
-  pool.give(first);
-  pool.give(second);
+  pool.put(first);
+  pool.put(second);
   EXPECT_EQ(pool.take(), second);
   EXPECT_EQ(pool.take(), first);
-  pool.give(second);
-  pool.give(first);
+  pool.put(second);
+  pool.put(first);
 }
 
 // P1: epoch restarted at reuse is an error that the model found.
@@ -56,16 +56,16 @@ TEST(CorePool, EpochGoesOnWhenASlotIsUsedAgain) {
   CorePool pool;
   FiberCore* const core = pool.take();
   const Waker late{core, core->wait.prepare()};
-  ASSERT_TRUE(core->wait.giveUp(late.epoch));
-  pool.give(core);
+  ASSERT_TRUE(core->wait.withdraw(late.epoch));
+  pool.put(core);
 
   ASSERT_EQ(pool.take(), core);
   EXPECT_FALSE(late.wake(WakeReason::kReady));
   EXPECT_EQ(core->wait.prepare(), late.epoch + 1);
   EXPECT_FALSE(late.wake(WakeReason::kReady));
   EXPECT_TRUE(core->wait.isOpen());
-  ASSERT_TRUE(core->wait.giveUp(late.epoch + 1));
-  pool.give(core);
+  ASSERT_TRUE(core->wait.withdraw(late.epoch + 1));
+  pool.put(core);
 }
 
 // P1: the memory of a core is never given back, not even with its thread.
@@ -75,8 +75,8 @@ TEST(CorePool, LateWakerMayLookAfterTheEndOfTheThread) {
     CorePool pool;
     FiberCore* const core = pool.take();
     late = {core, core->wait.prepare()};
-    ASSERT_TRUE(core->wait.giveUp(late.epoch));
-    pool.give(core);
+    ASSERT_TRUE(core->wait.withdraw(late.epoch));
+    pool.put(core);
   }).join();
   EXPECT_FALSE(late.wake(WakeReason::kReady));
 
@@ -90,7 +90,7 @@ TEST(CorePool, LateWakerMayLookAfterTheEndOfTheThread) {
   }
   EXPECT_TRUE(found);
   EXPECT_EQ(late.core->wait.epoch(), late.epoch);
-  for (FiberCore* const core : cores) pool.give(core);
+  for (FiberCore* const core : cores) pool.put(core);
 }
 
 // A fiber that was moved ends on another thread than it began on: what one thread gives, the other takes.
@@ -103,7 +103,7 @@ TEST(CorePool, FibersThatEndOnAnotherThreadNeedNoNewCores) {
     FiberCore* const core = begins.take();
     ASSERT_NE(core, nullptr);
     cores.insert(core);
-    ends.give(core);
+    ends.put(core);
   }
   EXPECT_LE(cores.size(), kKept + 512);
 }
@@ -118,7 +118,7 @@ TEST(CorePool, CoresOfABurstServeOtherThreads) {
     std::vector<FiberCore*> alive;
     for (size_t i = 0; i < kBurst; ++i) alive.push_back(pool->take());
     cores.insert(alive.begin(), alive.end());
-    for (FiberCore* const core : alive) pool->give(core);
+    for (FiberCore* const core : alive) pool->put(core);
   }
   EXPECT_LE(cores.size(), kBurst + 2 * 2 * 512);
 }

@@ -78,7 +78,7 @@ TEST_F(ProcessEndDeathTest, ExitInTheForkedChildOfAFiberEndsItWithItsCode) {
 /// More than a thread's first slab, so that threads meet at what they leave behind.
 void takeAndGiveCores() {
   CorePool pool;
-  pool.give(pool.take());
+  pool.put(pool.take());
 }
 
 // FM-21: other threads count fibers, begin, and end, wherever they are at the fork.

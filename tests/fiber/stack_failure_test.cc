@@ -107,7 +107,7 @@ TEST_F(StackFailure, CorePoolWithoutMemorySaysSo) {
   g_failing_call = 0;
   cores.push_back(pool.take());
   EXPECT_NE(cores.back(), nullptr);
-  for (FiberCore* core : cores) pool.give(core);
+  for (FiberCore* core : cores) pool.put(core);
 }
 
 // RT-4.4
@@ -208,7 +208,7 @@ TEST_F(StackFailure, ManyStacksTakeFewChangesOfTheMappings) {
   const std::vector<Stack> stacks = takeMany(pool, kCount, &calls);
   EXPECT_LT(calls, static_cast<long>(kCount + kCount / 10)) << "a guard each, and few others";
   g_unmappings = 0;
-  for (const Stack& stack : stacks) pool.give(stack);
+  for (const Stack& stack : stacks) pool.put(stack);
   EXPECT_GT(g_unmappings, 0);
   EXPECT_LT(g_unmappings, 16);
 }
@@ -225,7 +225,7 @@ TEST_F(StackFailure, FewerAreMappedIfManyAreRefused) {
     EXPECT_TRUE(stacks.back());
     EXPECT_EQ(g_calls, expected);
   }
-  for (const Stack& stack : stacks) pool.give(stack);
+  for (const Stack& stack : stacks) pool.put(stack);
 }
 
 // RT-4.4: to unmap what lies between others takes a mapping more, which the kernel may refuse. The stack is used again then, and
@@ -237,7 +237,7 @@ TEST_F(StackFailure, StacksThatCannotBeUnmappedStay) {
   const long mapped = g_mapped;
   g_unmappings = 0;
   g_refused = [](long) { return true; };
-  for (const Stack& stack : stacks) pool.give(stack);
+  for (const Stack& stack : stacks) pool.put(stack);
   EXPECT_EQ(g_mapped, mapped);
   EXPECT_LE(g_unmappings, 2 * static_cast<long>(StackClass::kReturned)) << "at the bound, and at half as many more";
   g_refused = nullptr;
@@ -248,8 +248,8 @@ TEST_F(StackFailure, StacksThatCannotBeUnmappedStay) {
   EXPECT_EQ(bases.size(), stacks.size());
   EXPECT_FALSE(bases.contains(nullptr));
   const Stack one_more = pool.take(kMinStackSize);
-  for (const Stack& stack : stacks) pool.give(stack);
-  pool.give(one_more);
+  for (const Stack& stack : stacks) pool.put(stack);
+  pool.put(one_more);
   EXPECT_LT(g_mapped, mapped) << "and go when they may";
 }
 
@@ -267,7 +267,7 @@ TEST_F(StackFailure, StacksThatCannotBeUnmappedAtTheEndAreEmptied) {
     std::shuffle(stacks.begin(), stacks.end(), random);
     g_unmappings = 0;
     g_refused = [](long n) { return n % 2 == 0; };
-    for (const Stack& stack : stacks) pool.give(stack);
+    for (const Stack& stack : stacks) pool.put(stack);
   }
   g_refused = nullptr;
   size_t left = 0;
@@ -297,7 +297,7 @@ TEST_F(StackFailure, GuardsByMprotectFailInTheSameWay) {
     ASSERT_TRUE(stack);
     EXPECT_DEATH(*static_cast<volatile char*>(stack.base - kGuardSize) = 1, "");
     EXPECT_DEATH(*static_cast<volatile char*>(stack.base - 1) = 1, "");
-    pool.give(stack);
+    pool.put(stack);
   }
 }
 

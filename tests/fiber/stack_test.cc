@@ -89,7 +89,7 @@ TEST_F(StackPoolTest, SizeIsClampedAndRoundedUp) {
     const Stack stack = take(row.wanted);
     EXPECT_LE(stack.size, row.mapped) << row.wanted;
     EXPECT_GE(stack.size, row.mapped - kLargestColour) << row.wanted;
-    m_pool.give(stack);
+    m_pool.put(stack);
   }
 }
 
@@ -101,7 +101,7 @@ TEST_F(StackPoolTest, AllOfAStackIsUsableAndItsTopIsAligned) {
   std::memset(stack.base, 0x5a, stack.size);
   EXPECT_EQ(stack.base[0], 0x5a);
   EXPECT_EQ(stack.top()[-1], 0x5a);
-  m_pool.give(stack);
+  m_pool.put(stack);
 }
 
 // Frames of many fibers at the same distance from the top would otherwise fight for one cache set.
@@ -113,7 +113,7 @@ TEST_F(StackPoolTest, TopsOfNewStacksDiffer) {
     offsets.insert(reinterpret_cast<uintptr_t>(stacks.back().top()) % kPage);
   }
   EXPECT_EQ(offsets.size(), 16u);
-  for (const Stack& stack : stacks) m_pool.give(stack);
+  for (const Stack& stack : stacks) m_pool.put(stack);
 }
 
 // Short-lived helpers between them do not use colours up, and stacks of other sizes have colours of their own.
@@ -124,10 +124,10 @@ TEST_F(StackPoolTest, TopsOfKeptStacksDifferWhateverIsTakenBetweenThem) {
     for (int i = 0; i < 32; ++i) {
       kept.push_back(take(kMinStackSize));
       offsets.insert(reinterpret_cast<uintptr_t>(kept.back().top()) % kPage);
-      for (int helper = 0; helper < 15; ++helper) m_pool.give(take(helper_size));
+      for (int helper = 0; helper < 15; ++helper) m_pool.put(take(helper_size));
     }
     EXPECT_EQ(offsets.size(), 16u) << helper_size;
-    for (const Stack& stack : kept) m_pool.give(stack);
+    for (const Stack& stack : kept) m_pool.put(stack);
   }
 }
 
@@ -135,38 +135,38 @@ TEST_F(StackPoolTest, LastInIsFirstOut) {
   const Stack first = take(kDefaultStackSize);
   const Stack second = take(kDefaultStackSize);
   EXPECT_NE(first.base, second.base);
-  m_pool.give(first);
-  m_pool.give(second);
+  m_pool.put(first);
+  m_pool.put(second);
   EXPECT_EQ(take(kDefaultStackSize).base, second.base);
   EXPECT_EQ(take(kDefaultStackSize).base, first.base);
-  m_pool.give(second);
-  m_pool.give(first);
+  m_pool.put(second);
+  m_pool.put(first);
 }
 
 TEST_F(StackPoolTest, ReusedStackKeepsItsSizeToTheByte) {
   take(kDefaultStackSize);  // so that the next one has a colour; unmapped by nobody, which a test may do
   const Stack stack = take(kDefaultStackSize);
-  m_pool.give(stack);
+  m_pool.put(stack);
   const Stack again = take(kDefaultStackSize);
   EXPECT_EQ(again.base, stack.base);
   EXPECT_EQ(again.size, stack.size);
-  m_pool.give(again);
+  m_pool.put(again);
 }
 
 TEST_F(StackPoolTest, EachSizeIsKeptForItself) {
   const Stack small = take(kMinStackSize);
   const Stack large = take(kDefaultStackSize);
-  m_pool.give(small);
-  m_pool.give(large);
+  m_pool.put(small);
+  m_pool.put(large);
   EXPECT_EQ(take(kMinStackSize).base, small.base);
   EXPECT_EQ(take(kDefaultStackSize).base, large.base);
-  m_pool.give(small);
-  m_pool.give(large);
+  m_pool.put(small);
+  m_pool.put(large);
 }
 
 TEST_F(StackPoolTest, StackAboveTheLargestPooledSizeIsUnmapped) {
   const Stack large = take(StackPool::kMaxPooledSize + 1);
-  m_pool.give(large);
+  m_pool.put(large);
   EXPECT_FALSE(isMapped(large.base));
   EXPECT_FALSE(isMapped(large.top() - 1));
   EXPECT_FALSE(isMapped(large.base - kGuardSize));
@@ -180,7 +180,7 @@ TEST_F(StackPoolTest, StacksAboveTheCapAreUnmapped) {
   for (size_t i = 0; i < kKept + kAbove; ++i) stacks.push_back(take(kMinStackSize));
   std::mt19937 random(1);
   std::shuffle(stacks.begin(), stacks.end(), random);
-  for (const Stack& stack : stacks) m_pool.give(stack);
+  for (const Stack& stack : stacks) m_pool.put(stack);
   size_t mapped = 0;
   for (const Stack& stack : stacks) {
     const bool here = isMapped(stack.base);
@@ -225,7 +225,7 @@ TEST(StackPool, IdleStacksAreBoundedInBytes) {
   std::vector<Stack> stacks;
   StackPool pool;
   for (const size_t size : {2048 * 1024, 512 * 1024, 128 * 1024, 16 * 1024}) takeTouched(pool, size, 72 << 20, stacks);
-  for (const Stack& stack : stacks) pool.give(stack);
+  for (const Stack& stack : stacks) pool.put(stack);
   EXPECT_LE(mappedBytes(stacks), StackPool::kKeptBytes);
   EXPECT_GE(mappedBytes(stacks), StackPool::kKeptBytes / 2);
   EXPECT_LE(heldPages(stacks), pages(StackPool::kWarmBytes) + stacks.size()) << "a page of each besides the warm ones";
@@ -235,7 +235,7 @@ TEST(StackPool, StacksThatCameLastStayWarm) {
   std::vector<Stack> stacks;
   StackPool pool;
   takeTouched(pool, kDefaultStackSize, 2 * StackPool::kWarmBytes, stacks);
-  for (const Stack& stack : stacks) pool.give(stack);
+  for (const Stack& stack : stacks) pool.put(stack);
   for (size_t warm = 0; warm < StackPool::kWarmBytes / kDefaultStackSize / 2; ++warm) {
     EXPECT_EQ(heldPages({pool.take(kDefaultStackSize)}), pages(kDefaultStackSize)) << warm;
   }
@@ -244,7 +244,7 @@ TEST(StackPool, StacksThatCameLastStayWarm) {
     const Stack stack = pool.take(kDefaultStackSize);
     std::memset(stack.base, 0x33, stack.size);
     EXPECT_EQ(stack.base[0], 0x33);
-    pool.give(stack);
+    pool.put(stack);
   }
 }
 
@@ -254,7 +254,7 @@ TEST(StackPool, WarmStacksKeepTheirMemory) {
   for (int round = 0; round < 3; ++round) {
     std::vector<Stack> stacks;
     takeTouched(pool, kDefaultStackSize, StackPool::kWarmBytes, stacks);
-    for (const Stack& stack : stacks) pool.give(stack);
+    for (const Stack& stack : stacks) pool.put(stack);
     EXPECT_EQ(heldPages(stacks), pages(StackPool::kWarmBytes));
   }
 }
@@ -267,7 +267,7 @@ TEST(StackPool, UnmapsWhatItHoldsAtItsEnd) {
     StackPool pool;
     for (Stack& stack : stacks) stack = pool.take(kDefaultStackSize);
     third = stacks[1].base + kDefaultStackSize;
-    for (const Stack& stack : stacks) pool.give(stack);
+    for (const Stack& stack : stacks) pool.put(stack);
     EXPECT_TRUE(isMapped(stacks[0].base));
     EXPECT_TRUE(isMapped(third + kGuardSize));
   }
@@ -281,13 +281,13 @@ TEST(StackPool, UnmapsWhatItHoldsAtItsEnd) {
 TEST_F(StackPoolTest, GuardsTakeNoMappings) {
   const Stack probe = take(kMinStackSize);
   const bool light = madvise(probe.base - kGuardSize, kGuardSize, 102 /* MADV_GUARD_INSTALL */) == 0;
-  m_pool.give(probe);
+  m_pool.put(probe);
   if (!light) GTEST_SKIP() << "this kernel has no MADV_GUARD_INSTALL";
   const size_t before = mappingsOfThisProcess();
   std::vector<Stack> stacks;
   for (int i = 0; i < 1000; ++i) stacks.push_back(take(kMinStackSize));
   EXPECT_LT(mappingsOfThisProcess(), before + 100);
-  for (const Stack& stack : stacks) m_pool.give(stack);
+  for (const Stack& stack : stacks) m_pool.put(stack);
 }
 #endif
 
@@ -310,7 +310,7 @@ TEST_F(StackPoolTest, HugePagesAreOff) {
   for (int i = 0; i < 8; ++i) stacks.push_back(take(kDefaultStackSize));
   for (const Stack& stack : stacks) {
     EXPECT_TRUE(hugePagesAreOff(stack));
-    m_pool.give(stack);
+    m_pool.put(stack);
   }
 }
 
@@ -327,7 +327,7 @@ TEST(StackPoolDeathTest, GuardFaults) {
         EXPECT_FAULT(*at = 1) << below;
       }
     }
-    for (const Stack& stack : stacks) pool.give(stack);
+    for (const Stack& stack : stacks) pool.put(stack);
   }
 }
 

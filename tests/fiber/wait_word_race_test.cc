@@ -46,19 +46,19 @@ void competeAs(WakeReason reason, Waiting& waiting) {
 }
 
 // P1
-TEST(WaitWordRace, EveryEpochHasOneWinnerOrWasGivenUp) {
+TEST(WaitWordRace, EveryEpochHasOneWinnerOrWasWithdrawn) {
   const auto state = std::make_unique<Waiting>();
   Waiting& waiting = *state;
   std::vector<std::thread> wakers;
   for (const WakeReason reason : kReasons) wakers.emplace_back([&waiting, reason] { competeAs(reason, waiting); });
 
-  uint64_t given_up = 0;
+  uint64_t withdrawn = 0;
   for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
     waiting.home = epoch;
     ASSERT_EQ(waiting.word.prepare(), epoch);
     waiting.hint.store(epoch, std::memory_order_relaxed);
-    const bool closed = epoch % 2 == 0 && waiting.word.giveUp(epoch);
-    given_up += closed;
+    const bool closed = epoch % 2 == 0 && waiting.word.withdraw(epoch);
+    withdrawn += closed;
     if (closed) continue;  // a delivery that came all the same would show as a second winner, or as a race on `home`
     while (waiting.delivered.load(std::memory_order_acquire) != epoch) std::this_thread::yield();
     EXPECT_EQ(waiting.link, epoch);
@@ -73,7 +73,7 @@ TEST(WaitWordRace, EveryEpochHasOneWinnerOrWasGivenUp) {
     EXPECT_TRUE(winners == 0 || winners == 101) << epoch << ": " << winners;
     silent += winners == 0;
   }
-  EXPECT_EQ(silent, given_up);
+  EXPECT_EQ(silent, withdrawn);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ TEST(WaitWord, IsClosedAtFirst) {
   EXPECT_FALSE(word.isOpen());
   EXPECT_EQ(word.epoch(), 0u);
   EXPECT_FALSE(word.claim(0, WakeReason::kReady));
-  EXPECT_FALSE(word.giveUp(0));
+  EXPECT_FALSE(word.withdraw(0));
 }
 
 // P1
@@ -23,7 +23,7 @@ TEST(WaitWord, EachPrepareOpensTheNextEpoch) {
     EXPECT_EQ(word.prepare(), epoch);
     EXPECT_TRUE(word.isOpen());
     EXPECT_EQ(word.epoch(), epoch);
-    EXPECT_TRUE(word.giveUp(epoch));
+    EXPECT_TRUE(word.withdraw(epoch));
   }
 }
 
@@ -47,7 +47,7 @@ TEST(WaitWord, WrongEpochNeverWins) {
   ASSERT_TRUE(word.claim(first, WakeReason::kTimeout));
   const uint64_t second = word.prepare();
   EXPECT_FALSE(word.claim(first, WakeReason::kReady));
-  EXPECT_FALSE(word.giveUp(first));
+  EXPECT_FALSE(word.withdraw(first));
   EXPECT_FALSE(word.claim(second + 1, WakeReason::kReady));
   EXPECT_FALSE(word.claim(0, WakeReason::kReady));
   EXPECT_TRUE(word.isOpen());
@@ -56,22 +56,22 @@ TEST(WaitWord, WrongEpochNeverWins) {
 }
 
 // P1
-TEST(WaitWord, WonGiveUpClosesTheEpochForEveryWaker) {
+TEST(WaitWord, WonWithdrawalClosesTheEpochForEveryWaker) {
   WaitWord<> word;
   const uint64_t epoch = word.prepare();
-  EXPECT_TRUE(word.giveUp(epoch));
+  EXPECT_TRUE(word.withdraw(epoch));
   EXPECT_FALSE(word.isOpen());
   for (const WakeReason reason : kReasons) EXPECT_FALSE(word.claim(epoch, reason));
-  EXPECT_FALSE(word.giveUp(epoch));
+  EXPECT_FALSE(word.withdraw(epoch));
 }
 
 // P1
-TEST(WaitWord, LostGiveUpLeavesTheReason) {
+TEST(WaitWord, LostWithdrawalLeavesTheReason) {
   for (const WakeReason reason : kReasons) {
     WaitWord<> word;
     const uint64_t epoch = word.prepare();
     ASSERT_TRUE(word.claim(epoch, reason));
-    EXPECT_FALSE(word.giveUp(epoch));
+    EXPECT_FALSE(word.withdraw(epoch));
     EXPECT_EQ(word.reason(), reason);
   }
 }

@@ -87,7 +87,7 @@ TEST_P(CyclesTest, StopWithADeadlineLeavesNothing) {
     iom.addTimer(1'000'000, [] { FAIL(); });
     EXPECT_EQ(iom.addEvent(load.fds[0], IOManager::READ, [] {}), 0);
     const StopResult result = iom.stop(Deadline::after(std::chrono::seconds(20)));
-    ASSERT_TRUE(result.clean) << result.leftovers.size() << " left, the first: " << result.leftovers[0].waits_for;
+    ASSERT_TRUE(result.clean) << result.abandoned.size() << " left, the first: " << result.abandoned[0].waits_for;
     ASSERT_EQ(load.begun, 4);
     ASSERT_EQ(load.nested, 4);
     ASSERT_EQ(load.ended, 3);

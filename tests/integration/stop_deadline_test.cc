@@ -156,7 +156,7 @@ TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
   EXPECT_FALSE(result.clean);
   EXPECT_TRUE(polite);
   std::vector<std::string> names;
-  for (const FiberInfo& info : result.leftovers) names.push_back(info.name);
+  for (const FiberInfo& info : result.abandoned) names.push_back(info.name);
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names.front(), "joined");
   EXPECT_TRUE(std::count(names.begin(), names.end(), "shielded") == 1);
@@ -199,9 +199,9 @@ TEST_P(StuckWorkerTest, IsLeftBehind) {
     EXPECT_WITHIN(50ms + kPromised, result = iom.stop(Deadline::after(50ms)));
   }
   EXPECT_FALSE(result.clean);
-  ASSERT_GE(result.leftovers.size(), 1u);
+  ASSERT_GE(result.abandoned.size(), 1u);
   const auto computes = [](const FiberInfo& info) { return info.name == "computes" && info.waits_for == "running"; };
-  EXPECT_EQ(std::count_if(result.leftovers.begin(), result.leftovers.end(), computes), 1);
+  EXPECT_EQ(std::count_if(result.abandoned.begin(), result.abandoned.end(), computes), 1);
   go_on = true;
   ASSERT_TRUE(eventually([] { return came_back.load(); }));
   EXPECT_TRUE(libc);
@@ -354,7 +354,7 @@ TEST_P(StopDeadlineTest, TheCallerFinishesOneFiberOnly) {
   leaks().excuseLateWorkersOf(scheduler);
 }
 
-// Cause: the waiter of a fiber that was given up stayed with the descriptor, and the next one handed the registration to its
+// Cause: the waiter of a fiber that was abandoned stayed with the descriptor, and the next one handed the registration to its
 // engine, which had ended.
 TEST_P(StopDeadlineTest, ADescriptorThatAGivenUpFiberReadServesOthers) {
   int pair[2];
@@ -367,7 +367,7 @@ TEST_P(StopDeadlineTest, ADescriptorThatAGivenUpFiberReadServesOthers) {
     });
     iom.schedule(stubborn);
     ASSERT_TRUE(eventually([&] { return lifeOf(*stubborn) == FiberLife::kParked; }));
-    EXPECT_EQ(iom.stop(Deadline::after(0ms)).leftovers.size(), 1u);
+    EXPECT_EQ(iom.stop(Deadline::after(0ms)).abandoned.size(), 1u);
   }
   readInPassing(workers(), pair[0]);
   std::atomic<bool> got{false};

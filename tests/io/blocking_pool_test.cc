@@ -193,12 +193,12 @@ TEST(BlockingPool, StopWithADeadlineGivesTheFiberUp) {
         ran.store(on_the_stack == 1);
         on_the_stack = 2;
       });
-      ADD_FAILURE() << "it was given up";
+      ADD_FAILURE() << "it was abandoned";
     });
     ASSERT_TRUE(started.wait());
     const StopResult result = iom.stop(Deadline::after(20ms, steadyClock()));
     EXPECT_FALSE(result.clean);
-    EXPECT_EQ(result.leftovers.size(), 1u);
+    EXPECT_EQ(result.abandoned.size(), 1u);
   }
   go_on.open();
   pool.endIdle();

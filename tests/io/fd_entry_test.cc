@@ -327,9 +327,9 @@ TEST_F(FdEntryTest, AddEventHasReadinessReportedAnew) {
 TEST_F(FdEntryTest, AnEngineThatEndsTakesItsRegistrationAway) {
   ASSERT_EQ(enqueue(a), 0);
   event(EPOLLIN);
-  entry.leaveEngine(kFd, other);
+  entry.detachEngine(kFd, other);
   EXPECT_TRUE(entry.registered()) << "that was not its engine";
-  entry.leaveEngine(kFd, engine);
+  entry.detachEngine(kFd, engine);
   EXPECT_FALSE(entry.registered());
   EXPECT_EQ(engine.calls.back(), (FakeEngine::Call{"remove"}));
 }
@@ -338,7 +338,7 @@ TEST_F(FdEntryTest, WhoWaitsElsewhereTakesTheRegistrationOver) {
   ASSERT_EQ(enqueue(a, kWrite), 0);
   ASSERT_EQ(enqueue(elsewhere), 0);
   entry.dequeue(kWrite, a);
-  entry.leaveEngine(kFd, engine);
+  entry.detachEngine(kFd, engine);
   EXPECT_EQ(other.calls, (Calls{{"add", 0, kReadEvents}}));
   event(EPOLLIN);
   EXPECT_EQ(takeWoken(), Names{"elsewhere"});
@@ -349,7 +349,7 @@ TEST_F(FdEntryTest, WhoCannotTakeItOverAsksTheKernelHimself) {
   ASSERT_EQ(enqueue(elsewhere), 0);
   entry.dequeue(kWrite, a);
   other.answers["add"] = -ENOSPC;
-  entry.leaveEngine(kFd, engine);
+  entry.detachEngine(kFd, engine);
   EXPECT_EQ(takeWoken(), Names{"elsewhere"});
 }
 

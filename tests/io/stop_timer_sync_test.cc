@@ -38,7 +38,7 @@ class Bar {
       m_waker = wait.waker();
       const bool open = m_open;
       lock.unlock();
-      if (open) return void(wait.giveUp());
+      if (open) return void(wait.withdraw());
       if (wait.park() == WakeReason::kReady) return;
     }
   }

@@ -178,7 +178,7 @@ Checker::Checker(const std::function<void()>& scenario, const Plan& plan)
 
 Checker::~Checker() {
   for (const Stack& stack : m_stacks) {
-    if (stack) m_pool.give(stack);
+    if (stack) m_pool.put(stack);
   }
   g_checker = nullptr;
 }

@@ -6,7 +6,7 @@ template <>
 void model::ModelWaker::deliver(model::Core& core) {
   model::Slot& home = *core.home.get();
   model::require(!core.linked.get(), "a core is delivered once");
-  model::require(!core.gone, "nobody delivers what was given up");
+  model::require(!core.gone, "nobody delivers what was abandoned");
   if (home.worker.isHere()) {
     home.worker.makeRunnable(core);
   } else {

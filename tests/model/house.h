@@ -57,7 +57,7 @@ struct Core : QueueNode {
   Var<Slot*> home;   ///< read by the winner of a claim only
   Var<bool> linked;  ///< stands in a queue: the link is the winner's, then the home worker's
   bool parked = false;
-  bool gone = false;  ///< given up: nobody may deliver it any more
+  bool gone = false;  ///< abandoned: nobody may deliver it any more
 };
 
 using ModelWaker = WakerOf<Core>;

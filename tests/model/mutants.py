@@ -32,10 +32,10 @@ MUTANTS = {
     return true;""", "wait/two_wakers", "tso"),
     "wait_epoch_restarts": (
         WAIT, "(last >> kStateBits) + 1", "(last & kStateMask) == kOpen ? 2 : 1", "wait/reused_core", "tso"),
-    "wait_give_up_leaves_it_open": (
-        WAIT, "bool giveUp(uint64_t epoch) { return close(epoch, kNone); }",
-        "bool giveUp(uint64_t epoch) { return m_word.load(std::memory_order_acquire) == (epoch << kStateBits | kOpen); }",
-        "wait/give_up", "tso"),
+    "wait_withdraw_leaves_it_open": (
+        WAIT, "bool withdraw(uint64_t epoch) { return close(epoch, kNone); }",
+        "bool withdraw(uint64_t epoch) { return m_word.load(std::memory_order_acquire) == (epoch << kStateBits | kOpen); }",
+        "wait/withdraw", "tso"),
     # P2, the mailbox
     "mail_published_relaxed": (
         MAILBOX, "reinterpret_cast<uintptr_t>(node), std::memory_order_seq_cst,",
@@ -119,13 +119,13 @@ MUTANTS = {
     wakeAll();""", """      finish();
       return true;
     }""", "stop/cancel_round", "tso"),
-    "stop_left_out_but_not_decided": (
-        IDLE, """    } else if (count > 0 && m_asleep + m_left_out == m_host.workers().size()) {
+    "stop_excluded_but_not_decided": (
+        IDLE, """    } else if (count > 0 && m_asleep + m_excluded == m_host.workers().size()) {
       decide();
-    }""", "    }", "stop/leave_out", "tso"),
-    "stop_waits_for_those_left_out": (
-        IDLE, "return ++m_asleep + m_left_out == m_host.workers().size() && decide();",
-        "return ++m_asleep == m_host.workers().size() && decide();", "stop/leave_out", "tso"),
+    }""", "    }", "stop/exclude", "tso"),
+    "stop_waits_for_those_excluded": (
+        IDLE, "return ++m_asleep + m_excluded == m_host.workers().size() && decide();",
+        "return ++m_asleep == m_host.workers().size() && decide();", "stop/exclude", "tso"),
     # P3
     "fd_edge_not_compared": (
         ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n", "", "fd/edge_elsewhere", "tso"),

@@ -74,10 +74,10 @@ class Cache {
     core->used.set(core->used.get() + 1);
     return core;
   }
-  void give(FreeCore* core) {
+  void put(FreeCore* core) {
     core->used.set(core->used.get() + 1);
     core->taken = false;
-    m_cache.give(core);
+    m_cache.put(core);
   }
 
  private:
@@ -104,7 +104,7 @@ void endsElsewhere() {
     Cache cache(cores);
     for (int i = 0; i < kFibers; ++i) {
       await("a fiber", [&] { return moved.peek() != nullptr; });
-      cache.give(moved.exchange(nullptr, std::memory_order_acq_rel));
+      cache.put(moved.exchange(nullptr, std::memory_order_acq_rel));
     }
   });
   runThreads();
@@ -121,7 +121,7 @@ void sharedReserve() {
       for (const size_t burst : {3 * kChunk, kChunk + 1}) {
         std::vector<FreeCore*> alive;
         for (size_t i = 0; i < burst; ++i) alive.push_back(cache.take());
-        for (FreeCore* const core : alive) cache.give(core);
+        for (FreeCore* const core : alive) cache.put(core);
       }
     });
   }

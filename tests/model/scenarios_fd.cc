@@ -173,7 +173,7 @@ struct Reader {
       waiter.engine = &engine;
       const int error = entry.enqueue(kFd, generation, Direction::kRead, edges, false, waiter);
       if (error != 0) {
-        if (!core.wait.giveUp(waker.epoch)) worker.park(core);
+        if (!core.wait.withdraw(waker.epoch)) worker.park(core);
         if (error != -EAGAIN) return error;
         continue;
       }
@@ -199,7 +199,7 @@ struct Reader {
     waiter.engine = &engine;
     waiter.events = EPOLLPRI;
     if (entry.enqueue(kFd, Entry::generationOf(entry.life()), Direction::kRead, edges, false, waiter) != 0) {
-      if (!core.wait.giveUp(waker.epoch)) worker.park(core);
+      if (!core.wait.withdraw(waker.epoch)) worker.park(core);
       return;
     }
     require(worker.park(core, true) == WakeReason::kTimeout, "what it did not ask for does not wake it");
@@ -365,7 +365,7 @@ void edgeElsewhere() {
     require(kernel.entry.enqueue(kFd, generation, Direction::kWrite, edges, false, waiter) == 0, "it waits to write");
     holder.serveUntil([&] { return over; });
     kernel.entry.dequeue(Direction::kWrite, waiter);
-    require(holder.core.wait.giveUp(waker.epoch), "nobody has woken it");
+    require(holder.core.wait.withdraw(waker.epoch), "nobody has woken it");
   });
   addThread("reader", [&] {
     for (int got = 0; got < 2;) {
@@ -409,7 +409,7 @@ void engineEnds() {
   Reader leaving(kernel), staying(kernel);
   addThread("leaving", [&] {
     require(leaving.read(true) <= 1, "it reads, or times out");
-    kernel.entry.leaveEngine(kFd, leaving.engine);
+    kernel.entry.detachEngine(kFd, leaving.engine);
     leaving.engine.file = 0;  // its epoll is closed
     leaving.engine.reported = false;
     require(!kernel.entry.registered() || kernel.file == 0 || staying.engine.file == kernel.file, "nothing is left there");

@@ -125,7 +125,7 @@ struct Joiner : EndObserver {
     ended = [](EndObserver* self) {
       auto& joiner = *static_cast<Joiner*>(self);
       require(joiner.here.get() == 1, "who is told is still there");
-      (void)joiner.joined.ends.givenUp();  // as the joiner itself, which it wakes
+      (void)joiner.joined.ends.abandoned();  // as the joiner itself, which it wakes
       ModelWaker::deliver(*joiner.waker.core);
     };
   }
@@ -136,7 +136,7 @@ struct Joiner : EndObserver {
     waker = {&core, core.wait.prepare()};
     bool told = true;
     if (!joined.ends.add(*this)) {
-      require(core.wait.giveUp(waker.epoch), "nobody else has it");
+      require(core.wait.withdraw(waker.epoch), "nobody else has it");
     } else if (home.park(core, impatient) != WakeReason::kReady) {
       joined.ends.remove(*this);
       told = false;
@@ -152,7 +152,7 @@ struct Joiner : EndObserver {
   Var<int> here;
 };
 
-// Two join while it ends, one of them gives up: who waits is told, and nobody who has left.
+// Two join while it ends, one of them leaves: who waits is told, and nobody who has left.
 void join() {
   Ending fiber;
   Joiner impatient(fiber);
@@ -261,7 +261,7 @@ void handOver() {
     const ModelWaker waker{&second, second.wait.prepare()};
     Core* const got = HandOver().handOver({left, waker});
     require(got != nullptr, "somebody gets it");
-    require(!told || got == &second, "not a fiber that was given up");
+    require(!told || got == &second, "not a fiber that was abandoned");
   });
   addThread("detacher", [&] {
     require(queue.detach(), "nobody else does");

@@ -180,14 +180,14 @@ void lastCall() {
 }
 
 // A worker that does not come back is left out: the others come to their end without it, and what it left is given out.
-void leaveOut() {
+void exclude() {
   House house(2);
   Task other([] {});
   Worker& stuck = house.worker(1);
   addThread("worker 0", [&] { house.worker(0).runUntil(kUntilTheEnd); });
   addThread("stopper", [&] {
     stop(house, true);
-    house.idle().leaveOut(
+    house.idle().exclude(
         [&] {
           stuck.detach();
           return 1;
@@ -202,7 +202,7 @@ void leaveOut() {
 }
 
 // A fiber of the worker that is left out schedules at that moment: accepted work is found, by whoever leaves the worker out.
-void leaveOutWhileItSchedules() {
+void excludeWhileItSchedules() {
   House house(2);
   Task late([] {});
   Worker& stuck = house.worker(1);
@@ -220,7 +220,7 @@ void leaveOutWhileItSchedules() {
       while (QueueNode* node = left.pop()) ++static_cast<Task*>(node)->runs;
       return 1;
     };
-    house.idle().leaveOut(leave_out, [] { require(false, "one worker is left"); });
+    house.idle().exclude(leave_out, [] { require(false, "one worker is left"); });
   });
   runThreads();
   checkEnd(house);
@@ -228,13 +228,13 @@ void leaveOutWhileItSchedules() {
 }
 
 // The last worker is left out: what unstarted work there is is handed out, once, and no more is accepted.
-void leaveOutTheLast() {
+void excludeTheLast() {
   House house(1);
   Task other([] {});
   bool accepted = false;
   addThread("stopper", [&] {
     stop(house, true);
-    house.idle().leaveOut(
+    house.idle().exclude(
         [&] {
           house.worker(0).detach();
           return 1;
@@ -263,9 +263,9 @@ std::vector<Scenario> stopScenarios() {
       {"stop/timer_brings_work", timerBringsWork},
       {"stop/cancel_round", cancelRound},
       {"stop/last_call", lastCall},
-      {"stop/leave_out", leaveOut},
-      {"stop/leave_out_while_it_schedules", leaveOutWhileItSchedules},
-      {"stop/leave_out_the_last", leaveOutTheLast},
+      {"stop/exclude", exclude},
+      {"stop/exclude_while_it_schedules", excludeWhileItSchedules},
+      {"stop/exclude_the_last", excludeTheLast},
   };
 }
 

@@ -92,15 +92,15 @@ void timeoutAndCancel() {
   require(!waits.core.linked.get(), "no delivery is left over");
 }
 
-// A wait that turns out needless is given up, or the wake-up that was faster is consumed: then the next wait is not ended by it.
-void giveUp() {
+// A wait that turns out needless is withdrawn, or the wake-up that was faster is consumed: then the next wait is not ended by it.
+void withdraw() {
   Waits waits;
   Atomic<int> done;
   addThread("fiber", [&] {
     for (int want = 1; want <= 2; ++want) {
       const ModelWaker waker = waits.open(1);
-      if (done.load(std::memory_order_acquire) >= want && waits.core.wait.giveUp(waker.epoch)) {
-        require(waits.wins[waker.epoch] == 0, "what was given up was not decided");
+      if (done.load(std::memory_order_acquire) >= want && waits.core.wait.withdraw(waker.epoch)) {
+        require(waits.wins[waker.epoch] == 0, "what was withdrawn was not decided");
         continue;
       }
       waits.check(waker.epoch, waits.home.park(waits.core));
@@ -141,7 +141,7 @@ void reusedCore() {
   runThreads();
 }
 
-// A fiber that was cancelled and waits again and again is given up by its worker, while wakers of its last wait come late.
+// A fiber that was cancelled and waits again and again is abandoned by its worker, while wakers of its last wait come late.
 void abandoning() {
   Waits waits;
   addThread("worker", [&] {
@@ -149,7 +149,7 @@ void abandoning() {
     // Cancelled: the wait is decided here, unless somebody was faster, and its delivery goes through the queue all the same.
     if (waker.claim(WakeReason::kCanceled)) waits.home.makeRunnable(waits.core);
     waits.check(waker.epoch, waits.home.park(waits.core));
-    require(!waits.core.wait.isOpen(), "what is given up has no open wait");
+    require(!waits.core.wait.isOpen(), "what is abandoned has no open wait");
     waits.core.gone = true;
   });
   addThread("ready", [&] { waits.holder(0, 1, WakeReason::kReady); });
@@ -186,7 +186,7 @@ void whatWasWrittenIsSeen() {
 std::vector<Scenario> waitScenarios() {
   return {
       {"wait/two_wakers", twoWakers},  {"wait/timeout_and_cancel", timeoutAndCancel},
-      {"wait/give_up", giveUp},        {"wait/reused_core", reusedCore},
+      {"wait/withdraw", withdraw},        {"wait/reused_core", reusedCore},
       {"wait/abandoning", abandoning}, {"wait/what_was_written_is_seen", whatWasWrittenIsSeen},
   };
 }

@@ -143,7 +143,7 @@ int callAll(Quiet& parents) {
                ->cancel());
   answers(!parents.cancelled->refresh() && !parents.cancelled->reset(1, true) && !parents.cancelled->cancel());
   parents.cancelled->fire();
-  Timer::giveBack(parents.cancelled);
+  Timer::rearm(parents.cancelled);
   const TimerId id = iom.startTimer(1ms, [] { ::_exit(99); });
   answers(id == 0 && iom.stopTimer(id) == TimerStop::kGone && iom.stopTimerSync(id) == TimerStop::kGone);
   {

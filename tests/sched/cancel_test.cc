@@ -163,8 +163,8 @@ TEST_P(CancelTest, OfAChainTheInnermostGoesFirst) {
   EXPECT_EQ(order, (std::vector<std::string>{"innermost", "middle", "outer"}));
 }
 
-// Given up after 1 000 waits; its wakers are told false, who joins it gets an exception.
-TEST_P(CancelTest, AFiberThatWaitsRegardlessIsGivenUp) {
+// Abandoned after 1 000 waits; its wakers are told false, who joins it gets an exception.
+TEST_P(CancelTest, AFiberThatWaitsRegardlessIsAbandoned) {
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
   std::atomic<int> waits{0};
@@ -189,13 +189,13 @@ TEST_P(CancelTest, AFiberThatWaitsRegardlessIsGivenUp) {
   fiber->resume();  // refused
   const StopResult result = scheduler.stop(Deadline::never());
   EXPECT_FALSE(result.clean);
-  ASSERT_EQ(result.leftovers.size(), 1u);
-  EXPECT_EQ(result.leftovers[0].id, fiber->getId());
-  EXPECT_EQ(result.leftovers[0].name, "stubborn");
+  ASSERT_EQ(result.abandoned.size(), 1u);
+  EXPECT_EQ(result.abandoned[0].id, fiber->getId());
+  EXPECT_EQ(result.abandoned[0].name, "stubborn");
 }
 
 // Cause: a line for each function of a deep queue took longer than the stop may.
-TEST_P(CancelTest, OfManyThatAreGivenUpTheFirstAreLogged) {
+TEST_P(CancelTest, OfManyThatAreAbandonedTheFirstAreLogged) {
   constexpr size_t kFunctions = 2'000;
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
@@ -212,7 +212,7 @@ TEST_P(CancelTest, OfManyThatAreGivenUpTheFirstAreLogged) {
   const StopResult result = scheduler.stop(Deadline::after(0ms));
   const std::string log = testing::internal::GetCapturedStderr();
   leaks().excuseLateWorkersOf(scheduler);
-  EXPECT_EQ(result.leftovers.size(), kFunctions);
+  EXPECT_EQ(result.abandoned.size(), kFunctions);
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 100 * static_cast<int>(workers()));
 }
 
@@ -241,7 +241,7 @@ TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
   EXPECT_TRUE(lifeOf(*a) == FiberLife::kAbandoned || lifeOf(*b) == FiberLife::kAbandoned);
 }
 
-// Those that are given up take no other work with them: what is accepted afterwards, in a plain stop, runs as always.
+// Those that are abandoned take no other work with them: what is accepted afterwards, in a plain stop, runs as always.
 TEST_P(CancelTest, WorkThatIsAcceptedAfterTheLastCallRuns) {
   for (int round = 0; round < 50; ++round) {
     Scheduler scheduler(workers(), false, "cancel");
@@ -286,7 +286,7 @@ TEST_P(CancelTest, AFiberThatWaitsByHandAfterTheRoundIsCancelled) {
 }
 
 // Cause: a fiber that no shared_ptr owns has none that could be kept.
-TEST_P(CancelTest, AFiberObjectOnAStackMayBeGivenUp) {
+TEST_P(CancelTest, AFiberObjectOnAStackMayBeAbandoned) {
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
   std::atomic<bool> waits{false};
@@ -300,7 +300,7 @@ TEST_P(CancelTest, AFiberObjectOnAStackMayBeGivenUp) {
     ADD_FAILURE() << "it never comes back";
   });
   ASSERT_TRUE(eventually([&] { return waits.load(); }));
-  EXPECT_EQ(scheduler.stop(Deadline::after(0ms)).leftovers.size(), 2u);
+  EXPECT_EQ(scheduler.stop(Deadline::after(0ms)).abandoned.size(), 2u);
   EXPECT_EQ(lifeOf(*outer), FiberLife::kAbandoned);
 }
 

@@ -67,7 +67,7 @@ class Trap {
 
 std::vector<std::string> namesOf(const StopResult& result) {
   std::vector<std::string> names;
-  for (const FiberInfo& info : result.leftovers) names.push_back(info.name);
+  for (const FiberInfo& info : result.abandoned) names.push_back(info.name);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -412,8 +412,8 @@ TEST_P(DetachTest, WhoJoinsWhatNobodyIsLeftToRunGetsAnException) {
   EXPECT_THROW(offered->join(), std::runtime_error);
 }
 
-// Cause: the list of what it had given up went with the worker.
-TEST_P(DetachTest, WhatWasGivenUpBeforeIsReported) {
+// Cause: the list of what it had abandoned went with the worker.
+TEST_P(DetachTest, WhatWasAbandonedBeforeIsReported) {
   Scheduler scheduler(GetParam(), false, "stuck");
   const Trap trap;
   scheduler.start();

@@ -76,7 +76,7 @@ TEST_P(JoinStopTest, OneThatHasComeHereAndHoldsIsCancelled) {
   EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
 }
 
-// Cause: the same the other way round: it counted as one of ours, and the joiner was given up.
+// Cause: the same the other way round: it counted as one of ours, and the joiner was abandoned.
 TEST_P(JoinStopTest, OneThatHasGoneElsewhereIsAwaited) {
   Scheduler here(workers(), false, "here");
   Scheduler elsewhere(1, false, "elsewhere");
@@ -141,7 +141,7 @@ TEST_P(JoinStopTest, OneThatRunsByHandOnAPlainThreadIsAwaited) {
 }
 
 // Cause: one that nobody has scheduled counted as somebody else's, whose end might come.
-TEST(JoinStop, AJoinerOfAFiberThatWasNeverScheduledIsGivenUp) {
+TEST(JoinStop, AJoinerOfAFiberThatWasNeverScheduledIsAbandoned) {
   const auto never = std::make_shared<Fiber>([] {});
   Scheduler scheduler(1, false, "join");
   scheduler.start();
@@ -153,8 +153,8 @@ TEST(JoinStop, AJoinerOfAFiberThatWasNeverScheduledIsGivenUp) {
 }
 
 // Cause: the joiner spent its last waits while the worker of a polite fiber was still on its way.
-// Fiber::join() promises it: once the first is given up, the other can be told.
-TEST(JoinStop, OfTwoThatJoinOneAnotherOneIsGivenUpAndTheOtherIsTold) {
+// Fiber::join() promises it: once the first is abandoned, the other can be told.
+TEST(JoinStop, OfTwoThatJoinOneAnotherOneIsAbandonedAndTheOtherIsTold) {
   Scheduler scheduler(1, false, "join");
   scheduler.start();
   Fiber::ptr pair[2];
@@ -171,7 +171,7 @@ TEST(JoinStop, OfTwoThatJoinOneAnotherOneIsGivenUpAndTheOtherIsTold) {
   for (const Fiber::ptr& fiber : pair) scheduler.schedule(fiber);
   scheduler.stop();
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(scheduler.stop(Deadline::never()).leftovers.size(), 1u);
+  EXPECT_EQ(scheduler.stop(Deadline::never()).abandoned.size(), 1u);
 }
 
 TEST(JoinStop, AJoinerIsToldByAPoliteFiberOfAnotherWorker) {
@@ -221,7 +221,7 @@ class PollKeeper final : public Scheduler {
   };
 };
 
-// Cause: the joiners were called last while the fibers of a detached worker were still gone through, and were given up.
+// Cause: the joiners were called last while the fibers of a detached worker were still gone through, and were abandoned.
 TEST(JoinStop, AJoinerIsToldHoweverLongTheFibersOfADetachedWorkerTake) {
   struct Slow : EndObserver {
     PollKeeper* scheduler = nullptr;
@@ -264,7 +264,7 @@ TEST(JoinStop, AJoinerIsToldHoweverLongTheFibersOfADetachedWorkerTake) {
   };
   ASSERT_TRUE(control(*parked[1]).observeEnd(slow));
   scheduler.keeps = true;
-  EXPECT_EQ(scheduler.stop(Deadline::after(std::chrono::milliseconds(0))).leftovers.size(), 3u);
+  EXPECT_EQ(scheduler.stop(Deadline::after(std::chrono::milliseconds(0))).abandoned.size(), 3u);
   *over = true;
   EXPECT_TRUE(told);
   EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);

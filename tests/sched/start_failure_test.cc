@@ -94,7 +94,7 @@ TEST_P(StartFailureTest, AnIOManagerWhoseThreadCannotBeMadeLeavesNothing) {
 }
 
 // Cause: only the injector was looked through, and work for the calling thread waits in that one's mailbox.
-TEST(StartFailure, WhatIsPinnedToTheCallerIsGivenUp) {
+TEST(StartFailure, WhatIsPinnedToTheCallerIsAbandoned) {
   Scheduler scheduler(2, true, "fail");
   const auto capture = std::make_shared<int>(0);
   const auto pinned = std::make_shared<Fiber>([capture] { FAIL(); });

@@ -101,7 +101,7 @@ std::function<void()> waitingFunction(std::mt19937_64& random, const Fiber::ptr&
       };
     case 2:
       return [] {
-        for (;;) {  // given up
+        for (;;) {  // abandoned
           Wait wait;
           wait.park();
         }
@@ -125,7 +125,7 @@ std::function<void()> waitingFunction(std::mt19937_64& random, const Fiber::ptr&
       return [before] {
         try {
           if (before != nullptr) before->join();
-        } catch (const std::runtime_error&) {  // given up
+        } catch (const std::runtime_error&) {  // abandoned
         }
       };
     default:
@@ -199,16 +199,16 @@ void runRound(uint64_t seed) {
   const auto detached = [](const auto& worker) { return worker->detached(); };
   EXPECT_GE(std::count_if(coreOf(*scheduler).workers().begin(), coreOf(*scheduler).workers().end(), detached),
             static_cast<ptrdiff_t>(stuck));
-  EXPECT_EQ(result.clean, result.leftovers.empty());
-  size_t given_up = 0;
+  EXPECT_EQ(result.clean, result.abandoned.empty());
+  size_t abandoned = 0;
   for (const Fiber::ptr& fiber : fibers) {  // whatever became of it, this returns
     try {
       fiber->join();
     } catch (const std::runtime_error&) {
-      ++given_up;
+      ++abandoned;
     }
   }
-  EXPECT_LE(given_up, result.leftovers.size());
+  EXPECT_LE(abandoned, result.abandoned.size());
   scheduler.reset();
   round->over = true;
   EXPECT_TRUE(eventually([&] { return token.use_count() == 1; }));  // all that was taken has run, or was destroyed

@@ -325,18 +325,18 @@ TEST_F(TimeoutTest, AWakeAfterTheTimeoutComesTooLate) {
   EXPECT_FALSE(handed.waker().wake(WakeReason::kReady));
 }
 
-TEST_F(TimeoutTest, AWaitThatIsGivenUpLeavesNothing) {
+TEST_F(TimeoutTest, AWaitThatIsWithdrawnLeavesNothing) {
   Gate done;
   scheduler().schedule([&] {
     for (int i = 0; i < 3; ++i) {
       Wait wait;
-      EXPECT_TRUE(wait.giveUp());
+      EXPECT_TRUE(wait.withdraw());
       EXPECT_FALSE(wait.waker().wake(WakeReason::kReady));
     }
     {
       Wait wait;  // the waker was faster: its delivery is consumed
       EXPECT_TRUE(wait.waker().wake(WakeReason::kReady));
-      EXPECT_FALSE(wait.giveUp());
+      EXPECT_FALSE(wait.withdraw());
     }
     EXPECT_EQ(parkUntil(Deadline::at(0)), WakeReason::kTimeout);
     done.open();

@@ -295,7 +295,7 @@ TEST(VirtualTimeHelpers, TheClockGoesOnAfterThem) {
   EXPECT_EQ(time.elapsed(), 11min);
 }
 
-// A function that outlasts its fiber, which a stop gave up, keeps the clock until it ends, and no longer.
+// A function that outlasts its fiber, which a stop abandoned, keeps the clock until it ends, and no longer.
 TEST(VirtualTimeHelpers, AFunctionThatOutlastsItsFiberKeepsTheClockUntilItEnds) {
   Gate go_on;
   BlockingPool pool;
@@ -308,7 +308,7 @@ TEST(VirtualTimeHelpers, AFunctionThatOutlastsItsFiberKeepsTheClockUntilItEnds) 
         started.open();
         EXPECT_TRUE(go_on.wait());
       });
-      ADD_FAILURE() << "it was given up";
+      ADD_FAILURE() << "it was abandoned";
     });
     ASSERT_TRUE(started.wait());
     EXPECT_FALSE(iom.stop(Deadline::after(0s)).clean);
@@ -335,7 +335,7 @@ TEST(VirtualTimeHelpers, AFunctionMayOutlastTheClock) {
         started.open();
         EXPECT_TRUE(go_on.wait());
       });
-      ADD_FAILURE() << "it was given up";
+      ADD_FAILURE() << "it was abandoned";
     });
     ASSERT_TRUE(started.wait());
     EXPECT_FALSE(iom.stop(Deadline::after(0s)).clean);
@@ -356,14 +356,14 @@ TEST(VirtualTimeHelpers, RunReportsAFunctionThatDoesNotEnd) {
           started.open();
           EXPECT_TRUE(go_on.wait());
         });
-        ADD_FAILURE() << "it was given up";
+        ADD_FAILURE() << "it was abandoned";
       });
       while (started.count() == 0) Fiber::YieldToReady();
     });
     ADD_FAILURE() << "it returned";
   } catch (const std::runtime_error& e) {
     const std::string what = e.what();
-    EXPECT_NE(what.find("given up"), std::string::npos) << what;
+    EXPECT_NE(what.find("abandoned"), std::string::npos) << what;
     EXPECT_NE(what.find("helper"), std::string::npos) << what;
   }
   go_on.open();

@@ -137,7 +137,7 @@ TEST(TimerBadInput, EveryCallAfterTheEndHasAResult) {
   ScopedTimer scoped(timers, 0ns, [] { FAIL(); });
   EXPECT_EQ(scoped.stop(), TimerStop::kGone);
   for (const Timer::ptr& timer : due) {
-    Timer::giveBack(timer);
+    Timer::rearm(timer);
     timer->fire();
     EXPECT_FALSE(timer->cancel());
   }
@@ -151,17 +151,17 @@ TEST(TimerBadInput, WhatIsGivenBackTwiceOrAfterACancelRunsOnceOrNever) {
   const auto once = timers.addTimer(0, [&] { ++runs; });
   const auto cancelled = timers.addTimer(0, [] { FAIL(); });
   for (const auto& timer : timers.collect()) {
-    Timer::giveBack(timer);
-    Timer::giveBack(timer);
+    Timer::rearm(timer);
+    Timer::rearm(timer);
   }
   EXPECT_TRUE(cancelled->cancel());
-  Timer::giveBack(cancelled);
+  Timer::rearm(cancelled);
   for (int pass = 0; pass < 3; ++pass) {
     timers.advanceMs(1);
     timers.dispatchDue();
   }
   EXPECT_EQ(runs, 1);
-  Timer::giveBack(once);
+  Timer::rearm(once);
   timers.advanceMs(1);
   EXPECT_EQ(timers.dispatchDue(), 0u);
   EXPECT_FALSE(timers.hasTimer());

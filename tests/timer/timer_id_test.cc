@@ -161,7 +161,7 @@ TEST(TimerIds, WhatIsGivenBackIsHandedOutAgain) {
   int runs = 0;
   timers.startTimer(10ms, [&] { ++runs; });
   timers.advanceMs(10);
-  for (auto& timer : timers.collect()) Timer::giveBack(std::move(timer));
+  for (auto& timer : timers.collect()) Timer::rearm(std::move(timer));
   EXPECT_EQ(timers.getNextTimer(), 1u);
   EXPECT_TRUE(timers.collect().empty());
   timers.advanceMs(1);

@@ -230,7 +230,7 @@ TEST(TimerStats, CountWhatWasGivenBackOnce) {
   timers.addTimer(10, [] {});
   timers.startTimer(10ms, [] {});
   timers.advanceMs(10);
-  for (auto& timer : timers.collect()) Timer::giveBack(std::move(timer));
+  for (auto& timer : timers.collect()) Timer::rearm(std::move(timer));
   timers.advanceMs(1);
   EXPECT_EQ(timers.dispatchDue(), 2u);
   EXPECT_EQ(timers.getStats().fired, 2u);

@@ -1,4 +1,4 @@
-// Internal. The record of the fibers that a scheduler gave up.
+// Internal. The record of the fibers that a scheduler abandoned.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace sylar {
 /// Records fibers on the way to the end, where nothing may fail. A fiber for which there is no memory is only counted.
 ///
 /// Thread safety: none.
-class Leftovers {
+class AbandonedFibers {
  public:
   void note(const Fiber& fiber) noexcept {
     ++m_count;
@@ -27,7 +27,7 @@ class Leftovers {
     }
   }
 
-  void takeAll(Leftovers& from) noexcept {
+  void takeAll(AbandonedFibers& from) noexcept {
     m_fibers.splice(m_fibers.end(), from.m_fibers);
     m_count += std::exchange(from.m_count, 0);
   }
