@@ -34,21 +34,21 @@ struct alignas(64) FiberCore : QueueNode {
   FiberCore() : QueueNode(Kind::kCore) {}
 
   /// How many waits a fiber may begin after it was cancelled, before it is abandoned.
-  static constexpr uint16_t kPatience = 1000;
+  static constexpr uint16_t kCancelledWaits = 1000;
   /// How many waits a cancelled fiber may still begin after the deadline of a stop. Enough to return through a few failing
   /// calls.
-  static constexpr uint16_t kLastPatience = 100;
+  static constexpr uint16_t kLastCancelledWaits = 100;
 
   SwitchReason switch_reason = SwitchReason::kReady;
-  bool permit : 1 = false;        ///< a schedule() that no YieldToHold has consumed yet
-  bool timer_linked : 1 = false;  ///< `timer` is linked in the home worker's queue
-  bool hook_enabled : 1 = true;   ///< set_hook_enable of this fiber
-  bool cancelled : 1 = false;     ///< sticky: every park from now on ends at once
-  bool shielded : 1 = false;      ///< its waits must not end early: cancelling does not touch them
-  bool live : 1 = false;          ///< is in the home worker's list of live fibers
-  bool by_hand : 1 = false;       ///< is in the home worker's list of fibers that were resumed by hand
-  bool counted : 1 = false;       ///< the wake-up of its present or last park comes from outside
-  uint16_t patience = kPatience;  ///< waits that are left after it was cancelled
+  bool permit : 1 = false;                     ///< a schedule() that no YieldToHold has consumed yet
+  bool timer_linked : 1 = false;               ///< `timer` is linked in the home worker's queue
+  bool hook_enabled : 1 = true;                ///< set_hook_enable of this fiber
+  bool cancelled : 1 = false;                  ///< sticky: every park from now on ends at once
+  bool shielded : 1 = false;                   ///< its waits must not end early: cancelling does not touch them
+  bool live : 1 = false;                       ///< is in the home worker's list of live fibers
+  bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
+  bool counted : 1 = false;                    ///< the wake-up of its present or last park comes from outside
+  uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
   WaitWord<> wait;
   FiberHome* home = nullptr;     ///< where it is pinned from its first run on; null on a plain thread
   Fiber* fiber = nullptr;        ///< the user's handle; alive as long as the fiber

@@ -143,7 +143,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->hook_enabled = true;
   core->cancelled = false;
   core->shielded = false;
-  core->patience = FiberCore::kPatience;
+  core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
   core->stack = stack;
   core->deadline_ns = kNever;

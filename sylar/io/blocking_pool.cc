@@ -56,7 +56,7 @@ int BlockingPool::runJob(Job& job) {
       break;
     }
     if (wait.park() == WakeReason::kReady) break;
-    // The last call of a stop. The function still uses this stack, so wait on until the fiber is abandoned.
+    // The last phase of cancelling. The function still uses this stack, so wait on until the fiber is abandoned.
   }
   if (job.exception != nullptr) std::rethrow_exception(job.exception);
   return 0;

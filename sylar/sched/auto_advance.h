@@ -29,7 +29,7 @@ class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
     // These belong to the clock, under its lock.
     Member* next_member = nullptr;
     bool is_member = false;
-    bool is_at_rest = false;
+    bool is_idle = false;
     bool looks_again = false;  // idle for a while only
 
    protected:

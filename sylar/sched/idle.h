@@ -8,11 +8,11 @@
 //                  false: a worker, before it looks at all queues
 //   m_stopping     the one who stops, once                            seq_cst
 //   m_asleep       a worker, while it stops                           under the lock, with the decision
-//   m_cancel_round, m_last_call, m_done                               seq_cst: a sleeper declares itself, then reads them
+//   m_cancel_round, m_cancel_phase, m_done                               seq_cst: a sleeper declares itself, then reads them
 //
 // While it stops, every sleep is published under one lock, so the last worker to fall asleep sees all of them idle and decides
 // what is next: nothing yet (something from outside will wake somebody); a round of cancelling, for fibers that only fibers could
-// wake; the last call, for those that wait regardless; the end.
+// wake; the last phase of cancelling, for those that wait regardless; the end.
 //
 // `Host` is the scheduler. It has workers(), a range of pointers. It has nothingExpected(), called under the lock, which says
 // whether it may end as far as its class is concerned. It has ended(), called once. A worker has a slot() with a mailbox and
@@ -32,7 +32,7 @@
 namespace sylar {
 
 /// Says what no longer protects a cancelled fiber's wait.
-enum class LastCall : uint8_t { kNone, kShields, kJoins };
+enum class CancelPhase : uint8_t { kNone, kShields, kJoins };
 
 template <class Host, class Memory = StdMemory>
 class Idle {
@@ -110,11 +110,11 @@ class Idle {
   bool isStopping() const { return m_stopping.load(std::memory_order_relaxed); }
 
   uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_seq_cst); }
-  LastCall lastCall() const { return m_last_call.load(std::memory_order_seq_cst); }
-  void raiseCall(LastCall call) {
-    LastCall now = m_last_call.load(std::memory_order_relaxed);
-    while (now < call && !m_last_call.compare_exchange_weak(now, call, std::memory_order_seq_cst)) continue;
-    if (now < call) wakeAll();
+  CancelPhase cancelPhase() const { return m_cancel_phase.load(std::memory_order_seq_cst); }
+  void raisePhase(CancelPhase phase) {
+    CancelPhase now = m_cancel_phase.load(std::memory_order_relaxed);
+    while (now < phase && !m_cancel_phase.compare_exchange_weak(now, phase, std::memory_order_seq_cst)) continue;
+    if (now < phase) wakeAll();
   }
 
   bool done() const { return m_done.load(std::memory_order_seq_cst); }
@@ -190,8 +190,8 @@ class Idle {
     if (uncancelled > 0) {  // held, or waiting for one another: nobody will wake them
       m_cancel_round.fetch_add(1, std::memory_order_seq_cst);
     } else if (live > 0) {  // shielded, and waiting for one another
-      if (lastCall() == LastCall::kJoins) return false;
-      raiseCall(lastCall() == LastCall::kNone ? LastCall::kShields : LastCall::kJoins);
+      if (cancelPhase() == CancelPhase::kJoins) return false;
+      raisePhase(cancelPhase() == CancelPhase::kNone ? CancelPhase::kShields : CancelPhase::kJoins);
     } else {
       if (!m_injector.closeIfEmpty([this] { return nothingLeft(); })) return false;
       finish();
@@ -221,7 +221,7 @@ class Idle {
   size_t m_asleep SYLAR_GUARDED_BY(m_mutex) = 0;
   size_t m_excluded SYLAR_GUARDED_BY(m_mutex) = 0;
   typename Memory::template Atomic<bool> m_stopping{false};
-  typename Memory::template Atomic<LastCall> m_last_call{LastCall::kNone};
+  typename Memory::template Atomic<CancelPhase> m_cancel_phase{CancelPhase::kNone};
   typename Memory::template Atomic<uint32_t> m_done{0};
   typename Memory::template Atomic<uint64_t> m_cancel_round{0};
 

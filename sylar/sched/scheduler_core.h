@@ -98,7 +98,7 @@ class detail::SchedulerCore {
 
  private:
   friend Idle;
-  enum Go : uint32_t { kWait, kRun, kNeverRun };
+  enum StartSignal : uint32_t { kWait, kRun, kNeverRun };
 
   bool offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread);
   bool submit(Fiber& fiber);
@@ -106,7 +106,7 @@ class detail::SchedulerCore {
   bool refuse(const Fiber& fiber, const char* why) const;
   Worker* workerOfThread(int thread) const;
 
-  void letGo(Go how);
+  void signalStart(StartSignal how);
   void end(Deadline deadline, bool cancels_all);
   static NodeList abandonAll(NodeList unrun, AbandonedFibers& out);
   static void drop(NodeList never_begun);
@@ -131,10 +131,10 @@ class detail::SchedulerCore {
   std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
   const std::shared_ptr<SchedulerLink> m_link;
   bool m_started = false;
-  std::atomic<uint32_t> m_ready{0};   // threads that exist, whether they have what they need or not
-  std::atomic<uint32_t> m_unfit{0};   // those of them that lack something
-  std::atomic<uint32_t> m_go{kWait};  // threads begin when all of them are there
-  AbandonedFibers m_abandoned;        // belongs to the stopping thread
+  std::atomic<uint32_t> m_threads_ready{0};     // threads that exist, whether they have what they need or not
+  std::atomic<uint32_t> m_threads_unfit{0};     // those of them that lack something
+  std::atomic<uint32_t> m_start_signal{kWait};  // threads begin when all of them are there
+  AbandonedFibers m_abandoned;                  // belongs to the stopping thread
 
   std::atomic<int> m_leaving{0};  // threads that are telling what detached workers leave
   OsMutex m_stuck_mutex;

@@ -111,21 +111,21 @@ void SchedulerCore::start() {
         try {
           ThreadFibers::current();
         } catch (const std::bad_alloc&) {
-          m_unfit.fetch_add(1, std::memory_order_relaxed);
+          m_threads_unfit.fetch_add(1, std::memory_order_relaxed);
         }
-        m_ready.fetch_add(1, std::memory_order_release);
-        sys::futexWake(m_ready, 1);
-        while (m_go.load(std::memory_order_acquire) == kWait) sys::futexWait(m_go, kWait, kNever);
-        if (m_go.load(std::memory_order_relaxed) == kRun) worker.run();
+        m_threads_ready.fetch_add(1, std::memory_order_release);
+        sys::futexWake(m_threads_ready, 1);
+        while (m_start_signal.load(std::memory_order_acquire) == kWait) sys::futexWait(m_start_signal, kWait, kNever);
+        if (m_start_signal.load(std::memory_order_relaxed) == kRun) worker.run();
       };
       m_threads.push_back(std::make_unique<Thread>(run, worker.name()));
     }
-    for (uint32_t ready; (ready = m_ready.load(std::memory_order_acquire)) < m_threads.size();)
-      sys::futexWait(m_ready, ready, kNever);
-    if (m_unfit.load(std::memory_order_relaxed) > 0) throw std::bad_alloc();
+    for (uint32_t ready; (ready = m_threads_ready.load(std::memory_order_acquire)) < m_threads.size();)
+      sys::futexWait(m_threads_ready, ready, kNever);
+    if (m_threads_unfit.load(std::memory_order_relaxed) > 0) throw std::bad_alloc();
     if (m_options.use_caller) ThreadFibers::current();
   } catch (...) {
-    letGo(kNeverRun);
+    signalStart(kNeverRun);
     for (const auto& thread : m_threads) thread->join();
     m_threads.clear();
     NodeList unrun = m_idle.endUnrun();
@@ -140,12 +140,12 @@ void SchedulerCore::start() {
   for (size_t i = 0; i < m_threads.size(); ++i) {
     m_workers[m_workers.size() - m_threads.size() + i]->setThread(m_threads[i]->getId());  // counts from here on for place()
   }
-  letGo(kRun);
+  signalStart(kRun);
 }
 
-void SchedulerCore::letGo(Go how) {
-  m_go.store(how, std::memory_order_release);
-  sys::futexWake(m_go, INT32_MAX);
+void SchedulerCore::signalStart(StartSignal how) {
+  m_start_signal.store(how, std::memory_order_release);
+  sys::futexWake(m_start_signal, INT32_MAX);
 }
 
 }  // namespace sylar

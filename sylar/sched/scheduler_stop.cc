@@ -1,5 +1,5 @@
 // The end of a scheduler. idle.h says how its workers find out that nothing is left. stop(deadline) begins with a round of
-// cancelling, and has the last call at the deadline. A worker whose fiber does not come back soon after that is detached.
+// cancelling, and has the last phase of cancelling at the deadline. A worker whose fiber does not come back soon after that is detached.
 #include <algorithm>
 #include <new>
 
@@ -12,7 +12,7 @@
 namespace sylar {
 namespace {
 
-constexpr int64_t kGraceNs = 50'000'000;    // after the last call, until a worker counts as stuck
+constexpr int64_t kGraceNs = 50'000'000;    // after the last phase of cancelling, until a worker counts as stuck
 constexpr int64_t kNextLookNs = 5'000'000;  // until the next look at one that was just between two fibers
 
 }  // namespace
@@ -84,7 +84,7 @@ void SchedulerCore::watchDeadline() {
   if (now_ns < deadline_ns) return;
   const bool patient = now_ns < saturatingAdd(deadline_ns, kGraceNs);
   if (!patient) detachStuck();
-  m_idle.raiseCall(patient || m_leaving.load(std::memory_order_acquire) > 0 ? LastCall::kShields : LastCall::kJoins);
+  m_idle.raisePhase(patient || m_leaving.load(std::memory_order_acquire) > 0 ? CancelPhase::kShields : CancelPhase::kJoins);
 }
 
 int64_t SchedulerCore::waitCap(int64_t now_ns) const {
@@ -145,7 +145,7 @@ void SchedulerCore::detachStuck() {
   }
   Worker* const here = Worker::current();  // it may be detached in its turn
   const bool in_loop = here != nullptr && here->inLoop();
-  in_loop ? here->outside([&] { drop(never_begun); }) : drop(never_begun);
+  in_loop ? here->runUserCode([&] { drop(never_begun); }) : drop(never_begun);
 }
 
 /// Abandons and notes what nobody will run. Returns what must be dropped. Dropping may block, so it comes when all observers are

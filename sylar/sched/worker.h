@@ -70,10 +70,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool inLoop() const { return m_runnable.inLoop(); }
   void makeRunnable(QueueNode* node) { m_runnable.push(node); }
   /// Runs code that is not the library's, in the loop. If the worker is detached in between, its thread does not come back.
-  template <class Foreign>
-  void outside(Foreign foreign) {
+  template <class Code>
+  void runUserCode(Code code) {
     m_runnable.leaveLoop();
-    foreign();
+    code();
     if (!m_runnable.comeBack()) sys::haltThread();
   }
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
@@ -154,7 +154,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void runNode(QueueNode* node);
   bool prepareUnstarted(Fiber& fiber);
   static bool joinIsOver(const FiberCore& core);
-  void settle(FiberCore& core);
+  void afterSwitch(FiberCore& core);
   void endFiber(FiberCore& core);
   WakeReason parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
   void permit(Fiber& fiber);
@@ -172,7 +172,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// is interrupted last. It is told of that fiber's end, even if that fiber is abandoned.
   bool mayInterrupt(const FiberCore& core) const {
     if (!core.cancelled || !core.shielded) return core.cancelled;
-    return m_last_call >= (control(*core.fiber).joins() == nullptr ? LastCall::kShields : LastCall::kJoins);
+    return m_cancel_phase >= (control(*core.fiber).joins() == nullptr ? CancelPhase::kShields : CancelPhase::kJoins);
   }
   void interrupt(FiberCore& core);
   void abandon(FiberCore& core);
@@ -198,12 +198,12 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   FiberCore* m_live = nullptr;     // fibers to bring to their end; of hand-resumed ones, those that are parked
   FiberCore* m_by_hand = nullptr;  // hand-resumed ones that are not: they run, or have resumed one that does
   size_t m_live_count = 0;
-  size_t m_cancelled_count = 0;            // of the live ones
-  size_t m_waiting = 0;                    // parked fibers whose wake-up comes from outside
-  size_t m_joining = 0;                    // parked fibers that join another
-  uint64_t m_cancel_round = 0;             // the scheduler's last round that was carried out here
-  LastCall m_last_call = LastCall::kNone;  // the scheduler's, likewise
-  bool m_cancels_all = false;              // the scheduler's, likewise
+  size_t m_cancelled_count = 0;                     // of the live ones
+  size_t m_waiting = 0;                             // parked fibers whose wake-up comes from outside
+  size_t m_joining = 0;                             // parked fibers that join another
+  uint64_t m_cancel_round = 0;                      // the scheduler's last round that was carried out here
+  CancelPhase m_cancel_phase = CancelPhase::kNone;  // the scheduler's, likewise
+  bool m_cancels_all = false;                       // the scheduler's, likewise
   AbandonedFibers m_abandoned;
   bool m_unstarted_next = false;
   int64_t m_due_ns = kNever;  // idle on virtual time: its fibers' earliest deadline

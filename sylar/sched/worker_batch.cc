@@ -10,18 +10,18 @@
 
 namespace sylar {
 
-/// Ends a fiber that is done. Not inlined into settle(), through which every yield and wait comes.
+/// Ends a fiber that is done. Not inlined into afterSwitch(), through which every yield and wait comes.
 [[gnu::noinline]] void Worker::endFiber(FiberCore& core) {
   unlinkLive(core);
   Fiber::ptr last = m_thread_fibers->finish(core);
-  outside([&] { last = nullptr; });  // an exception handler may run, and the exception's destructor
+  runUserCode([&] { last = nullptr; });  // an exception handler may run, and the exception's destructor
 }
 
 /// Does what the fiber asked for when it gave the thread back.
-[[gnu::always_inline]] inline void Worker::settle(FiberCore& core) {
-  if (core.cancelled && core.patience > 0 &&
-      (m_last_call != LastCall::kNone || (core.switch_reason != SwitchReason::kReady && !core.shielded))) {
-    --core.patience;
+[[gnu::always_inline]] inline void Worker::afterSwitch(FiberCore& core) {
+  if (core.cancelled && core.cancelled_waits > 0 &&
+      (m_cancel_phase != CancelPhase::kNone || (core.switch_reason != SwitchReason::kReady && !core.shielded))) {
+    --core.cancelled_waits;
   }
   switch (core.switch_reason) {
     case SwitchReason::kReady:
@@ -44,7 +44,7 @@ namespace sylar {
 void Worker::refuse(Fiber& fiber) {
   noteAbandoned(fiber);
   ThreadFibers::abandon(fiber);
-  outside([&] { ThreadFibers::drop(fiber); });
+  runUserCode([&] { ThreadFibers::drop(fiber); });
 }
 
 /// Gives unstarted work a core and a stack. A fiber that comes from another thread has them already. Returns false if it will not
@@ -52,11 +52,11 @@ void Worker::refuse(Fiber& fiber) {
 bool Worker::prepareUnstarted(Fiber& fiber) {
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     m_thread_fibers->adopt(fiber);
-  } else if (m_last_call != LastCall::kNone && m_scheduler.cancelsAll()) {
+  } else if (m_cancel_phase != CancelPhase::kNone && m_scheduler.cancelsAll()) {
     refuse(fiber);
     return false;
   } else if (!m_thread_fibers->start(fiber)) {
-    outside([&] { ThreadFibers::failToStart(fiber); });
+    runUserCode([&] { ThreadFibers::failToStart(fiber); });
     return false;
   }
   FiberCore& core = *ThreadFibers::coreOf(fiber);
@@ -80,7 +80,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
   } else {
     core = static_cast<FiberCore*>(node);
   }
-  if (core->cancelled && core->patience == 0 && !joinIsOver(*core)) {
+  if (core->cancelled && core->cancelled_waits == 0 && !joinIsOver(*core)) {
     abandon(*core);
     return;
   }
@@ -89,7 +89,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
   m_runnable.leaveLoop();
   FiberCore& back = m_thread_fibers->enterFromLoop(*core);
   if (!m_runnable.comeBack()) standStill(back);
-  settle(back);
+  afterSwitch(back);
 }
 
 inline QueueNode* Worker::pick(int round) {

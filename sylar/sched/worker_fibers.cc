@@ -174,7 +174,7 @@ void Worker::interrupt(FiberCore& core) {
 
 /// Returns true if the scheduler asks for something that this worker has not done yet.
 bool Worker::behindStop() const {
-  return m_cancel_round != m_scheduler.idle().cancelRound() || m_last_call != m_scheduler.idle().lastCall();
+  return m_cancel_round != m_scheduler.idle().cancelRound() || m_cancel_phase != m_scheduler.idle().cancelPhase();
 }
 
 /// Does what the scheduler's stop asks of this worker's fibers.
@@ -182,12 +182,12 @@ void Worker::followStop() {
   m_scheduler.watchDeadline();
   if (!behindStop()) return;
   m_cancel_round = m_scheduler.idle().cancelRound();
-  const bool last_call = m_last_call != m_scheduler.idle().lastCall();
-  m_last_call = m_scheduler.idle().lastCall();
+  const bool phase_changed = m_cancel_phase != m_scheduler.idle().cancelPhase();
+  m_cancel_phase = m_scheduler.idle().cancelPhase();
   m_cancels_all = m_scheduler.cancelsAll();
   for (FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     markCancelled(*core);
-    if (last_call) core->patience = std::min(core->patience, FiberCore::kLastPatience);
+    if (phase_changed) core->cancelled_waits = std::min(core->cancelled_waits, FiberCore::kLastCancelledWaits);
     interrupt(*core);
   }
 }
@@ -263,7 +263,7 @@ bool Worker::detach() {
 void Worker::linkLive(FiberCore& core, bool cancelled) {
   const tsan::Exempt of_this_thread;
   if (cancelled) core.cancelled = true;
-  if (m_last_call != LastCall::kNone) core.patience = std::min(core.patience, FiberCore::kLastPatience);
+  if (m_cancel_phase != CancelPhase::kNone) core.cancelled_waits = std::min(core.cancelled_waits, FiberCore::kLastCancelledWaits);
   Lock lock(m_live_lock);
   core.live = true;
   link(m_live, core);

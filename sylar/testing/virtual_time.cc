@@ -55,7 +55,7 @@ class VirtualTime::Core final : public AutoAdvance {
   void join(Member& member) override {
     Lock lock(m_mutex);
     if (std::exchange(member.is_member, true)) return;
-    member.is_at_rest = member.looks_again = false;
+    member.is_idle = member.looks_again = false;
     member.next_member = std::exchange(m_first, &member);
   }
 
@@ -70,9 +70,9 @@ class VirtualTime::Core final : public AutoAdvance {
 
   int64_t enterIdle(Member& member) override {
     Lock lock(m_mutex);
-    member.is_at_rest = true;
+    member.is_idle = true;
     decideAndTell(&member);
-    if (!member.is_at_rest) return 0;
+    if (!member.is_idle) return 0;
     const int64_t left_ns = patienceNs();
     member.looks_again = left_ns > 0;
     return member.looks_again ? left_ns : kNever;
@@ -80,7 +80,7 @@ class VirtualTime::Core final : public AutoAdvance {
 
   void leaveIdle(Member& member, bool something_came) override {
     Lock lock(m_mutex);
-    member.is_at_rest = member.looks_again = false;
+    member.is_idle = member.looks_again = false;
     if (something_came) m_unsent_since_ns = kNever;
   }
 
@@ -134,7 +134,7 @@ class VirtualTime::Core final : public AutoAdvance {
     int64_t due_ns = kNever;
     bool looks_again = false;
     for (const Member* member = m_first; member != nullptr; member = member->next_member) {
-      if (!member->is_at_rest || !member->quiet()) return false;
+      if (!member->is_idle || !member->quiet()) return false;
       due_ns = std::min(due_ns, member->dueNs());
       looks_again = looks_again || member->looks_again;
     }
@@ -153,7 +153,7 @@ class VirtualTime::Core final : public AutoAdvance {
     for (Member* member = m_first; member != nullptr; member = member->next_member) {
       if (member->dueNs() > due_ns) continue;
       if (member == caller) {
-        member->is_at_rest = false;
+        member->is_idle = false;
       } else {
         member->wake();
       }

@@ -59,7 +59,7 @@ class IdleCore : public std::enable_shared_from_this<IdleCore> {
  private:
   void serve() SYLAR_EXCLUDES(m_lock);
   bool expireOne() SYLAR_REQUIRES(m_lock);
-  void settle() noexcept SYLAR_REQUIRES(m_lock);
+  void updateGuard() noexcept SYLAR_REQUIRES(m_lock);
   [[nodiscard]] bool arm() noexcept SYLAR_REQUIRES(m_lock);
   [[nodiscard]] bool disarm() noexcept SYLAR_REQUIRES(m_lock);
   void append(IdleEntry& entry) SYLAR_REQUIRES(m_lock);
@@ -119,7 +119,7 @@ void IdleCore::add(IdleEntry& entry, std::weak_ptr<void> what) {
   entry.m_added = true;
   entry.m_what.swap(what);
   append(entry);
-  settle();
+  updateGuard();
 }
 
 void IdleCore::touch(IdleEntry& entry) noexcept {
@@ -134,7 +134,7 @@ void IdleCore::touch(IdleEntry& entry) noexcept {
   if (!entry.m_added || m_closed) return;
   if (entry.m_touched_ns.load(std::memory_order_relaxed) != IdleEntry::kUnlinked) unlink(entry);
   append(entry);
-  settle();
+  updateGuard();
 }
 
 bool IdleCore::remove(IdleEntry& entry) noexcept {
@@ -144,7 +144,7 @@ bool IdleCore::remove(IdleEntry& entry) noexcept {
   if (linked) unlink(entry);
   entry.m_added = false;
   dropped.swap(entry.m_what);
-  settle();
+  updateGuard();
   return linked;
 }
 
@@ -154,7 +154,7 @@ void IdleCore::close() noexcept {
   m_closed = true;
   dropped.swap(m_on_idle);
   while (m_head != nullptr) unlink(*m_head);
-  settle();
+  updateGuard();
 }
 
 size_t IdleCore::size() {
@@ -163,7 +163,7 @@ size_t IdleCore::size() {
 }
 
 /// Makes the guard follow the list.
-void IdleCore::settle() noexcept {
+void IdleCore::updateGuard() noexcept {
   if (m_at_guard) return;  // the thread that is there looks again
   m_at_guard = true;
   while (m_armed != (m_head != nullptr) && (m_armed ? disarm() : arm())) continue;
@@ -206,7 +206,7 @@ void IdleCore::serve() {
     IdleCore& core;
     ~Leave() {
       core.m_at_guard = false;
-      core.settle();
+      core.updateGuard();
     }
   } const leave{*this};
   for (int left = kMostAtOnce; left > 0 && expireOne(); --left) continue;

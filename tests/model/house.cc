@@ -44,16 +44,16 @@ void Worker::takeMail() {
 
 void Worker::sleep(const std::function<bool()>& enough) {
   const auto behind = [this] {
-    return m_cancel_round != m_house->idle().cancelRound() || m_last_call != m_house->idle().lastCall();
+    return m_cancel_round != m_house->idle().cancelRound() || m_cancel_phase != m_house->idle().cancelPhase();
   };
   m_house->idle().sleep(m_slot.mailbox, behind, [&] { m_slot.poll(enough); });
 }
 
 void Worker::follow() {
   const uint64_t round = m_house->idle().cancelRound();
-  const LastCall call = m_house->idle().lastCall();
+  const CancelPhase call = m_house->idle().cancelPhase();
   if (std::exchange(m_cancel_round, round) != round && on_cancel_round) on_cancel_round();
-  if (std::exchange(m_last_call, call) != call && on_last_call) on_last_call(call);
+  if (std::exchange(m_cancel_phase, call) != call && on_cancel_phase) on_cancel_phase(call);
 }
 
 WakeReason Worker::park(Core& core, bool timer) {

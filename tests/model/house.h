@@ -111,7 +111,7 @@ class Worker {
   void setCancelled(size_t cancelled) { m_cancelled = cancelled; }
   /// What it does about a round of cancelling.
   std::function<void()> on_cancel_round;
-  std::function<void(LastCall)> on_last_call;
+  std::function<void(CancelPhase)> on_cancel_phase;
 
  private:
   QueueNode* pick();
@@ -133,7 +133,7 @@ class Worker {
   size_t m_waiting = 0;
   size_t m_cancelled = 0;
   uint64_t m_cancel_round = 0;
-  LastCall m_last_call = LastCall::kNone;
+  CancelPhase m_cancel_phase = CancelPhase::kNone;
 };
 
 /// The scheduler, as Idle sees it.

@@ -157,14 +157,14 @@ void cancelRound() {
   require(house.idle().cancelRound() == 1, "one round does");
 }
 
-// A deadline: all are cancelled at once; shielded fibers wait regardless until the last call.
-void lastCall() {
+// A deadline: all are cancelled at once; shielded fibers wait regardless until the last phase of cancelling.
+void cancelPhase() {
   House house(1);
   Worker& shielding = house.worker(0);
   shielding.count(1, 0);
   shielding.on_cancel_round = [&] { shielding.setCancelled(shielding.live()); };
-  shielding.on_last_call = [&](LastCall call) {
-    if (call == LastCall::kShields) return;
+  shielding.on_cancel_phase = [&](CancelPhase call) {
+    if (call == CancelPhase::kShields) return;
     shielding.setCancelled(0);
     shielding.count(0, 0);
   };
@@ -172,11 +172,11 @@ void lastCall() {
   addThread("stopper", [&] { stop(house, true); });
   addThread("deadline", [&] {
     while (!house.idle().isStopping()) ModelMemory::relax();
-    house.idle().raiseCall(LastCall::kShields);
+    house.idle().raisePhase(CancelPhase::kShields);
   });
   runThreads();
   checkEnd(house);
-  require(house.idle().lastCall() == LastCall::kJoins, "nobody else could end that wait");
+  require(house.idle().cancelPhase() == CancelPhase::kJoins, "nobody else could end that wait");
 }
 
 // A worker that does not come back is left out: the others come to their end without it, and what it left is given out.
@@ -262,7 +262,7 @@ std::vector<Scenario> stopScenarios() {
       {"stop/pending", pending},
       {"stop/timer_brings_work", timerBringsWork},
       {"stop/cancel_round", cancelRound},
-      {"stop/last_call", lastCall},
+      {"stop/cancel_phase", cancelPhase},
       {"stop/exclude", exclude},
       {"stop/exclude_while_it_schedules", excludeWhileItSchedules},
       {"stop/exclude_the_last", excludeTheLast},

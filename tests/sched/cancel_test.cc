@@ -242,7 +242,7 @@ TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
 }
 
 // Those that are abandoned take no other work with them: what is accepted afterwards, in a plain stop, runs as always.
-TEST_P(CancelTest, WorkThatIsAcceptedAfterTheLastCallRuns) {
+TEST_P(CancelTest, WorkThatIsAcceptedAfterTheLastPhaseRuns) {
   for (int round = 0; round < 50; ++round) {
     Scheduler scheduler(workers(), false, "cancel");
     scheduler.start();
