@@ -40,12 +40,12 @@ uint64_t newId() {
 Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/) : m_id(newId()) {
   if (cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
   const size_t stack_size = stacksize != 0 ? stacksize : g_default_stack_size.load(std::memory_order_relaxed);
-  ::new (m_control) FiberControl(std::move(cb), stack_size, FiberLife::kInit);
+  ::new (m_control) FiberControl(std::move(cb), stack_size, FiberState::kInit);
   ThreadFibers::countFiber(1);
 }
 
 Fiber::Fiber(OwnStack) : m_id(0) {
-  ::new (m_control) FiberControl(nullptr, 0, FiberLife::kRunning);
+  ::new (m_control) FiberControl(nullptr, 0, FiberState::kRunning);
   ThreadFibers::countFiber(1);
 }
 
@@ -58,19 +58,19 @@ Fiber::~Fiber() {
 }
 
 Fiber::State Fiber::getState() const {
-  switch (lifeOf(*this)) {
-    case FiberLife::kInit:
-    case FiberLife::kRefused: return INIT;
-    case FiberLife::kQueued:
-    case FiberLife::kReady: return READY;
-    case FiberLife::kRunning:
-    case FiberLife::kResuming: return EXEC;
-    case FiberLife::kHeldByHand:
-    case FiberLife::kHeld:
-    case FiberLife::kParked:
-    case FiberLife::kAbandoned: return HOLD;
-    case FiberLife::kEnded: return TERM;
-    case FiberLife::kFailed: return EXCEPT;
+  switch (stateOf(*this)) {
+    case FiberState::kInit:
+    case FiberState::kRefused: return INIT;
+    case FiberState::kQueued:
+    case FiberState::kReady: return READY;
+    case FiberState::kRunning:
+    case FiberState::kResuming: return EXEC;
+    case FiberState::kHeldByHand:
+    case FiberState::kHeld:
+    case FiberState::kParked:
+    case FiberState::kAbandoned: return HOLD;
+    case FiberState::kEnded: return TERM;
+    case FiberState::kFailed: return EXCEPT;
   }
   return EXCEPT;
 }
@@ -85,7 +85,7 @@ void Fiber::resume() { control(*this).resume(); }
 void Fiber::yield() {
   FiberCore* const me = runningFiber();
   if (me == nullptr || me->fiber != this) {
-    log::error("fiber {}: yield refused, it is {}", m_id, nameOf(lifeOf(*this)));
+    log::error("fiber {}: yield refused, it is {}", m_id, nameOf(stateOf(*this)));
     return;
   }
   YieldToHold();
@@ -110,7 +110,7 @@ void Fiber::yield() {
 void Fiber::join() { control(*this).join(); }
 
 void Fiber::cancel() {
-  if (!isOver(lifeOf(*this))) ThreadFibers::post(*this, FiberControl::kCancel);
+  if (!isOver(stateOf(*this))) ThreadFibers::post(*this, FiberControl::kCancel);
 }
 
 void Fiber::setName(std::string name) { control(*this).setName(std::move(name)); }
@@ -152,8 +152,8 @@ void Fiber::SetDefaultStackSize(size_t bytes) {
 // ---- Functions that involve the thread. --------------------------------------------------------------------------------------
 
 void FiberControl::reset(std::function<void()> cb) {
-  const FiberLife now = life();
-  if (!isUnstarted(now) && now != FiberLife::kEnded && now != FiberLife::kFailed) {
+  const FiberState now = state();
+  if (!isUnstarted(now) && now != FiberState::kEnded && now != FiberState::kFailed) {
     throw std::logic_error(fmt::format("sylar::Fiber::reset: fiber {} is {}", fiber().getId(), nameOf(now)));
   }
   if (m_exception != nullptr) reportException(name());
@@ -163,38 +163,38 @@ void FiberControl::reset(std::function<void()> cb) {
   m_thread_id.store(0, std::memory_order_relaxed);
   (void)ThreadFibers::takeMigrationTarget(fiber());
   m_ends.clear();
-  move(now, FiberLife::kInit);
+  move(now, FiberState::kInit);
 }
 
 void FiberControl::resume() {
   ThreadFibers& thread = ThreadFibers::current();  // first, because it may throw
-  const FiberLife was = life();
-  if (!mayResume(was) || !tryMove(was, FiberLife::kRunning)) {
-    const bool elsewhere = was == FiberLife::kHeldByHand || was == FiberLife::kReady;
-    const char* const why = elsewhere                 ? " on another thread"
-                            : was == FiberLife::kHeld ? ", it belongs to a scheduler: schedule() it"
-                                                      : "";
+  const FiberState was = state();
+  if (!mayResume(was) || !tryMove(was, FiberState::kRunning)) {
+    const bool elsewhere = was == FiberState::kHeldByHand || was == FiberState::kReady;
+    const char* const why = elsewhere                  ? " on another thread"
+                            : was == FiberState::kHeld ? ", it belongs to a scheduler: schedule() it"
+                                                       : "";
     log::error("fiber {}: resume refused, it is {}{}", fiber().getId(), nameOf(was), why);
     return;
   }
   const Fiber::ptr keep = fiber().weak_from_this().lock();  // the caller's own handle may be dropped while it runs
   if (isUnstarted(was) && !thread.start(fiber())) {
-    move(FiberLife::kRunning, was);
+    move(FiberState::kRunning, was);
     throw std::bad_alloc();
   }
   if (!isUnstarted(was)) thread.adopt(fiber());  // a worker may have begun or ended on this thread since
   FiberCore* const me = runningFiber();
   FiberHost* const host = thread.host();
   m_core->resumer = me;
-  if (me != nullptr) control(*me->fiber).move(FiberLife::kRunning, FiberLife::kResuming);
+  if (me != nullptr) control(*me->fiber).move(FiberState::kRunning, FiberState::kResuming);
   if (host != nullptr) host->resumes(*m_core);
   FiberCore& back = thread.enter(*m_core);
   if (host != nullptr) host->hasResumed(back);
   SYLAR_CHECK_EQ(back.fiber, &fiber());
-  if (me != nullptr) control(*me->fiber).move(FiberLife::kResuming, FiberLife::kRunning);
+  if (me != nullptr) control(*me->fiber).move(FiberState::kResuming, FiberState::kRunning);
   switch (back.switch_reason) {
-    case SwitchReason::kReady: move(FiberLife::kRunning, FiberLife::kReady); return;
-    case SwitchReason::kHold: move(FiberLife::kRunning, FiberLife::kHeldByHand); return;
+    case SwitchReason::kReady: move(FiberState::kRunning, FiberState::kReady); return;
+    case SwitchReason::kHold: move(FiberState::kRunning, FiberState::kHeldByHand); return;
     case SwitchReason::kDone: (void)ThreadFibers::current().finish(back); return;
     case SwitchReason::kMove:
     case SwitchReason::kParked: SYLAR_CHECK(back.switch_reason == SwitchReason::kDone);  // those two go to the thread's own stack
@@ -206,23 +206,23 @@ void FiberControl::join() {
   SYLAR_CHECK(id != 0);  // the handle of a thread's own stack ends only when nobody could join it any more
   const FiberCore* const me = runningFiber();
   SYLAR_CHECK(me == nullptr || me->fiber != &fiber());
-  if (sys::inForkedChild() && !isOver(life())) {
+  if (sys::inForkedChild() && !isOver(state())) {
     throw std::logic_error(fmt::format("sylar: fiber {} is not joined in a forked child: it ends in the parent, if at all", id));
   }
   FiberHost* const host = me == nullptr ? nullptr : ThreadFibers::current().host();
-  FiberLife now;
+  FiberState now;
   bool refused;
   bool abandoned;
   do {  // again for a fiber that was refused and then queued after all
     host != nullptr ? host->awaitEnd(fiber()) : blockUntilEnd();
-    now = life();
-    refused = now == FiberLife::kRefused;
+    now = state();
+    refused = now == FiberState::kRefused;
     abandoned = m_ends.abandoned();
     if (isOver(now)) break;
   } while (!refused && !abandoned);
   if (abandoned) throw std::runtime_error(fmt::format("sylar: fiber {} was abandoned by its scheduler", id));
   if (refused) throw std::runtime_error(fmt::format("sylar: fiber {} was refused by its scheduler", id));
-  if (now == FiberLife::kFailed) throwException();
+  if (now == FiberState::kFailed) throwException();
 }
 
 }  // namespace sylar

@@ -12,20 +12,20 @@
 
 namespace sylar {
 
-const char* nameOf(FiberLife life) {
-  switch (life) {
-    case FiberLife::kInit: return "new";
-    case FiberLife::kRefused: return "refused by a scheduler";
-    case FiberLife::kQueued: return "in a scheduler's queue";
-    case FiberLife::kRunning: return "running";
-    case FiberLife::kResuming: return "waiting for a fiber that it resumed";
-    case FiberLife::kReady: return "ready";
-    case FiberLife::kHeldByHand:
-    case FiberLife::kHeld: return "held";
-    case FiberLife::kParked: return "parked";
-    case FiberLife::kEnded: return "ended";
-    case FiberLife::kFailed: return "ended by an exception";
-    case FiberLife::kAbandoned: return "abandoned";
+const char* nameOf(FiberState state) {
+  switch (state) {
+    case FiberState::kInit: return "new";
+    case FiberState::kRefused: return "refused by a scheduler";
+    case FiberState::kQueued: return "in a scheduler's queue";
+    case FiberState::kRunning: return "running";
+    case FiberState::kResuming: return "waiting for a fiber that it resumed";
+    case FiberState::kReady: return "ready";
+    case FiberState::kHeldByHand:
+    case FiberState::kHeld: return "held";
+    case FiberState::kParked: return "parked";
+    case FiberState::kEnded: return "ended";
+    case FiberState::kFailed: return "ended by an exception";
+    case FiberState::kAbandoned: return "abandoned";
   }
   return "?";
 }
@@ -94,9 +94,9 @@ size_t FiberControl::copyName(char* out, size_t size) const noexcept {
   return length;
 }
 
-bool FiberControl::mayResume(FiberLife now) const {
+bool FiberControl::mayResume(FiberState now) const {
   if (isUnstarted(now)) return true;
-  return (now == FiberLife::kHeldByHand || now == FiberLife::kReady) &&
+  return (now == FiberState::kHeldByHand || now == FiberState::kReady) &&
          m_thread_id.load(std::memory_order_relaxed) == sys::threadId();
 }
 
@@ -116,18 +116,18 @@ void FiberControl::run() {
   m_cb = nullptr;  // destroys the captures here, on the fiber's stack, because that may block
 }
 
-void FiberControl::end(FiberLife how) {
-  if (how == FiberLife::kRefused || how == FiberLife::kAbandoned) return endUnfinished(how);
-  m_ends.end(false, [&] { move(FiberLife::kRunning, how); });
+void FiberControl::end(FiberState how) {
+  if (how == FiberState::kRefused || how == FiberState::kAbandoned) return endUnfinished(how);
+  m_ends.end(false, [&] { move(FiberState::kRunning, how); });
 }
 
-[[gnu::noinline]] void FiberControl::endUnfinished(FiberLife how) {
-  if (how == FiberLife::kRefused) return m_ends.tell([this] { move(FiberLife::kQueued, FiberLife::kRefused); });
-  m_ends.end(true, [this] { move(FiberLife::kAbandoned); });
+[[gnu::noinline]] void FiberControl::endUnfinished(FiberState how) {
+  if (how == FiberState::kRefused) return m_ends.tell([this] { move(FiberState::kQueued, FiberState::kRefused); });
+  m_ends.end(true, [this] { move(FiberState::kAbandoned); });
 }
 
 bool FiberControl::observeEnd(EndObserver& observer) {
-  return m_ends.add(observer, [this] { return life() == FiberLife::kRefused; });
+  return m_ends.add(observer, [this] { return state() == FiberState::kRefused; });
 }
 
 [[gnu::noinline]] void FiberControl::throwException() {
@@ -176,8 +176,8 @@ Fiber::ptr FiberRequest::open(QueueNode* request) {
 }
 
 std::string FiberControl::describe() const {
-  const FiberLife now = life();
-  if (now != FiberLife::kParked && now != FiberLife::kAbandoned) return nameOf(now);
+  const FiberState now = state();
+  if (now != FiberState::kParked && now != FiberState::kAbandoned) return nameOf(now);
   const uint64_t waits_for = m_waits_for.load(std::memory_order_relaxed);
   const auto fd = static_cast<int>(static_cast<uint32_t>(waits_for));
   switch (static_cast<WaitsFor>(waits_for >> 32)) {

@@ -3,7 +3,7 @@
 // It lies inside the Fiber, so that a fiber is one allocation. It is also the node by which the fiber is linked into a worker's
 // queue.
 //
-// Thread safety: the fiber's own thread changes it. Any thread may call life(), tryMove(), observeEnd(), unobserveEnd() and
+// Thread safety: the fiber's own thread changes it. Any thread may call state(), tryMove(), observeEnd(), unobserveEnd() and
 // cancelRequested().
 #pragma once
 
@@ -33,7 +33,7 @@ class FiberHome;
 class ThreadFibers;
 
 /// The state of a fiber in detail. Fiber::State is the view of it that users get.
-enum class FiberLife : uint8_t {
+enum class FiberState : uint8_t {
   kInit,        ///< has never run
   kRefused,     ///< has never run; its scheduler refused it, so joiners have nothing to wait for
   kQueued,      ///< is in a scheduler's queue, which owns it
@@ -47,10 +47,10 @@ enum class FiberLife : uint8_t {
   kFailed,     ///< has ended by an exception
   kAbandoned,  ///< is suspended permanently
 };
-inline bool isOver(FiberLife life) { return life >= FiberLife::kEnded; }
-inline bool isUnstarted(FiberLife life) { return life <= FiberLife::kRefused; }
+inline bool isOver(FiberState state) { return state >= FiberState::kEnded; }
+inline bool isUnstarted(FiberState state) { return state <= FiberState::kRefused; }
 /// Returns the state in words, such as "parked".
-const char* nameOf(FiberLife life);
+const char* nameOf(FiberState state);
 
 /// The kind of event that a parked fiber waits for, for reports.
 enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper };
@@ -75,8 +75,8 @@ class FiberRequest final : public QueueNode {
 
 class detail::FiberControl final : public QueueNode {
  public:
-  FiberControl(std::function<void()>&& cb, size_t stack_size, FiberLife life)
-      : QueueNode(Kind::kFiber), m_life(life), m_cb(std::move(cb)), m_stack_size(stack_size) {}
+  FiberControl(std::function<void()>&& cb, size_t stack_size, FiberState state)
+      : QueueNode(Kind::kFiber), m_state(state), m_cb(std::move(cb)), m_stack_size(stack_size) {}
 
   static FiberControl& of(Fiber& fiber) { return *std::launder(reinterpret_cast<FiberControl*>(fiber.m_control)); }
   static const FiberControl& of(const Fiber& fiber) {
@@ -90,19 +90,19 @@ class detail::FiberControl final : public QueueNode {
   /// Returns the fiber that is queued as `node`.
   static Fiber& fiberOf(QueueNode* node) { return static_cast<FiberControl*>(node)->fiber(); }
 
-  FiberLife life() const { return m_life.load(std::memory_order_acquire); }
+  FiberState state() const { return m_state.load(std::memory_order_acquire); }
   /// Changes the state from `from` to `to`. Any other present state is a bug of the library.
-  void move(FiberLife from, FiberLife to) {
-    const FiberLife was = m_life.load(std::memory_order_relaxed);
+  void move(FiberState from, FiberState to) {
+    const FiberState was = m_state.load(std::memory_order_relaxed);
     SYLAR_CHECK_EQ(was, from);
-    m_life.store(to, std::memory_order_release);
+    m_state.store(to, std::memory_order_release);
   }
   /// Sets the state, whatever it was. For the fiber's owner, while the fiber is in a queue or suspended.
-  void move(FiberLife to) { m_life.store(to, std::memory_order_release); }
+  void move(FiberState to) { m_state.store(to, std::memory_order_release); }
   /// Changes the state from `from` to `to` where several threads may compete for that. Returns false if another thread was
   /// faster.
-  [[nodiscard]] bool tryMove(FiberLife from, FiberLife to) {
-    return m_life.compare_exchange_strong(from, to, std::memory_order_acq_rel);
+  [[nodiscard]] bool tryMove(FiberState from, FiberState to) {
+    return m_state.compare_exchange_strong(from, to, std::memory_order_acq_rel);
   }
 
   /// Has `observer` notified of the fiber's end. Returns false if the end has come already, or will not come because nobody runs
@@ -141,16 +141,16 @@ class detail::FiberControl final : public QueueNode {
   size_t copyName(char* out, size_t size) const noexcept;
   static void setExceptionHandler(Fiber::ExceptionHandler handler);
 
-  void run();               // on its own stack
-  void end(FiberLife how);  // when nothing will run on its stack any more
-  void endUnfinished(FiberLife how);
+  void run();                // on its own stack
+  void end(FiberState how);  // when nothing will run on its stack any more
+  void endUnfinished(FiberState how);
   void blockUntilEnd();
   void reportException(const std::string& told_name);  // to the handler
   void throwException();                               // unless a join has done so before
-  bool mayResume(FiberLife life) const;
+  bool mayResume(FiberState state) const;
   bool wantsToMigrate() const;
 
-  std::atomic<FiberLife> m_life;
+  std::atomic<FiberState> m_state;
   std::atomic<bool> m_spare_is_away{false};
   FiberRequest m_spare_request{true};
   mutable Spinlock m_lock;
@@ -178,6 +178,6 @@ inline Fiber& FiberControl::fiber() {
 
 inline FiberControl& control(Fiber& fiber) { return FiberControl::of(fiber); }
 inline const FiberControl& control(const Fiber& fiber) { return FiberControl::of(fiber); }
-inline FiberLife lifeOf(const Fiber& fiber) { return control(fiber).life(); }
+inline FiberState stateOf(const Fiber& fiber) { return control(fiber).state(); }
 
 }  // namespace sylar

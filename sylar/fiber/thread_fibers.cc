@@ -207,7 +207,7 @@ void ThreadFibers::stayInChild(FiberCore& me) {
   const std::atomic<uint32_t> never{0};
   while (me.wait.isOpen() && steadyClock().nowNs() < me.deadline_ns) sys::futexWait(never, 0, me.deadline_ns);
   (void)me.wait.claim(me.wait.epoch(), WakeReason::kTimeout);
-  control(*me.fiber).move(FiberLife::kParked, FiberLife::kRunning);
+  control(*me.fiber).move(FiberState::kParked, FiberState::kRunning);
 }
 
 SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
@@ -253,7 +253,7 @@ Fiber::ptr ThreadFibers::finish(FiberCore& core) {
   Fiber::ptr last = std::move(control(fiber).m_self);
   control(fiber).m_core = nullptr;
   recycle(core);
-  control(fiber).end(control(fiber).m_exception ? FiberLife::kFailed : FiberLife::kEnded);
+  control(fiber).end(control(fiber).m_exception ? FiberState::kFailed : FiberState::kEnded);
   return last;
 }
 
@@ -261,8 +261,8 @@ void ThreadFibers::failToStart(Fiber& fiber) {
   const Fiber::ptr last = std::move(control(fiber).m_self);
   const std::function<void()> captures = std::exchange(control(fiber).m_cb, nullptr);  // destroyed after end()
   control(fiber).m_exception = std::make_exception_ptr(std::bad_alloc());
-  control(fiber).move(FiberLife::kQueued, FiberLife::kRunning);
-  control(fiber).end(FiberLife::kFailed);
+  control(fiber).move(FiberState::kQueued, FiberState::kRunning);
+  control(fiber).end(FiberState::kFailed);
 }
 
 void ThreadFibers::abandon(Fiber& fiber) {
@@ -270,7 +270,7 @@ void ThreadFibers::abandon(Fiber& fiber) {
     control(fiber).m_self = fiber.weak_from_this().lock();  // null if it lies on a stack, which is kept with it
     keepForEver(fiber);
   }
-  control(fiber).end(FiberLife::kAbandoned);
+  control(fiber).end(FiberState::kAbandoned);
 }
 
 void ThreadFibers::drop(Fiber& fiber) {

@@ -91,8 +91,8 @@ class ThreadFibers {
   }
   static Fiber::ptr release(Fiber& fiber) { return std::move(control(fiber).m_self); }
   /// Gives back a fiber that was to be queued and had the state `before`. If it has never run, notifies its end observers.
-  static void refuse(Fiber& fiber, FiberLife before) {
-    isUnstarted(before) ? control(fiber).end(FiberLife::kRefused) : control(fiber).move(FiberLife::kQueued, before);
+  static void refuse(Fiber& fiber, FiberState before) {
+    isUnstarted(before) ? control(fiber).end(FiberState::kRefused) : control(fiber).move(FiberState::kQueued, before);
   }
   static FiberCore* coreOf(Fiber& fiber) { return control(fiber).m_core; }
   /// Makes a suspended fiber that comes from another thread, or was started by hand, this thread's and its worker's.
@@ -195,7 +195,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 
 [[gnu::always_inline]] inline void ThreadFibers::park(FiberCore& me) {
   me.switch_reason = SwitchReason::kParked;
-  control(*me.fiber).move(FiberLife::kRunning, FiberLife::kParked);
+  control(*me.fiber).move(FiberState::kRunning, FiberState::kParked);
   switchOut(me, nullptr);
 }
 

@@ -35,25 +35,25 @@ bool SchedulerCore::offer(Fiber::ptr&& fiber, int thread) {
   if (sys::inForkedChild()) return false;  // and logs nothing, because the logger's lock may be held
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   const bool nowhere = thread != -1 && target == nullptr;
-  const FiberLife life = lifeOf(*fiber);
+  const FiberState state = stateOf(*fiber);
   const bool suspended_by_hand =
-      (life == FiberLife::kHeldByHand || life == FiberLife::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
-  const bool begins = (isUnstarted(life) || suspended_by_hand) && control(*fiber).tryMove(life, FiberLife::kQueued);
+      (state == FiberState::kHeldByHand || state == FiberState::kReady) && ThreadFibers::homeOf(*fiber) == nullptr;
+  const bool begins = (isUnstarted(state) || suspended_by_hand) && control(*fiber).tryMove(state, FiberState::kQueued);
   if (!begins) return nowhere ? refuse(*fiber, kNowhere) : offerStarted(fiber, target, thread);
   Fiber& begun = *fiber;
   ThreadFibers::keepAlive(std::move(fiber));
   if (!nowhere && (target != nullptr ? submitTo(*target, &control(begun)) : submit(begun))) return true;
   fiber = ThreadFibers::release(begun);
-  ThreadFibers::refuse(*fiber, life);
+  ThreadFibers::refuse(*fiber, state);
   return refuse(*fiber, nowhere ? kNowhere : "the scheduler has stopped");
 }
 
 bool SchedulerCore::offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread) {
-  const FiberLife life = lifeOf(*fiber);
+  const FiberState state = stateOf(*fiber);
   // A waker may always come too late, so there is nothing to report.
-  if (isOver(life)) return false;
+  if (isOver(state)) return false;
   if (!ThreadFibers::hasStarted(*fiber)) return true;  // it is queued already; one start is enough
-  if (life != FiberLife::kQueued && ThreadFibers::runsByHand(*fiber)) return refuse(*fiber, "it runs on a plain thread");
+  if (state != FiberState::kQueued && ThreadFibers::runsByHand(*fiber)) return refuse(*fiber, "it runs on a plain thread");
   FiberHome* const home = ThreadFibers::homeOf(*fiber);
   if (target != nullptr && home != &target->slot()) {
     ThreadFibers::setMigrationTarget(*fiber, migrationTarget(thread));

@@ -25,12 +25,12 @@ namespace sylar {
   }
   switch (core.switch_reason) {
     case SwitchReason::kReady:
-      control(*core.fiber).move(FiberLife::kRunning, FiberLife::kQueued);
+      control(*core.fiber).move(FiberState::kRunning, FiberState::kQueued);
       m_runnable.push(&core);
       return;
     case SwitchReason::kHold: {
       const bool goes_on = mayInterrupt(core);
-      control(*core.fiber).move(FiberLife::kRunning, goes_on ? FiberLife::kQueued : FiberLife::kHeld);
+      control(*core.fiber).move(FiberState::kRunning, goes_on ? FiberState::kQueued : FiberState::kHeld);
       if (goes_on) m_runnable.push(&core);
       return;
     }
@@ -67,7 +67,7 @@ bool Worker::prepareUnstarted(Fiber& fiber) {
 /// Returns true if the fiber joins one that has ended. Then it goes on, and is told.
 bool Worker::joinIsOver(const FiberCore& core) {
   const Fiber* const joined = control(*core.fiber).joins();
-  return joined != nullptr && isOver(lifeOf(*joined));
+  return joined != nullptr && isOver(stateOf(*joined));
 }
 
 /// Inlined into its callers, together with the switch; see enterFromLoop().
@@ -84,7 +84,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
     abandon(*core);
     return;
   }
-  control(*core->fiber).move(FiberLife::kRunning);
+  control(*core->fiber).move(FiberState::kRunning);
   m_counts.switches.add();
   m_runnable.leaveLoop();
   FiberCore& back = m_thread_fibers->enterFromLoop(*core);

@@ -78,7 +78,7 @@ size_t Worker::joinsElsewhere() const {
   for (const FiberCore* core = m_live; core != nullptr; core = core->live_next) {
     const Fiber* const joined = control(*core->fiber).joins();
     if (joined == nullptr) continue;
-    if (lifeOf(*joined) == FiberLife::kInit) continue;  // nobody has scheduled it
+    if (stateOf(*joined) == FiberState::kInit) continue;  // nobody has scheduled it
     auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(*joined));
     count += home == nullptr || home->scheduler.load(std::memory_order_acquire) != &m_scheduler;
   }
@@ -100,7 +100,7 @@ void Worker::handleRequests(const Fiber::ptr& fiber) {
     return;
   }
   FiberCore* const core = ThreadFibers::coreOf(*fiber);
-  if (core == nullptr || isOver(lifeOf(*fiber))) return;
+  if (core == nullptr || isOver(stateOf(*fiber))) return;
   const uint8_t requested = ThreadFibers::takeRequests(*fiber);
   if ((requested & FiberControl::kCancel) != 0) cancel(*core);
   if ((requested & FiberControl::kPermit) != 0) permit(*fiber);
@@ -109,8 +109,8 @@ void Worker::handleRequests(const Fiber::ptr& fiber) {
 /// Handles schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
 void Worker::permit(Fiber& fiber) {
   FiberCore* const core = ThreadFibers::coreOf(fiber);
-  const FiberLife life = lifeOf(fiber);
-  if (life != FiberLife::kHeld && life != FiberLife::kHeldByHand && life != FiberLife::kReady) {
+  const FiberState state = stateOf(fiber);
+  if (state != FiberState::kHeld && state != FiberState::kHeldByHand && state != FiberState::kReady) {
     core->permit = true;
     return;
   }
@@ -126,7 +126,7 @@ void Worker::permit(Fiber& fiber) {
 void Worker::migrate(FiberCore& core) {
   Fiber& fiber = *core.fiber;
   const std::shared_ptr<MigrationTarget> target = ThreadFibers::takeMigrationTarget(fiber);
-  control(fiber).move(FiberLife::kQueued);
+  control(fiber).move(FiberState::kQueued);
   if (target != nullptr) {
     if (core.timer_linked) unlinkTimer(core);
     unlinkLive(core);
@@ -144,7 +144,7 @@ void Worker::migrate(FiberCore& core) {
 void Worker::cancel(FiberCore& core) {
   markCancelled(core);
   interrupt(core);
-  if (lifeOf(*core.fiber) != FiberLife::kResuming) return;
+  if (stateOf(*core.fiber) != FiberState::kResuming) return;
   for (FiberCore* inner = m_live; inner != nullptr; inner = inner->live_next) {
     FiberCore* outer = inner->resumer;
     while (outer != nullptr && outer != &core) outer = outer->resumer;
@@ -163,11 +163,11 @@ void Worker::markCancelled(FiberCore& core) {
 /// Brings back a cancelled fiber that waits.
 void Worker::interrupt(FiberCore& core) {
   if (!mayInterrupt(core)) return;
-  const FiberLife life = lifeOf(*core.fiber);
-  if (life == FiberLife::kParked) {
+  const FiberState state = stateOf(*core.fiber);
+  if (state == FiberState::kParked) {
     if (core.wait.claim(core.wait.epoch(), WakeReason::kCanceled)) m_runnable.push(&core);
-  } else if (life == FiberLife::kHeld) {
-    control(*core.fiber).move(life, FiberLife::kQueued);
+  } else if (state == FiberState::kHeld) {
+    control(*core.fiber).move(state, FiberState::kQueued);
     m_runnable.push(&core);
   }
 }

@@ -82,7 +82,7 @@ TEST(ColdFaults, FibersThatAreGivenUp) {
         fiber->setName("one that insists, and has a long name");
         const bool accepted = trial.accepts([&] { return iom.trySchedule(fiber); });
         trial.accepts([&] { return iom.trySchedule(trial.work(insist)); });
-        while (accepted && lifeOf(*fiber) != FiberLife::kHeld && !isOver(lifeOf(*fiber))) std::this_thread::yield();
+        while (accepted && stateOf(*fiber) != FiberState::kHeld && !isOver(stateOf(*fiber))) std::this_thread::yield();
         const auto stop = [&] { return iom.stop(Deadline::after(std::chrono::seconds(20), steadyClock())).clean; };
         for (bool told = false; !told;) {
           told = trial.passes([&] { EXPECT_NE(stop(), accepted); });
@@ -154,7 +154,7 @@ TEST(ColdFaults, PollOnANumberThatHasNoEntryYet) {
         EXPECT_EQ(one.revents, POLLIN);
       }));
       const auto writer = std::make_shared<Fiber>(trial.work([&] {
-        while (lifeOf(*poller) != FiberLife::kParked && !isOver(lifeOf(*poller))) Fiber::YieldToReady();
+        while (stateOf(*poller) != FiberState::kParked && !isOver(stateOf(*poller))) Fiber::YieldToReady();
         EXPECT_EQ(::write(pipe.ends[1], "x", 1), 1);
       }));
       const bool polls = trial.accepts([&] { return iom.trySchedule(poller); });

@@ -56,7 +56,7 @@ Ends socketPair() {
   return {std::make_shared<Owned>(fds[0]), std::make_shared<Owned>(fds[1])};
 }
 
-bool waitsOrIsOver(const Fiber& fiber) { return lifeOf(fiber) == FiberLife::kParked || isOver(lifeOf(fiber)); }
+bool waitsOrIsOver(const Fiber& fiber) { return stateOf(fiber) == FiberState::kParked || isOver(stateOf(fiber)); }
 
 /// In turns with the other end: `rounds` bytes there and back.
 void pingPong(Trial& trial, Owned& end, bool begins, int rounds) {
@@ -296,8 +296,8 @@ void echoOverLoopback(Trial& trial, Listener& listener) {
   for (int i = 0; i < 2; ++i) {
     const auto client = std::make_shared<Fiber>(trial.work([&] { callOnce(trial, listener); }));
     if (!trial.accepts([&] { return iom.trySchedule(client); })) continue;
-    while (!isOver(lifeOf(*client))) {
-      if (!serves || isOver(lifeOf(*server))) listener.close();
+    while (!isOver(stateOf(*client))) {
+      if (!serves || isOver(stateOf(*server))) listener.close();
       std::this_thread::yield();
     }
     trial.join(*client);

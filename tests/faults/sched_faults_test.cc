@@ -140,8 +140,8 @@ TEST(SchedFaults, HoldAndScheduleAgain) {  // FM-04: what is asked of a fiber by
           EXPECT_FALSE(this_fiber::cancelled());
         }));
         if (!trial.accepts([&] { return iom.trySchedule(fiber); })) continue;
-        while (lifeOf(*fiber) != FiberLife::kHeld && !isOver(lifeOf(*fiber))) std::this_thread::yield();
-        if (isOver(lifeOf(*fiber))) continue;  // no stack
+        while (stateOf(*fiber) != FiberState::kHeld && !isOver(stateOf(*fiber))) std::this_thread::yield();
+        if (isOver(stateOf(*fiber))) continue;  // no stack
         EXPECT_TRUE(iom.trySchedule(fiber));
         trial.join(*fiber);
       }
@@ -196,10 +196,10 @@ TEST(SchedFaults, ScheduleAHeldFiberElsewhere) {  // FM-04
       IOManager iom(2, false, "elsewhere");
       const auto held = std::make_shared<Fiber>(trial.work([] { Fiber::YieldToHold(); }));
       if (!trial.accepts([&] { return iom.trySchedule(held); })) return;
-      while (lifeOf(*held) != FiberLife::kHeld && !isOver(lifeOf(*held))) std::this_thread::yield();
+      while (stateOf(*held) != FiberState::kHeld && !isOver(stateOf(*held))) std::this_thread::yield();
       for (const auto& worker : coreOf(iom).workers()) {
-        if (isOver(lifeOf(*held))) break;
-        trial.passes([&] { return iom.trySchedule(held, worker->threadId()) || isOver(lifeOf(*held)); });
+        if (isOver(stateOf(*held))) break;
+        trial.passes([&] { return iom.trySchedule(held, worker->threadId()) || isOver(stateOf(*held)); });
       }
       iom.schedule(held);
       trial.join(*held);

@@ -26,7 +26,7 @@ TEST(FiberOwner, ASchedulersFiberIsNotResumedByHand) {
       ended = true;
     });
     Scheduler::GetThis()->schedule(held);
-    while (lifeOf(*held) != FiberLife::kHeld) Fiber::YieldToReady();
+    while (stateOf(*held) != FiberState::kHeld) Fiber::YieldToReady();
     held->resume();
     EXPECT_EQ(held->getState(), Fiber::HOLD);
     EXPECT_FALSE(ended);

@@ -208,7 +208,7 @@ TEST(AWriteToAnEventfdThatBlocks, KeepsNoCloseWaiting) {
     EXPECT_EQ(::write(fd, &five, sizeof five), 8) << ::strerror(errno);
   });
   iom.schedule(writer);
-  while (lifeOf(*writer) != FiberLife::kParked) std::this_thread::yield();
+  while (stateOf(*writer) != FiberState::kParked) std::this_thread::yield();
   ASSERT_EQ(libcCalls().read(rescue, &one, sizeof one), 8);  // room for one: an event, and the write blocks
   while (!isInWrite(thread.load())) std::this_thread::yield();
   std::thread closer([&] {

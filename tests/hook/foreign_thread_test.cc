@@ -107,7 +107,7 @@ TEST(EndingEngine, LeavesTheWaitersOfOthersTheirEvents) {
           [&] { parked.store(1); });
       spinUntil(parked, 1);
       stays.schedule(waiter);
-      while (lifeOf(*waiter) != FiberLife::kParked) std::this_thread::yield();
+      while (stateOf(*waiter) != FiberState::kParked) std::this_thread::yield();
     }
     EXPECT_EQ(::write(pair.b, "x", 1), 1);
     stays.stop();

@@ -94,7 +94,7 @@ TEST(Fork, ACloseInTheParentEndsItsWaitsWhileTheChildKeepsTheFile) {
       EXPECT_EQ(errno, EBADF);
     });
     IOManager::GetThis()->schedule(waiter);
-    while (lifeOf(*waiter) != FiberLife::kParked) Fiber::YieldToReady();
+    while (stateOf(*waiter) != FiberState::kParked) Fiber::YieldToReady();
     const pid_t child = ::fork();
     if (child == 0) {
       char byte;

@@ -19,7 +19,7 @@ ssize_t unlessItWaits(std::function<ssize_t()> call) {
     error = errno;
   });
   IOManager::GetThis()->schedule(fiber);
-  while (lifeOf(*fiber) != FiberLife::kParked && lifeOf(*fiber) != FiberLife::kEnded) Fiber::YieldToReady();
+  while (stateOf(*fiber) != FiberState::kParked && stateOf(*fiber) != FiberState::kEnded) Fiber::YieldToReady();
   untilPolled();  // what the kernel has to report comes
   fiber->cancel();
   fiber->join();

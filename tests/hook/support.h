@@ -180,7 +180,7 @@ inline std::vector<char> streamBytes(size_t size) {
 
 /// Lets a fiber of the same worker run until it waits. For fibers.
 inline void untilParked(const Fiber& fiber) {
-  while (lifeOf(fiber) != FiberLife::kParked) Fiber::YieldToReady();
+  while (stateOf(fiber) != FiberState::kParked) Fiber::YieldToReady();
 }
 
 /// Lets others run until the worker has looked for ready descriptors `times` times. For fibers of the only worker.

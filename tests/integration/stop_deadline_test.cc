@@ -46,7 +46,7 @@ bool readByte(int fd) {
 Fiber::ptr readIn(Scheduler& scheduler, int fd, std::atomic<bool>* got, int thread = -1) {
   const auto reader = std::make_shared<Fiber>([fd, got] { *got = readByte(fd); });
   scheduler.schedule(reader, thread);
-  EXPECT_TRUE(eventually([&] { return lifeOf(*reader) == FiberLife::kParked; }));
+  EXPECT_TRUE(eventually([&] { return stateOf(*reader) == FiberState::kParked; }));
   return reader;
 }
 
@@ -309,9 +309,9 @@ TEST_P(StopDeadlineTest, WhoJoinsAPoliteFiberEndsCleanly) {
   });
   const int thread = coreOf(iom).workers()[0]->threadId();
   iom.schedule(child, thread);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*child) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*child) == FiberState::kParked; }));
   iom.schedule(parent, thread);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*parent) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*parent) == FiberState::kParked; }));
   StopResult result{};
   EXPECT_WITHIN(50ms + kPromised, result = iom.stop(Deadline::after(50ms)));
   EXPECT_TRUE(result.clean);
@@ -366,7 +366,7 @@ TEST_P(StopDeadlineTest, ADescriptorThatAGivenUpFiberReadServesOthers) {
       while (!readByte(fd)) continue;
     });
     iom.schedule(stubborn);
-    ASSERT_TRUE(eventually([&] { return lifeOf(*stubborn) == FiberLife::kParked; }));
+    ASSERT_TRUE(eventually([&] { return stateOf(*stubborn) == FiberState::kParked; }));
     EXPECT_EQ(iom.stop(Deadline::after(0ms)).abandoned.size(), 1u);
   }
   readInPassing(workers(), pair[0]);

@@ -569,7 +569,7 @@ TEST_F(FdEntryTest, FibersLearnWhyTheirWaitEnded) {
       entry.dequeue(kRead, waiter);
     });
     scheduler.schedule(fiber);
-    EXPECT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
+    EXPECT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
     return fiber;
   };
   const std::vector<Fiber::ptr> ready = {waitFor(WakeReason::kReady), waitFor(WakeReason::kReady)};
@@ -603,7 +603,7 @@ TEST_F(FdEntryTest, AWaiterThatWasWokenOtherwiseIsPassedOver) {
     EXPECT_FALSE(waiter.linked) << "the event came before";
   });
   scheduler.schedule(fiber);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
   ASSERT_TRUE(waker.claim(WakeReason::kCanceled));
   event(EPOLLIN);
   Waker::deliver(*waker.core);

@@ -142,7 +142,7 @@ void huntWithTimers(SchedulerOptions options, int rounds) {
       EXPECT_EQ(wait.park(deadline), WakeReason::kReady);
     }));
     iom.schedule(fibers.back());
-    EXPECT_TRUE(eventually([&] { return lifeOf(*fibers.back()) == FiberLife::kParked; }));
+    EXPECT_TRUE(eventually([&] { return stateOf(*fibers.back()) == FiberState::kParked; }));
   }
   Gate fired;
   for (int round = 0; round < rounds; ++round) {

@@ -52,7 +52,7 @@ TEST_P(CancelTest, EveryWaitEndsFromThenOn) {
     Fiber::YieldToHold();
     after = this_fiber::cancelled();
   });
-  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
   fiber->cancel();
   fiber->join();
   EXPECT_EQ(reasons, std::vector<WakeReason>(4, WakeReason::kCanceled));
@@ -103,7 +103,7 @@ TEST_P(CancelTest, AHeldFiberGoesOn) {
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
   const Fiber::ptr fiber = spawn(scheduler, [] { Fiber::YieldToHold(); });
-  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kHeld; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kHeld; }));
   fiber->cancel();
   fiber->join();
 }
@@ -126,11 +126,11 @@ TEST_P(CancelTest, AShieldKeepsItOff) {
     }
     outside = parkForEver();
   });
-  ASSERT_TRUE(eventually([&] { return shielded && lifeOf(*fiber) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return shielded && stateOf(*fiber) == FiberState::kParked; }));
   fiber->cancel();
   const Fiber::ptr behind = spawn(scheduler, [] {});  // the cancel's message is through when a pinned one behind it is
   behind->join();
-  EXPECT_EQ(lifeOf(*fiber), FiberLife::kParked);
+  EXPECT_EQ(stateOf(*fiber), FiberState::kParked);
   EXPECT_TRUE(waker.wake(WakeReason::kReady));
   fiber->join();
   EXPECT_EQ(inside, WakeReason::kReady);
@@ -157,7 +157,7 @@ TEST_P(CancelTest, OfAChainTheInnermostGoesFirst) {
     EXPECT_EQ(parkForEver(), WakeReason::kCanceled);
     order.push_back("outer");
   });
-  ASSERT_TRUE(eventually([&] { return lifeOf(*outer) == FiberLife::kResuming && lifeOf(*innermost) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*outer) == FiberState::kResuming && stateOf(*innermost) == FiberState::kParked; }));
   outer->cancel();
   outer->join();
   EXPECT_EQ(order, (std::vector<std::string>{"innermost", "middle", "outer"}));
@@ -180,7 +180,7 @@ TEST_P(CancelTest, AFiberThatWaitsRegardlessIsAbandoned) {
   fiber->setName("stubborn");
   fiber->cancel();
   EXPECT_THROW(fiber->join(), std::runtime_error);
-  EXPECT_EQ(lifeOf(*fiber), FiberLife::kAbandoned);
+  EXPECT_EQ(stateOf(*fiber), FiberState::kAbandoned);
   EXPECT_EQ(fiber->getState(), Fiber::HOLD);
   EXPECT_GE(waits.load(), 1000);
   EXPECT_LE(waits.load(), 1002);
@@ -224,7 +224,7 @@ TEST_P(CancelTest, StopDoesNotWaitForAFiberThatHoldsForEver) {
     for (;;) Fiber::YieldToHold();
   });
   scheduler.stop();
-  EXPECT_EQ(lifeOf(*fiber), FiberLife::kAbandoned);
+  EXPECT_EQ(stateOf(*fiber), FiberState::kAbandoned);
 }
 
 TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
@@ -238,7 +238,7 @@ TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
   scheduler.schedule(a);
   scheduler.schedule(b);
   scheduler.stop();
-  EXPECT_TRUE(lifeOf(*a) == FiberLife::kAbandoned || lifeOf(*b) == FiberLife::kAbandoned);
+  EXPECT_TRUE(stateOf(*a) == FiberState::kAbandoned || stateOf(*b) == FiberState::kAbandoned);
 }
 
 // Those that are abandoned take no other work with them: what is accepted afterwards, in a plain stop, runs as always.
@@ -277,10 +277,10 @@ TEST_P(CancelTest, AFiberThatWaitsByHandAfterTheRoundIsCancelled) {
     for (int i = 0; i < 3; ++i) {
       const auto inner = std::make_shared<Fiber>([&] { reasons.push_back(parkUntil(Deadline::after(1h))); });
       inner->resume();
-      EXPECT_EQ(lifeOf(*inner), FiberLife::kEnded);
+      EXPECT_EQ(stateOf(*inner), FiberState::kEnded);
     }
   });
-  ASSERT_TRUE(eventually([&] { return lifeOf(*outer) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*outer) == FiberState::kParked; }));
   EXPECT_TRUE(scheduler.stop(Deadline::never()).clean);
   EXPECT_EQ(reasons, std::vector<WakeReason>(4, WakeReason::kCanceled));
 }
@@ -301,7 +301,7 @@ TEST_P(CancelTest, AFiberObjectOnAStackMayBeAbandoned) {
   });
   ASSERT_TRUE(eventually([&] { return waits.load(); }));
   EXPECT_EQ(scheduler.stop(Deadline::after(0ms)).abandoned.size(), 2u);
-  EXPECT_EQ(lifeOf(*outer), FiberLife::kAbandoned);
+  EXPECT_EQ(stateOf(*outer), FiberState::kAbandoned);
 }
 
 // On a plain thread nobody interrupts anything, but the fiber may look.

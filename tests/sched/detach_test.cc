@@ -95,7 +95,7 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   const Fiber::ptr computes = make("computes", trap.function());
   const Fiber::ptr pinned = make("pinned", [] { FAIL(); });
   scheduler.schedule(parked, thread);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*parked) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*parked) == FiberState::kParked; }));
   scheduler.schedule(computes, thread);
   ASSERT_TRUE(trap.holds(1));
   scheduler.schedule(pinned, thread);
@@ -108,7 +108,7 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   for (const Fiber::ptr& fiber : {parked, computes, pinned}) {
     const auto joiner = std::make_shared<Fiber>([&, fiber] { expect_exception(fiber); });
     other.schedule(joiner);  // before
-    ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+    ASSERT_TRUE(eventually([&] { return stateOf(*joiner) == FiberState::kParked; }));
     threads.emplace_back([&, fiber] { expect_exception(fiber); });
   }
   const StopResult result = scheduler.stop(atOnce());
@@ -132,7 +132,7 @@ TEST_P(DetachTest, WhatItsFibersWereAskedMeanwhileEnds) {
     for (;;) Fiber::YieldToHold();
   });
   for (const Fiber::ptr& fiber : {parked, held}) scheduler.schedule(fiber, thread);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*parked) == FiberLife::kParked && lifeOf(*held) == FiberLife::kHeld; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*parked) == FiberState::kParked && stateOf(*held) == FiberState::kHeld; }));
   scheduler.schedule(make("computes", trap.function()), thread);
   ASSERT_TRUE(trap.holds(1));
   scheduler.schedule(held);
@@ -161,7 +161,7 @@ TEST_P(DetachTest, WhoJoinsWhatIsPinnedBehindItsFiberGetsAnException) {
   ASSERT_TRUE(trap.holds(1));
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "pinned"}));
   EXPECT_EQ(capture.use_count(), 1);
-  ASSERT_EQ(lifeOf(*pinned), FiberLife::kAbandoned);  // else join() would wait for ever
+  ASSERT_EQ(stateOf(*pinned), FiberState::kAbandoned);  // else join() would wait for ever
   EXPECT_THROW(pinned->join(), std::runtime_error);
 }
 
@@ -227,7 +227,7 @@ TEST_P(DetachTest, WhatItsFiberResumedByHandMayParkWhenTheSchedulerIsGone) {
     EXPECT_FALSE(scheduler.stop(atOnce()).clean);
   }
   *over = true;
-  EXPECT_TRUE(eventually([&] { return lifeOf(*inner) == FiberLife::kParked; }));
+  EXPECT_TRUE(eventually([&] { return stateOf(*inner) == FiberState::kParked; }));
 }
 
 // What is resumed by hand leaves that list when it parks, yields or ends.
@@ -241,7 +241,7 @@ TEST_P(DetachTest, OnlyTheFibersOfItsChainAreReported) {
   const Fiber::ptr held = make("held", [] { Fiber::YieldToHold(); });
   const int thread = coreOf(scheduler).workers()[0]->threadId();
   scheduler.schedule(make("waits", [parked] { parked->resume(); }), thread);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*parked) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*parked) == FiberState::kParked; }));
   scheduler.schedule(make("computes",
                           [held, stay = trap.function()] {
                             held->resume();
@@ -257,7 +257,7 @@ TEST_P(DetachTest, OnlyTheFibersOfItsChainAreReported) {
   Scheduler next(1, false, "next");
   EXPECT_TRUE(next.trySchedule(held));
   next.stop();
-  EXPECT_EQ(lifeOf(*held), FiberLife::kEnded);
+  EXPECT_EQ(stateOf(*held), FiberState::kEnded);
 }
 
 // Cause: the waits of its fibers stayed open: who handed something over to one of them won, and it was lost.
@@ -272,7 +272,7 @@ TEST_P(DetachTest, AWakerOfItsFibersComesTooLate) {
     wait.park();
   });
   scheduler.schedule(before, stuck.threadId());
-  ASSERT_TRUE(eventually([&] { return lifeOf(*before) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*before) == FiberState::kParked; }));
   struct Shared {  // the fiber outlives the test
     std::atomic<bool> inside{false}, parks{false};
     Waker waker;
@@ -393,9 +393,9 @@ TEST_P(DetachTest, WhoJoinsWhatItsFiberScheduledGetsAnException) {
   const Fiber::ptr offered = make("offered", [] { FAIL(); });
   scheduler.schedule(offered);
   EXPECT_FALSE(scheduler.stop(atOnce()).clean);
-  EXPECT_EQ(lifeOf(*offered), FiberLife::kAbandoned);
+  EXPECT_EQ(stateOf(*offered), FiberState::kAbandoned);
   EXPECT_THROW(offered->join(), std::runtime_error);
-  ASSERT_EQ(lifeOf(*unstarted), FiberLife::kAbandoned);  // else join() would wait for ever
+  ASSERT_EQ(stateOf(*unstarted), FiberState::kAbandoned);  // else join() would wait for ever
   EXPECT_THROW(unstarted->join(), std::runtime_error);
 }
 
@@ -423,7 +423,7 @@ TEST_P(DetachTest, WhatWasAbandonedBeforeIsReported) {
   });
   stubborn->cancel();
   scheduler.schedule(stubborn, thread);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*stubborn) == FiberLife::kAbandoned; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*stubborn) == FiberState::kAbandoned; }));
   scheduler.schedule(make("computes", trap.function()), thread);
   ASSERT_TRUE(trap.holds(1));
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "stubborn"}));

@@ -33,7 +33,7 @@ class JoinStopTest : public test::OverWorkers {
   static Fiber::ptr join(Scheduler& scheduler, const Fiber::ptr& fiber) {
     const auto joiner = std::make_shared<Fiber>([fiber] { fiber->join(); });
     scheduler.schedule(joiner);
-    EXPECT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+    EXPECT_TRUE(eventually([&] { return stateOf(*joiner) == FiberState::kParked; }));
     return joiner;
   }
 
@@ -70,10 +70,10 @@ TEST_P(JoinStopTest, OneThatHasComeHereAndHoldsIsCancelled) {
   ASSERT_TRUE(eventually([&] { return ThreadFibers::homeOf(*joined) != nullptr; }));
   const Fiber::ptr joiner = join(here, joined);
   go = true;
-  ASSERT_TRUE(eventually([&] { return lifeOf(*joined) == FiberLife::kHeld; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*joined) == FiberState::kHeld; }));
   here.stop();
-  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
-  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
+  EXPECT_EQ(stateOf(*joined), FiberState::kEnded);
+  EXPECT_EQ(stateOf(*joiner), FiberState::kEnded);
 }
 
 // Cause: the same the other way round: it counted as one of ours, and the joiner was abandoned.
@@ -96,8 +96,8 @@ TEST_P(JoinStopTest, OneThatHasGoneElsewhereIsAwaited) {
   go = true;
   ASSERT_TRUE(arrived.wait());
   stopAndOnceIdle(here, [&] { release.open(); });
-  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
-  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
+  EXPECT_EQ(stateOf(*joined), FiberState::kEnded);
+  EXPECT_EQ(stateOf(*joiner), FiberState::kEnded);
 }
 
 // Cause: one that has not begun has no home, and counted as one of ours.
@@ -117,8 +117,8 @@ TEST_P(JoinStopTest, OneThatHasNotBegunElsewhereIsAwaited) {
   elsewhere.schedule(joined);
   const Fiber::ptr joiner = join(here, joined);
   stopAndOnceIdle(here, [&] { release.open(); });
-  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
-  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
+  EXPECT_EQ(stateOf(*joined), FiberState::kEnded);
+  EXPECT_EQ(stateOf(*joiner), FiberState::kEnded);
 }
 
 // Cause: one that runs by hand has no home, and counted as one of ours.
@@ -136,8 +136,8 @@ TEST_P(JoinStopTest, OneThatRunsByHandOnAPlainThreadIsAwaited) {
   const Fiber::ptr joiner = join(here, joined);
   stopAndOnceIdle(here, [&] { release.open(); });
   plain.join();
-  EXPECT_EQ(lifeOf(*joined), FiberLife::kEnded);
-  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
+  EXPECT_EQ(stateOf(*joined), FiberState::kEnded);
+  EXPECT_EQ(stateOf(*joiner), FiberState::kEnded);
 }
 
 // Cause: one that nobody has scheduled counted as somebody else's, whose end might come.
@@ -147,9 +147,9 @@ TEST(JoinStop, AJoinerOfAFiberThatWasNeverScheduledIsAbandoned) {
   scheduler.start();
   const auto joiner = std::make_shared<Fiber>([&] { never->join(); });
   scheduler.schedule(joiner);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*joiner) == FiberState::kParked; }));
   scheduler.stop();
-  EXPECT_EQ(lifeOf(*joiner), FiberLife::kAbandoned);
+  EXPECT_EQ(stateOf(*joiner), FiberState::kAbandoned);
 }
 
 // Cause: the joiner spent its last waits while the worker of a polite fiber was still on its way.
@@ -184,9 +184,9 @@ TEST(JoinStop, AJoinerIsToldByAPoliteFiberOfAnotherWorker) {
     });
     const auto joiner = std::make_shared<Fiber>([&] { polite->join(); });
     scheduler.schedule(polite, coreOf(scheduler).workers()[0]->threadId());
-    ASSERT_TRUE(eventually([&] { return lifeOf(*polite) == FiberLife::kParked; }));
+    ASSERT_TRUE(eventually([&] { return stateOf(*polite) == FiberState::kParked; }));
     scheduler.schedule(joiner, coreOf(scheduler).workers()[1]->threadId());
-    ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+    ASSERT_TRUE(eventually([&] { return stateOf(*joiner) == FiberState::kParked; }));
     ASSERT_TRUE(scheduler.stop(Deadline::after(std::chrono::milliseconds(5))).clean) << round;
   }
 }
@@ -236,7 +236,7 @@ TEST(JoinStop, AJoinerIsToldHoweverLongTheFibersOfADetachedWorkerTake) {
       for (;;) parkUntil(Deadline::never());
     });
     scheduler.schedule(fiber, stuck);
-    ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
+    ASSERT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
   }
   bool told = false;
   const auto joiner = std::make_shared<Fiber>([&told, joined = parked[0]] {
@@ -244,7 +244,7 @@ TEST(JoinStop, AJoinerIsToldHoweverLongTheFibersOfADetachedWorkerTake) {
     told = true;
   });
   scheduler.schedule(joiner, coreOf(scheduler).workers()[1]->threadId());
-  ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*joiner) == FiberState::kParked; }));
   Gate computes;
   scheduler.schedule(
       [&computes, over] {
@@ -267,7 +267,7 @@ TEST(JoinStop, AJoinerIsToldHoweverLongTheFibersOfADetachedWorkerTake) {
   EXPECT_EQ(scheduler.stop(Deadline::after(std::chrono::milliseconds(0))).abandoned.size(), 3u);
   *over = true;
   EXPECT_TRUE(told);
-  EXPECT_EQ(lifeOf(*joiner), FiberLife::kEnded);
+  EXPECT_EQ(stateOf(*joiner), FiberState::kEnded);
 }
 
 }  // namespace

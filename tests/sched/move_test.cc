@@ -127,7 +127,7 @@ TEST_P(MoveTest, ScheduleWithAnotherThreadMovesAHeldFiber) {
   int expected = 0;
   for (const auto& worker : coreOf(scheduler).workers()) {
     if (expected % 2 == 0) {  // held, or on its way there
-      ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kHeld; }));
+      ASSERT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kHeld; }));
     }
     EXPECT_TRUE(scheduler.trySchedule(fiber, worker->threadId()));
     ++expected;

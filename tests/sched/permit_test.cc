@@ -152,7 +152,7 @@ TEST(Permit, ItDoesNotEndAWait) {
     held.open();
   });
   scheduler.schedule(fiber);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
   scheduler.schedule(fiber);
   scheduler.schedule(fiber);
   Gate turned;

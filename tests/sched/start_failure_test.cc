@@ -104,7 +104,7 @@ TEST(StartFailure, WhatIsPinnedToTheCallerIsAbandoned) {
     EXPECT_THROW(scheduler.start(), std::system_error);
   }
   EXPECT_EQ(capture.use_count(), 1);
-  ASSERT_EQ(lifeOf(*pinned), FiberLife::kAbandoned);  // else join() would wait without end
+  ASSERT_EQ(stateOf(*pinned), FiberState::kAbandoned);  // else join() would wait without end
   EXPECT_THROW(pinned->join(), std::runtime_error);
 }
 
@@ -125,7 +125,7 @@ TEST(StartFailure, AFiberThatMovedToTheCallerKeepsTheFunctionThatItIsIn) {
     const FailingThread failing(0);
     EXPECT_THROW(scheduler.start(), std::system_error);
   }
-  EXPECT_EQ(lifeOf(*mover), FiberLife::kAbandoned);
+  EXPECT_EQ(stateOf(*mover), FiberState::kAbandoned);
   EXPECT_EQ(capture.use_count(), 2);
 }
 

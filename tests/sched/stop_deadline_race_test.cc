@@ -113,7 +113,7 @@ std::function<void()> waitingFunction(std::mt19937_64& random, const Fiber::ptr&
           Fiber::YieldToHold();
         });
         inner->resume();
-        if (lifeOf(*inner) == FiberLife::kHeldByHand) inner->resume();
+        if (stateOf(*inner) == FiberState::kHeldByHand) inner->resume();
       };
     case 4:
       return [] {
@@ -149,10 +149,10 @@ void meddle(std::mt19937_64& random, Scheduler& scheduler, const std::vector<Fib
   switch (random() % 8) {
     case 0:
     case 1:
-      if (!isOver(lifeOf(*fiber))) scheduler.trySchedule(fiber);
+      if (!isOver(stateOf(*fiber))) scheduler.trySchedule(fiber);
       break;
     case 2:
-      if (!isOver(lifeOf(*fiber))) scheduler.trySchedule(fiber, someThread(random, scheduler));
+      if (!isOver(stateOf(*fiber))) scheduler.trySchedule(fiber, someThread(random, scheduler));
       break;
     case 3: fiber->cancel(); break;
     case 4: scheduler.place([token] {}); break;

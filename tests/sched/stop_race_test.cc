@@ -86,12 +86,12 @@ TEST_P(StopRaceTest, AHandHeldFiberMayBeScheduledAtTheEnd) {
     ++go;
     scheduler.stop();
     other.join();
-    if (lifeOf(*held) == FiberLife::kEnded) continue;
-    EXPECT_EQ(lifeOf(*held), FiberLife::kHeldByHand) << "round " << round;
+    if (stateOf(*held) == FiberState::kEnded) continue;
+    EXPECT_EQ(stateOf(*held), FiberState::kHeldByHand) << "round " << round;
     Scheduler next(1, false, "next");  // it may go on elsewhere
     EXPECT_TRUE(next.trySchedule(held));
     next.stop();
-    EXPECT_EQ(lifeOf(*held), FiberLife::kEnded);
+    EXPECT_EQ(stateOf(*held), FiberState::kEnded);
   }
 }
 
@@ -111,7 +111,7 @@ void doSomething(std::mt19937_64& random, Scheduler& first, Scheduler& second) {
         Fiber::YieldToHold();
       });
       by_hand->resume();
-      if (lifeOf(*by_hand) == FiberLife::kHeldByHand) by_hand->resume();
+      if (stateOf(*by_hand) == FiberState::kHeldByHand) by_hand->resume();
       break;
     }
     case 5: Fiber::YieldToReady(); break;
@@ -136,7 +136,7 @@ void meddle(std::mt19937_64& random, const Fiber::ptr& fiber, Scheduler& first, 
   const auto thread = [&](const Scheduler& scheduler) {
     return coreOf(scheduler).workers()[random() % coreOf(scheduler).workers().size()]->threadId();
   };
-  if (isOver(lifeOf(*fiber))) return;
+  if (isOver(stateOf(*fiber))) return;
   switch (random() % 8) {
     case 0:
       if (random() % 16 == 0) fiber->cancel();

@@ -139,7 +139,7 @@ TEST_P(StopTest, WhoJoinsAFiberThatIsRefusedIsTold) {
     }
   });
   scheduler.schedule(joiner);
-  ASSERT_TRUE(eventually([&] { return lifeOf(*joiner) == FiberLife::kParked; }));
+  ASSERT_TRUE(eventually([&] { return stateOf(*joiner) == FiberState::kParked; }));
   EXPECT_FALSE(ended.trySchedule(fiber));
   joiner->join();
   EXPECT_TRUE(told.load());

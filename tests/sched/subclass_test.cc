@@ -142,7 +142,7 @@ TEST_P(SubclassTest, DumpNamesWhatFibersWaitFor) {
     return fiber;
   };
   const auto parked = [](const Fiber::ptr& fiber) {
-    return eventually([&] { return lifeOf(*fiber) == FiberLife::kParked || lifeOf(*fiber) == FiberLife::kHeld; });
+    return eventually([&] { return stateOf(*fiber) == FiberState::kParked || stateOf(*fiber) == FiberState::kHeld; });
   };
   Waker waker;
   const Fiber::ptr sleeper = spawn("sleeper", [] { parkUntil(Deadline::after(std::chrono::hours(1))); });

@@ -55,7 +55,7 @@ class TimeoutTest : public testing::Test {
   Fiber::ptr parked(std::function<void()> body) {
     auto fiber = std::make_shared<Fiber>(std::move(body));
     m_scheduler.schedule(fiber);
-    EXPECT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kParked; }));
+    EXPECT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
     return fiber;
   }
 
@@ -137,7 +137,7 @@ TEST_F(TimeoutTest, AYieldLeavesTheTimeoutInTheQueue) {
     EXPECT_EQ(handed.park(Deadline::at(20 * kMs)), WakeReason::kTimeout);
   });
   EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
-  EXPECT_TRUE(eventually([&] { return handed.count() == 2 && lifeOf(*fiber) == FiberLife::kParked; }));
+  EXPECT_TRUE(eventually([&] { return handed.count() == 2 && stateOf(*fiber) == FiberState::kParked; }));
   EXPECT_EQ(scheduler().getWorkerStats().timeouts_pushed, 1u);
   setMs(20);
   fiber->join();
@@ -150,9 +150,9 @@ TEST_F(TimeoutTest, AHeldFiberDoesNotHearOfItsLastTimeout) {
     Fiber::YieldToHold();
   });
   EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
-  EXPECT_TRUE(eventually([&] { return lifeOf(*fiber) == FiberLife::kHeld; }));
+  EXPECT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kHeld; }));
   setMs(10);
-  EXPECT_EQ(lifeOf(*fiber), FiberLife::kHeld);
+  EXPECT_EQ(stateOf(*fiber), FiberState::kHeld);
   scheduler().schedule(fiber);
   fiber->join();
 }
@@ -168,9 +168,9 @@ TEST_F(TimeoutTest, AFiberThatMovesLeavesNoTimeoutBehind) {
     EXPECT_EQ(parkUntil(Deadline::at(20 * kMs)), WakeReason::kTimeout);
   });
   EXPECT_TRUE(handed.waker().wake(WakeReason::kReady));
-  EXPECT_TRUE(eventually([&] { return moved && lifeOf(*fiber) == FiberLife::kParked; }));
+  EXPECT_TRUE(eventually([&] { return moved && stateOf(*fiber) == FiberState::kParked; }));
   setMs(10);
-  EXPECT_EQ(lifeOf(*fiber), FiberLife::kParked);
+  EXPECT_EQ(stateOf(*fiber), FiberState::kParked);
   clock().set(std::chrono::milliseconds(20));
   other.schedule([] {});
   fiber->join();
