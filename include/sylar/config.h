@@ -52,16 +52,17 @@ class Config {
   static typename ConfigVar<T, FromStr, ToStr>::ptr Lookup(const std::string& name, const T& default_value,
                                                            const std::string& description = "",
                                                            std::type_identity_t<ConfigCheck<T>> check = nullptr,
-                                                           CodePlace place = CodePlace::here()) {
+                                                           SourceLocation location = SourceLocation::here()) {
     using Var = ConfigVar<T, FromStr, ToStr>;
-    return typed<Var>(findOrMake(name, [&] { return std::make_shared<Var>(name, default_value, description, check, place); }),
-                      place);
+    return typed<Var>(findOrMake(name, [&] { return std::make_shared<Var>(name, default_value, description, check, location); }),
+                      location);
   }
 
   /// Returns the setting `name` as above if it exists, otherwise null.
   template <class T, class FromStr = LexicalCast<std::string, T>, class ToStr = LexicalCast<T, std::string>>
-  static typename ConfigVar<T, FromStr, ToStr>::ptr Lookup(const std::string& name, CodePlace place = CodePlace::here()) {
-    return typed<ConfigVar<T, FromStr, ToStr>>(LookupBase(name), place);
+  static typename ConfigVar<T, FromStr, ToStr>::ptr Lookup(const std::string& name,
+                                                           SourceLocation location = SourceLocation::here()) {
+    return typed<ConfigVar<T, FromStr, ToStr>>(LookupBase(name), location);
   }
 
   /// Returns the setting of that name, of whatever type, or null.
@@ -99,12 +100,12 @@ class Config {
  private:
   using Make = std::function<LoadableVar::ptr()>;
   static ConfigVarBase::ptr findOrMake(const std::string& name, const Make& make);
-  static void logOtherType(const ConfigVarBase& found, const std::string& wanted, const CodePlace& place);
+  static void logOtherType(const ConfigVarBase& found, const std::string& wanted, const SourceLocation& location);
 
   template <class Var>
-  static std::shared_ptr<Var> typed(const ConfigVarBase::ptr& found, const CodePlace& place) {
+  static std::shared_ptr<Var> typed(const ConfigVarBase::ptr& found, const SourceLocation& location) {
     auto var = std::dynamic_pointer_cast<Var>(found);
-    if (found != nullptr && var == nullptr) logOtherType(*found, TypeToName<typename Var::value_type>(), place);
+    if (found != nullptr && var == nullptr) logOtherType(*found, TypeToName<typename Var::value_type>(), location);
     return var;
   }
 };

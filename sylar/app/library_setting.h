@@ -14,9 +14,9 @@ namespace sylar {
 template <class T>
 typename ConfigVar<T>::ptr librarySetting(const std::string& name, const T& value, const std::string& description,
                                           const std::type_identity_t<ConfigCheck<T>>& check = nullptr,
-                                          CodePlace place = CodePlace::here()) {
-  auto var = Config::Lookup<T>(name, value, description, check, place);
-  if (var == nullptr) var = std::make_shared<ConfigVar<T>>(name, value, description, check, place);
+                                          SourceLocation location = SourceLocation::here()) {
+  auto var = Config::Lookup<T>(name, value, description, check, location);
+  if (var == nullptr) var = std::make_shared<ConfigVar<T>>(name, value, description, check, location);
   var->setLive(false);
   return var;
 }

@@ -30,8 +30,8 @@ constexpr int kConnectTimeoutMs = 5000;
 
 template <class T = uint64_t>
 typename ConfigVar<T>::ptr number(const std::string& name, std::type_identity_t<T> value, const std::string& what,
-                                  uint64_t lowest, uint64_t highest, CodePlace place = CodePlace::here()) {
-  return librarySetting<T>(name, value, what, inRange(lowest, highest), place);
+                                  uint64_t lowest, uint64_t highest, SourceLocation location = SourceLocation::here()) {
+  return librarySetting<T>(name, value, what, inRange(lowest, highest), location);
 }
 
 /// A numeric setting that is a field of a struct of limits.

@@ -127,9 +127,9 @@ ConfigError Config::errorAt(const std::string& name, const std::string& path, co
   return ConfigPreview({}, loaded).errorAt(name, path, reason);
 }
 
-void Config::logOtherType(const ConfigVarBase& found, const std::string& wanted, const CodePlace& place) {
+void Config::logOtherType(const ConfigVarBase& found, const std::string& wanted, const SourceLocation& location) {
   log::error("config: {} is of type {}, not {}: it was made at {}, and is wanted at {}", found.getName(), found.getTypeName(),
-             wanted, found.getPlace().toString(), place.toString());
+             wanted, found.getLocation().toString(), location.toString());
 }
 
 }  // namespace sylar

@@ -11,8 +11,8 @@
 
 namespace sylar {
 
-ConfigVarBase::ConfigVarBase(const std::string& name, const std::string& description, CodePlace place)
-    : m_name(asciiLower(name)), m_description(description), m_place(place) {}
+ConfigVarBase::ConfigVarBase(const std::string& name, const std::string& description, SourceLocation location)
+    : m_name(asciiLower(name)), m_description(description), m_location(location) {}
 
 void ConfigVarBase::logFailure(const std::string& what, const std::exception& failure) const {
   log::error("config: {}: {}: {}", m_name, what, detail::reasonOf(failure));
@@ -49,8 +49,8 @@ struct LoadableVar::State {
   std::map<uint64_t, Value> listeners SYLAR_GUARDED_BY(mutex);
 };
 
-LoadableVar::LoadableVar(const std::string& name, const std::string& description, CodePlace place, Value value)
-    : ConfigVarBase(name, description, place), m_state(std::make_unique<State>(settingLock(*this), std::move(value))) {}
+LoadableVar::LoadableVar(const std::string& name, const std::string& description, SourceLocation location, Value value)
+    : ConfigVarBase(name, description, location), m_state(std::make_unique<State>(settingLock(*this), std::move(value))) {}
 
 LoadableVar::~LoadableVar() = default;
 

@@ -82,7 +82,7 @@ void ConfigWalk::visitNode(const YamlNode& node, const std::string& name, bool c
 }
 
 bool ConfigWalk::once(const YamlNode& node, const std::string& name) {
-  const auto [first, added] = m_seen.emplace(name, Place{m_file, node.key_line});
+  const auto [first, added] = m_seen.emplace(name, FileLine{m_file, node.key_line});
   if (added) return true;
   fail(errors, node, name, fmt::format("is set twice, first at {}:{}; keep one of them", first->second.file, first->second.line));
   return false;

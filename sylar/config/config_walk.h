@@ -54,7 +54,7 @@ class ConfigWalk {
   std::vector<ConfigError> unknown;
 
  private:
-  struct Place {
+  struct FileLine {
     std::string file;
     int line;
   };
@@ -71,7 +71,7 @@ class ConfigWalk {
   const UnknownKeys m_policy;
   std::string m_file;
   size_t m_source = 0;
-  std::unordered_map<std::string, Place> m_seen;
+  std::unordered_map<std::string, FileLine> m_seen;
 };
 
 }  // namespace sylar

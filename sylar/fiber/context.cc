@@ -23,7 +23,7 @@ void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 
 namespace sylar {
 
-ThreadPlaces ThreadPlaces::ofThisThread() { return {&errno, reinterpret_cast<Exceptions*>(abi::__cxa_get_globals())}; }
+ThreadLocals ThreadLocals::ofThisThread() { return {&errno, reinterpret_cast<Exceptions*>(abi::__cxa_get_globals())}; }
 
 void Context::adoptThread() {
 #ifdef SYLAR_TSAN
@@ -35,7 +35,7 @@ void Context::adoptThread() {
 
 void Context::makeWith(const Stack& stack, Start start) {
   m_suspended = ::new (stack.top() - sizeof(Suspended)) Suspended{};
-  makeJumpPlace(m_suspended->place, reinterpret_cast<char*>(m_suspended), start);
+  makeRegisters(m_suspended->registers, reinterpret_cast<char*>(m_suspended), start);
 }
 
 #else
@@ -67,8 +67,8 @@ void Context::makeWith(const Stack& stack, Start start) {
   static_assert(sizeof(Transfer) == sizeof(boost::context::detail::transfer_t));
   using BoostStart = void (*)(boost::context::detail::transfer_t);
   m_suspended = ::new (stack.top() - sizeof(Suspended)) Suspended{};
-  m_suspended->place = boost::context::detail::make_fcontext(m_suspended, stack.size - sizeof(Suspended),
-                                                             reinterpret_cast<BoostStart>(reinterpret_cast<void*>(start)));
+  m_suspended->registers = boost::context::detail::make_fcontext(m_suspended, stack.size - sizeof(Suspended),
+                                                                 reinterpret_cast<BoostStart>(reinterpret_cast<void*>(start)));
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
   m_stack_bottom = stack.base;
   m_stack_size = stack.size;
@@ -81,29 +81,29 @@ void Context::makeWith(const Stack& stack, Start start) {
 void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
   const tsan::Exempt handed_over;
   auto& left = *static_cast<Context*>(arrival.data);
-  left.m_suspended->place = arrival.context;
+  left.m_suspended->registers = arrival.context;
 #ifdef SYLAR_ASAN
   __sanitizer_finish_switch_fiber(self != nullptr ? self->m_fake_stack : nullptr, &left.m_stack_bottom, &left.m_stack_size);
 #endif
 }
 
 // `me` must lie on the true stack, not on ASan's fake one, which ends before the jump.
-[[gnu::noinline, gnu::no_sanitize_address]] void Context::switchTo(Context& from, Context& to, const ThreadPlaces& here,
+[[gnu::noinline, gnu::no_sanitize_address]] void Context::switchTo(Context& from, Context& to, const ThreadLocals& here,
                                                                    Kind kind) {
   Suspended me;
   leave(from, me, to, here);
   announceLeaving(SYLAR_FAKE_STACK_(from), SYLAR_TARGET_STACK_(to));
   SYLAR_TSAN_SWITCH_(to, kind == Kind::kLoop && tsan::strict());
-  const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended->place, &from);
+  const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended->registers, &from);
   arrive({arrival.fctx, arrival.data}, &from);
 }
 
-[[gnu::noinline, gnu::no_sanitize_address]] void Context::exitTo(Context& from, Context& to, const ThreadPlaces& here) {
+[[gnu::noinline, gnu::no_sanitize_address]] void Context::exitTo(Context& from, Context& to, const ThreadLocals& here) {
   Suspended me;
   leave(from, me, to, here);
   announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));
   SYLAR_TSAN_SWITCH_(to, false);  // synchronises, because others wait for this end
-  boost::context::detail::jump_fcontext(to.m_suspended->place, &from);
+  boost::context::detail::jump_fcontext(to.m_suspended->registers, &from);
   detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
 }
 

@@ -35,14 +35,14 @@ namespace sylar {
 
 /// Holds the addresses at which a thread keeps what belongs to the computation running on it. Look them up once per thread,
 /// because that is slow.
-struct ThreadPlaces {
+struct ThreadLocals {
   /// Itanium C++ ABI 2.2.2: the exceptions that are being handled and those in flight.
   struct Exceptions {
     void* caught;
     unsigned uncaught;
   };
 
-  static ThreadPlaces ofThisThread();
+  static ThreadLocals ofThisThread();
 
   int* error;
   Exceptions* exceptions;
@@ -73,10 +73,10 @@ class Context {
   /// Suspends the caller in `from` and continues in `to`. Returns when somebody switches to `from`. `here` is the calling
   /// thread's. Where this is inlined, a computation that may have changed its thread must not touch thread_local variables
   /// afterwards.
-  static void switchTo(Context& from, Context& to, const ThreadPlaces& here, Kind kind = Kind::kCall);
+  static void switchTo(Context& from, Context& to, const ThreadLocals& here, Kind kind = Kind::kCall);
 
   /// Leaves `from` permanently.
-  [[noreturn]] static void exitTo(Context& from, Context& to, const ThreadPlaces& here);
+  [[noreturn]] static void exitTo(Context& from, Context& to, const ThreadLocals& here);
 
   /// Must be called, on another stack, for a context that was made and then left permanently or will never be entered again.
   void release();
@@ -87,11 +87,11 @@ class Context {
 
  private:
 #ifdef SYLAR_INLINE_SWITCH
-  using Place = JumpPlace;
+  using Registers = SavedRegisters;
   using Start = void (*)();
 #else
-  using Place = void*;  // fcontext_t
-  struct Transfer {     // laid out as boost::context::detail::transfer_t
+  using Registers = void*;  // fcontext_t
+  struct Transfer {         // laid out as boost::context::detail::transfer_t
     void* context;
     void* data;
   };
@@ -109,14 +109,14 @@ class Context {
 
   /// Lies on the stack that it describes.
   struct alignas(16) Suspended {
-    Place place;
+    Registers registers;
     int error;
-    ThreadPlaces::Exceptions exceptions;
+    ThreadLocals::Exceptions exceptions;
   };
 
   void makeWith(const Stack& stack, Start start);
   /// Records in `me`, which lies on the caller's stack, that `from` is suspended, and loads what the thread keeps from `to`.
-  static void leave(Context& from, Suspended& me, const Context& to, const ThreadPlaces& here);
+  static void leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here);
 
   Suspended* m_suspended = nullptr;  // valid while suspended
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
@@ -129,7 +129,7 @@ class Context {
 #endif
 };
 
-inline void Context::leave(Context& from, Suspended& me, const Context& to, const ThreadPlaces& here) {
+inline void Context::leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here) {
   const tsan::Exempt of_this_thread;
   Suspended* kept = &me;
   __asm__("" : "+r"(kept));  // or compilers warn of its address, though nobody enters a context that has returned
@@ -142,13 +142,13 @@ inline void Context::leave(Context& from, Suspended& me, const Context& to, cons
 
 #ifdef SYLAR_INLINE_SWITCH
 
-[[gnu::always_inline]] inline void Context::switchTo(Context& from, Context& to, const ThreadPlaces& here, Kind /*kind*/) {
+[[gnu::always_inline]] inline void Context::switchTo(Context& from, Context& to, const ThreadLocals& here, Kind /*kind*/) {
   Suspended me;
   leave(from, me, to, here);
-  jump(from.m_suspended->place, to.m_suspended->place);
+  jump(from.m_suspended->registers, to.m_suspended->registers);
 }
 
-[[gnu::always_inline]] inline void Context::exitTo(Context& from, Context& to, const ThreadPlaces& here) {
+[[gnu::always_inline]] inline void Context::exitTo(Context& from, Context& to, const ThreadLocals& here) {
   switchTo(from, to, here);
   detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
 }

@@ -15,30 +15,31 @@
 
 namespace sylar {
 
-/// The place where a computation continues, and its floating-point control words.
-struct JumpPlace {
+/// The registers of a computation that continues later, and its floating-point control words.
+struct SavedRegisters {
   void* stack;
   void* frame;
   void* instruction;
   uint32_t sse_control;
   uint16_t x87_control;
 };
-static_assert(offsetof(JumpPlace, stack) == 0 && offsetof(JumpPlace, frame) == 8 && offsetof(JumpPlace, instruction) == 16);
+static_assert(offsetof(SavedRegisters, stack) == 0 && offsetof(SavedRegisters, frame) == 8 &&
+              offsetof(SavedRegisters, instruction) == 16);
 
-/// Stores the caller's floating-point control words in `place`.
-inline void keepControlWords(JumpPlace& place) {
-  __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(place.sse_control), "=m"(place.x87_control));
+/// Stores the caller's floating-point control words in `registers`.
+inline void keepControlWords(SavedRegisters& registers) {
+  __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(registers.sse_control), "=m"(registers.x87_control));
 }
 
-/// Makes `place` such that the first jump to it calls `entry`, on the stack that ends at `top`, a multiple of 16. `entry` must
+/// Makes `registers` such that the first jump to it calls `entry`, on the stack that ends at `top`, a multiple of 16. `entry` must
 /// not return.
-inline void makeJumpPlace(JumpPlace& place, char* top, void (*entry)()) {
+inline void makeRegisters(SavedRegisters& registers, char* top, void (*entry)()) {
   auto* const return_address = reinterpret_cast<void**>(top) - 1;  // as after a call
   *return_address = nullptr;                                       // debuggers and unwinders stop here
-  place.stack = return_address;
-  place.frame = nullptr;
-  place.instruction = reinterpret_cast<void*>(entry);
-  keepControlWords(place);
+  registers.stack = return_address;
+  registers.frame = nullptr;
+  registers.instruction = reinterpret_cast<void*>(entry);
+  keepControlWords(registers);
 }
 
 #ifdef __AVX512F__
@@ -56,7 +57,7 @@ inline constexpr uint32_t kSseFlags = 0x3f;
 /// Records in `left` where the caller is, and continues at `entered`. Returns when somebody jumps to `left`. Only for frames of
 /// fixed size (no alloca, no array of variable length) without locals that are aligned to more than 16, because in such a frame
 /// clang 14 uses rbx to find its locals, even if it is clobbered.
-[[gnu::always_inline]] inline void jump(JumpPlace& left, const JumpPlace& entered) {
+[[gnu::always_inline]] inline void jump(SavedRegisters& left, const SavedRegisters& entered) {
   keepControlWords(left);
   // The control words are nearly always the same, and expensive to load.
   if (((left.sse_control ^ entered.sse_control) & ~kSseFlags) != 0) [[unlikely]] {
@@ -65,8 +66,8 @@ inline constexpr uint32_t kSseFlags = 0x3f;
   if (left.x87_control != entered.x87_control) [[unlikely]] {
     __asm__ volatile("fldcw %0" : : "m"(entered.x87_control));
   }
-  JumpPlace* from = &left;
-  const JumpPlace* to = &entered;
+  SavedRegisters* from = &left;
+  const SavedRegisters* to = &entered;
   __asm__ volatile(
       "leaq 1f(%%rip), %%rax\n\t"
       "movq %%rsp, (%0)\n\t"

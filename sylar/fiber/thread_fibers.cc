@@ -195,7 +195,7 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
   t_running = &core;
-  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, m_places, kindOfSwitch(me));
+  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, m_thread_locals, kindOfSwitch(me));
   return *m_came_back;
 }
 
@@ -234,7 +234,7 @@ SYLAR_SWITCHES void ThreadFibers::exitFiber() {
     t_running = me.resumer;
     thread.m_came_back = &me;
   }
-  Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack, thread.m_places);
+  Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack, thread.m_thread_locals);
 }
 
 void ThreadFibers::recycle(FiberCore& core) {

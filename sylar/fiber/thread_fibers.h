@@ -156,7 +156,7 @@ class ThreadFibers {
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
   OverflowReport m_overflow_report{ownerOfGuard};
-  const ThreadPlaces m_places = ThreadPlaces::ofThisThread();
+  const ThreadLocals m_thread_locals = ThreadLocals::ofThisThread();
   Context m_own_stack;
   FiberCore* m_came_back = nullptr;
   FiberHost* m_host = nullptr;
@@ -174,7 +174,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 [[gnu::always_inline]] inline FiberCore& ThreadFibers::enterFromLoop(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   t_running = &core;
-  Context::switchTo(m_own_stack, core.context, m_places, Context::Kind::kLoop);
+  Context::switchTo(m_own_stack, core.context, m_thread_locals, Context::Kind::kLoop);
   return *m_came_back;
 }
 
@@ -189,7 +189,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
   t_running = to;
   m_came_back = &me;
   tsan::release(&me);  // for the thread that gives the fiber up
-  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_places, kindOfSwitch(to));
+  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_thread_locals, kindOfSwitch(to));
   if (tsan::strict()) tsan::acquire(&current());
 }
 

@@ -1,6 +1,6 @@
 // Internal. A worker's run queue: woken fibers and pinned unstarted ones, and the word that says to whom the queue belongs.
 //
-//   m_place     who moves it there                                 order
+//   m_owner     who moves it there                                 order
 //   kLoop       the worker, back from a fiber: comeBack()          CAS acq_rel from kFiber
 //   kFiber      the worker, before it gives its thread to one      store release
 //   kDetached   who gives the worker up: detach(), for good        CAS acq_rel from kFiber
@@ -38,14 +38,14 @@ class RunQueue {
     return m_queue.pop();
   }
   bool empty() const { return m_queue.empty(); }
-  bool inLoop() const { return m_place.load(std::memory_order_relaxed) == Place::kLoop; }
+  bool inLoop() const { return m_owner.load(std::memory_order_relaxed) == Owner::kLoop; }
 
   /// Called from the loop, before the thread runs code that is not the library's.
-  void leaveLoop() { m_place.store(Place::kFiber, std::memory_order_release); }
+  void leaveLoop() { m_owner.store(Owner::kFiber, std::memory_order_release); }
   /// Called after that code. Returns false if the worker was detached in between; then its thread must not come back.
   [[nodiscard]] bool comeBack() {
-    Place in_fiber = Place::kFiber;
-    if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) return false;
+    Owner in_fiber = Owner::kFiber;
+    if (!m_owner.compare_exchange_strong(in_fiber, Owner::kLoop, std::memory_order_acq_rel)) return false;
     if (!m_aside.empty()) {
       m_touched.write();
       m_queue.append(m_aside);
@@ -57,10 +57,10 @@ class RunQueue {
 
   /// Detaches a worker that is in a fiber. Returns false if it is in its loop, or detached already.
   [[nodiscard]] bool detach() {
-    Place in_fiber = Place::kFiber;
-    return m_place.compare_exchange_strong(in_fiber, Place::kDetached, std::memory_order_acq_rel);
+    Owner in_fiber = Owner::kFiber;
+    return m_owner.compare_exchange_strong(in_fiber, Owner::kDetached, std::memory_order_acq_rel);
   }
-  bool detached() const { return m_place.load(std::memory_order_acquire) == Place::kDetached; }
+  bool detached() const { return m_owner.load(std::memory_order_acquire) == Owner::kDetached; }
 
   /// Returns all that is left, for the thread that has detached the worker.
   NodeList takeLeft() {
@@ -69,12 +69,12 @@ class RunQueue {
   }
 
  private:
-  enum class Place : uint8_t { kLoop, kFiber, kDetached };
+  enum class Owner : uint8_t { kLoop, kFiber, kDetached };
 
   typename Memory::Touched m_touched;  // m_queue
   NodeList m_queue;
   NodeList m_aside;  // always belongs to the worker's thread
-  typename Memory::template Atomic<Place> m_place{Place::kLoop};
+  typename Memory::template Atomic<Owner> m_owner{Owner::kLoop};
 };
 
 /// Sorts what a detached worker had in its queues. Opens messages, which ends them, and collects in `unrun` what nobody will

@@ -105,12 +105,12 @@ bool SchedulerCore::place(std::function<void()> cb) {
   if (best == nullptr) return m_scheduler.trySchedule(std::move(cb));  // no thread runs yet, so the first one takes it
   if (cb == nullptr) return offer(nullptr, -1);
   /// Counts a placed function for as long as it exists, run or not.
-  struct Place {
-    explicit Place(std::shared_ptr<std::atomic<uint32_t>> counter) : count(std::move(counter)) { count->fetch_add(1); }
-    ~Place() { count->fetch_sub(1); }
+  struct PlacedCount {
+    explicit PlacedCount(std::shared_ptr<std::atomic<uint32_t>> counter) : count(std::move(counter)) { count->fetch_add(1); }
+    ~PlacedCount() { count->fetch_sub(1); }
     const std::shared_ptr<std::atomic<uint32_t>> count;
   };
-  return offer(std::make_shared<Fiber>([place = std::make_shared<Place>(best->placed()), cb = std::move(cb)] { cb(); }),
+  return offer(std::make_shared<Fiber>([placed = std::make_shared<PlacedCount>(best->placed()), cb = std::move(cb)] { cb(); }),
                best->threadId());
 }
 

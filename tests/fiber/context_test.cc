@@ -23,12 +23,12 @@ Context g_main;
 Context g_made;
 void (*g_body)() = nullptr;
 
-void suspend() { Context::switchTo(g_made, g_main, ThreadPlaces::ofThisThread()); }
-void enter() { Context::switchTo(g_main, g_made, ThreadPlaces::ofThisThread()); }
+void suspend() { Context::switchTo(g_made, g_main, ThreadLocals::ofThisThread()); }
+void enter() { Context::switchTo(g_main, g_made, ThreadLocals::ofThisThread()); }
 
 void entry() {
   g_body();
-  Context::exitTo(g_made, g_main, ThreadPlaces::ofThisThread());
+  Context::exitTo(g_made, g_main, ThreadLocals::ofThisThread());
 }
 
 /// One made context beside the thread's own.

@@ -80,7 +80,7 @@ TEST(FiberFramesDeathTest, ExceptionThatLeavesAnEntryIsNotUnwoundPastIt) {
     Context own, made;
     own.adoptThread();
     made.make<&throwFive>(stacks.take(kDefaultStackSize));
-    Context::switchTo(own, made, ThreadPlaces::ofThisThread());
+    Context::switchTo(own, made, ThreadLocals::ofThisThread());
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(4), "");
 }

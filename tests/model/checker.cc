@@ -131,7 +131,7 @@ class Checker {
   const std::function<void()>& m_scenario;
   const Plan m_plan;
   StackPool m_pool;
-  const ThreadPlaces m_here = ThreadPlaces::ofThisThread();
+  const ThreadLocals m_here = ThreadLocals::ofThisThread();
   std::array<Stack, kMaxThreads> m_stacks;
   uint64_t m_executions = 0;
   uint64_t m_all_steps = 0;

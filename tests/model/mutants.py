@@ -212,11 +212,11 @@ MUTANTS = {
     "run_queue_touched_by_a_fiber": (
         RUN, "    if (inLoop()) {", "    if (!detached()) {", "life/detach", "tso"),
     "run_queue_comes_back_by_load_and_store": (
-        RUN, "if (!m_place.compare_exchange_strong(in_fiber, Place::kLoop, std::memory_order_acq_rel)) return false;",
-        """if (m_place.load(std::memory_order_acquire) != in_fiber) return false;
-    m_place.store(Place::kLoop, std::memory_order_release);""", "life/detach", "tso"),
+        RUN, "if (!m_owner.compare_exchange_strong(in_fiber, Owner::kLoop, std::memory_order_acq_rel)) return false;",
+        """if (m_owner.load(std::memory_order_acquire) != in_fiber) return false;
+    m_owner.store(Owner::kLoop, std::memory_order_release);""", "life/detach", "tso"),
     "run_queue_left_relaxed": (
-        RUN, "m_place.store(Place::kFiber, std::memory_order_release)", "m_place.store(Place::kFiber, std::memory_order_relaxed)",
+        RUN, "m_owner.store(Owner::kFiber, std::memory_order_release)", "m_owner.store(Owner::kFiber, std::memory_order_relaxed)",
         "life/detach", "tso"),
     # Stop against fire
     "timer_stopped_but_not_claimed": (

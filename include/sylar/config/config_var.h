@@ -30,16 +30,16 @@
 namespace sylar {
 
 /// A line of a program's source. As a default argument, here() returns the line of the call.
-class CodePlace {
+class SourceLocation {
  public:
-  static constexpr CodePlace here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    return CodePlace(file, line);
+  static constexpr SourceLocation here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return SourceLocation(file, line);
   }
   /// Returns `FILE:LINE`.
   std::string toString() const { return m_file + (':' + std::to_string(m_line)); }
 
  private:
-  constexpr CodePlace(const char* file, int line) : m_file(file), m_line(line) {}
+  constexpr SourceLocation(const char* file, int line) : m_file(file), m_line(line) {}
 
   const char* m_file;
   int m_line;
@@ -51,7 +51,8 @@ class ConfigVarBase {
   using ptr = std::shared_ptr<ConfigVarBase>;
 
   /// Makes a setting whose name is `name` in lower case.
-  explicit ConfigVarBase(const std::string& name, const std::string& description = "", CodePlace place = CodePlace::here());
+  explicit ConfigVarBase(const std::string& name, const std::string& description = "",
+                         SourceLocation location = SourceLocation::here());
   virtual ~ConfigVarBase() = default;
   ConfigVarBase(const ConfigVarBase&) = delete;
   ConfigVarBase& operator=(const ConfigVarBase&) = delete;
@@ -59,7 +60,7 @@ class ConfigVarBase {
   const std::string& getName() const { return m_name; }
   const std::string& getDescription() const { return m_description; }
   /// Returns where the setting was made.
-  const CodePlace& getPlace() const { return m_place; }
+  const SourceLocation& getLocation() const { return m_location; }
 
   /// Returns true, the default, if a change takes effect in the running program. If a reload changes a setting that is not live,
   /// Application says so.
@@ -81,7 +82,7 @@ class ConfigVarBase {
  private:
   const std::string m_name;
   const std::string m_description;
-  const CodePlace m_place;
+  const SourceLocation m_location;
   std::atomic<bool> m_live{true};
 };
 
@@ -98,7 +99,7 @@ class LoadableVar : public ConfigVarBase {
  protected:
   using Value = std::shared_ptr<const void>;
 
-  LoadableVar(const std::string& name, const std::string& description, CodePlace place, Value value);
+  LoadableVar(const std::string& name, const std::string& description, SourceLocation location, Value value);
 
   Value current() const;
   /// Stores `value` and returns the previous one, which the caller must drop outside all locks. No foreign code runs here.
@@ -134,8 +135,8 @@ class ConfigVar : public LoadableVar {
 
   /// Throws std::invalid_argument if `check` refuses `default_value`. Use Config::Lookup for a setting that files can set.
   ConfigVar(const std::string& name, const T& default_value, const std::string& description = "", ConfigCheck<T> check = nullptr,
-            CodePlace place = CodePlace::here())
-      : LoadableVar(name, description, place, std::make_shared<const T>(default_value)), m_check(std::move(check)) {
+            SourceLocation location = SourceLocation::here())
+      : LoadableVar(name, description, location, std::make_shared<const T>(default_value)), m_check(std::move(check)) {
     requireGood(default_value);
   }
 
