@@ -50,8 +50,8 @@ class Application {
   /// The status that main() returns.
   enum Status : int {
     kEnded = 0,      ///< ended as asked, or the configuration is right
-    kCutOff = 1,     ///< something did not end in time
-    kMisused = 2,    ///< wrong options or configuration; nothing was started
+    kTimedOut = 1,   ///< something did not end in time
+    kBadConfig = 2,  ///< wrong options or configuration; nothing was started
     kNotStarted = 3  ///< an address was in use, a callback threw, ...; nothing was served
   };
 
@@ -96,7 +96,7 @@ class Application {
   /// tells more. Source: sylar.
   bool init(int argc, char** argv);
   /// Starts, serves until SIGTERM or SIGINT, and ends. Returns true if it ended in time, with nothing left. Fibers that compute
-  /// forever cannot be ended; then the process ends here, with kCutOff. Source: sylar.
+  /// forever cannot be ended; then the process ends here, with kTimedOut. Source: sylar.
   bool run();
   Status status() const;
 

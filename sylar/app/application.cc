@@ -132,7 +132,7 @@ bool Application::Impl::init(int argc, char** argv) {
   if (!line.error.empty() || line.help) {
     std::fprintf(line.help ? stdout : stderr, "%s%s", line.error.empty() ? "" : (program + ": " + line.error + "\n").c_str(),
                  CommandLine::usage(program).c_str());
-    m_status = line.error.empty() ? kEnded : kMisused;
+    m_status = line.error.empty() ? kEnded : kBadConfig;
     return false;
   }
 
@@ -140,13 +140,13 @@ bool Application::Impl::init(int argc, char** argv) {
   if (std::error_code none; !std::filesystem::is_directory(m_config_dir, none)) {
     std::fprintf(stderr, "%s: there is no folder '%s' in %s: make it, with a server.yml, or name another one with -c DIR\n",
                  program.c_str(), m_config_dir.c_str(), std::filesystem::current_path(none).c_str());
-    m_status = kMisused;
+    m_status = kBadConfig;
     return false;
   }
   LoadResult loaded = line.check_config ? Config::CheckConfDir(m_config_dir, UnknownKeys::kRefuse, validator()) : load(true);
   if (loaded.ok() && !line.check_config) loaded.errors = logSettingErrors();
   complain(loaded.errors);
-  m_status = loaded.ok() ? kEnded : kMisused;
+  m_status = loaded.ok() ? kEnded : kBadConfig;
   if (line.check_config && loaded.ok()) std::printf("%s: right\n", m_config_dir.c_str());
   return loaded.ok() && !line.check_config;
 }
@@ -214,7 +214,7 @@ bool Application::Impl::run() {
   }
   releaseEndSignals();  // a second signal ends the process at once
   const bool in_time = drain(Deadline::after(drainSetting()));
-  if (m_status == kEnded && !in_time) m_status = kCutOff;
+  if (m_status == kEnded && !in_time) m_status = kTimedOut;
   return m_status == kEnded;
 }
 
@@ -426,7 +426,7 @@ bool Application::Impl::drain(Deadline deadline) {
   m_pid_file.reset();
   if (stuck) {  // such a fiber or listener may use anything, so nothing may be destroyed before it ends
     LoggerMgr::GetInstance()->flush(Deadline::after(std::chrono::seconds(1)));
-    ::_exit(m_status == kEnded ? kCutOff : m_status);
+    ::_exit(m_status == kEnded ? kTimedOut : m_status);
   }
   m_servers.clear();
   m_workers.clear();

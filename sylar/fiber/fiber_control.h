@@ -55,8 +55,8 @@ const char* nameOf(FiberState state);
 /// The kind of event that a parked fiber waits for, for reports.
 enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper };
 
-/// A message that makes the fiber's worker handle what the fiber was asked (FiberControl::Requested). It goes through the worker's
-/// mailbox, and keeps the fiber alive until it is opened.
+/// A message that makes the fiber's worker handle what the fiber was asked (FiberControl::Requested). It goes through the
+/// worker's mailbox, and keeps the fiber alive until it is opened.
 class FiberRequest final : public QueueNode {
  public:
   /// Returns null if allocation failed and the fiber's preallocated message is already in flight; that message delivers this

@@ -1,7 +1,7 @@
 // Internal. The state of a started fiber, in two cache lines.
 //
-// Cores live in slabs that are never unmapped, so a late Waker reads valid memory and a wrong epoch. Unstarted work has no core. The
-// thread that first runs it takes one, and the thread on which the fiber ends gets the core back.
+// Cores live in slabs that are never unmapped, so a late Waker reads valid memory and a wrong epoch. Unstarted work has no
+// core. The thread that first runs it takes one, and the thread on which the fiber ends gets the core back.
 #pragma once
 
 #include <cstddef>

@@ -31,8 +31,8 @@ inline void keepControlWords(SavedRegisters& registers) {
   __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(registers.sse_control), "=m"(registers.x87_control));
 }
 
-/// Makes `registers` such that the first jump to it calls `entry`, on the stack that ends at `top`, a multiple of 16. `entry` must
-/// not return.
+/// Makes `registers` such that the first jump to it calls `entry`, on the stack that ends at `top`, a multiple of 16. `entry`
+/// must not return.
 inline void makeRegisters(SavedRegisters& registers, char* top, void (*entry)()) {
   auto* const return_address = reinterpret_cast<void**>(top) - 1;  // as after a call
   *return_address = nullptr;                                       // debuggers and unwinders stop here

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "sylar/hook/ask.h"
+#include "sylar/hook/probe.h"
 #include "sylar/hook/reopened.h"
 
 #ifdef SYLAR_TSAN
@@ -49,7 +49,7 @@ long writevNoWait(int fd, const iovec* parts, int count) {
 template <class Call>
 long whenReady(Entry& entry, int fd, short events, Call call) {
   const ProbeLock lock(entry);
-  return ask::isReady(fd, events) ? call() : -EAGAIN;
+  return probe::isReady(fd, events) ? call() : -EAGAIN;
 }
 
 /// Returns how many bytes a descriptor of this kind takes at once without waiting, if poll says that it takes something.
@@ -70,7 +70,7 @@ long refusalOfEventfd(const iovec* parts, int count) {
 
 /// Returns true if poll tells too little for a write: not how much a terminal takes, nor what fits into the last page of a FIFO.
 bool writesReopened(FdKind kind, int fd) {
-  if (kind == FdKind::kTerminal) return !ask::isMaster(fd);  // reopening the master makes another pseudoterminal
+  if (kind == FdKind::kTerminal) return !probe::isMaster(fd);  // reopening the master makes another pseudoterminal
   if (kind != FdKind::kPipe) return false;
   const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
   return flags >= 0 && (flags & O_DIRECT) == 0;  // only the user's open file makes packets
@@ -87,8 +87,8 @@ template <class Call>
 long writeWhenReady(Entry& entry, FdKind kind, int fd, const iovec* parts, int count, Call call) {
   if (kind != FdKind::kPolled) return whenReady(entry, fd, POLLOUT, call);
   // A write to an eventfd may still block, so it is made without the lock, which the number's next owner may need.
-  if (ask::isReady(fd, POLLOUT)) return call();
-  const long error = ask::isEventfd(fd) ? refusalOfEventfd(parts, count) : 0;
+  if (probe::isReady(fd, POLLOUT)) return call();
+  const long error = probe::isEventfd(fd) ? refusalOfEventfd(parts, count) : 0;
   return error != 0 ? error : -EAGAIN;
 }
 
@@ -98,7 +98,7 @@ long writeWhenReady(Entry& entry, FdKind kind, int fd, const iovec* parts, int c
 template <class Call>
 long readWhenReady(Entry& entry, FdKind kind, int fd, Call call) {
   const ProbeLock lock(entry);
-  if (ask::isReady(fd, POLLIN)) return call(fd);
+  if (probe::isReady(fd, POLLIN)) return call(fd);
   if (kind != FdKind::kPipe) return -EAGAIN;
   const long last = onReopened(fd, O_RDONLY, call);
   return last == -EOPNOTSUPP ? -EAGAIN : last;
@@ -109,16 +109,16 @@ FdKind askKind(int fd) {
   if (sys::call(SYS_fstat, fd, &status) != 0) return FdKind::kUnknown;
   switch (status.st_mode & S_IFMT) {
     case S_IFIFO: return FdKind::kPipe;
-    case S_IFCHR: return ask::isTerminal(fd) ? FdKind::kTerminal : FdKind::kPolled;
+    case S_IFCHR: return probe::isTerminal(fd) ? FdKind::kTerminal : FdKind::kPolled;
     case S_IFREG:
     case S_IFDIR:
     case S_IFBLK: return FdKind::kOther;
     case S_IFSOCK: break;
     default: return FdKind::kPolled;  // not a file: eventfd and its like
   }
-  if (ask::socketOption(fd, SO_TYPE) != SOCK_STREAM) return FdKind::kMessages;
+  if (probe::socketOption(fd, SO_TYPE) != SOCK_STREAM) return FdKind::kMessages;
   // A stream that we did not see being made may carry TLS in the kernel, so it gets no short-read rule, even if it is TCP.
-  return ask::socketOption(fd, SO_RCVLOWAT) > 1 ? FdKind::kMarkedStream : FdKind::kStream;
+  return probe::socketOption(fd, SO_RCVLOWAT) > 1 ? FdKind::kMarkedStream : FdKind::kStream;
 }
 
 }  // namespace
@@ -209,7 +209,7 @@ long accept(Entry& entry, const EpollEngine& engine, int fd, sockaddr* address, 
   // Linux keeps connections that were reset in the queue, so an accept after a positive poll does not block.
   const ProbeLock lock(entry);
   // A socket that does not listen fails at once.
-  if (!ask::isReady(fd, POLLIN) && ask::socketOption(fd, SO_ACCEPTCONN) == 1) return numberForAccept(engine);
+  if (!probe::isReady(fd, POLLIN) && probe::socketOption(fd, SO_ACCEPTCONN) == 1) return numberForAccept(engine);
   return plainAccept(fd, address, size, flags);
 }
 

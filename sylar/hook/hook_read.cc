@@ -5,11 +5,11 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
-#include "sylar/hook/ask.h"
 #include "sylar/hook/iovec_cursor.h"
+#include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/receive.h"
-#include "sylar/hook/rights.h"
+#include "sylar/hook/scm_rights.h"
 #include "sylar/hook/terminal.h"
 
 namespace sylar {
@@ -37,7 +37,7 @@ long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
 /// Returns true if a call with these flags never waits on a socket of this kind.
 bool neverWaits(IoCall& call, int flags) {
   if ((flags & MSG_DONTWAIT) != 0) return true;
-  if ((flags & MSG_ERRQUEUE) != 0 && ask::socketOption(call.fd(), SO_DOMAIN) != AF_UNIX) return true;  // AF_UNIX ignores it
+  if ((flags & MSG_ERRQUEUE) != 0 && probe::socketOption(call.fd(), SO_DOMAIN) != AF_UNIX) return true;  // AF_UNIX ignores it
   return (flags & MSG_OOB) != 0 && attempt::isStreamSocket(call.kind());
 }
 
@@ -99,7 +99,7 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
   const auto once = [=] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
   const auto plain = [=] { return attempt::plainRecvfrom(fd, buffer, size, flags, from, from_size); };
   IoCall call(here, Direction::kRead);
-  if (size == 0 && first.done == -EAGAIN && ask::isTcp(fd)) {
+  if (size == 0 && first.done == -EAGAIN && probe::isTcp(fd)) {
     // The kernel waits until something comes, looks at none of it, and has received no bytes. When its timeout passes, it has
     // received none either.
     call.setTimeoutError(0);

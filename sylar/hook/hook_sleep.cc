@@ -8,7 +8,7 @@
 #include <chrono>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/ask.h"
+#include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
 
@@ -38,7 +38,7 @@ int64_t sleepFor(int64_t ns) {
 /// Implements nanosleep and relative clock_nanosleep. Returns 0 or an error number.
 int sleepRelative(const timespec* duration, timespec* rest) {
   timespec wanted;
-  if (const int error = ask::duration(duration, &wanted)) return -error;
+  if (const int error = probe::duration(duration, &wanted)) return -error;
   const int64_t left_ns = sleepFor(toNs(wanted));
   if (left_ns == 0) return 0;
   if (rest != nullptr) *rest = toTimespec(left_ns);
@@ -48,7 +48,7 @@ int sleepRelative(const timespec* duration, timespec* rest) {
 /// Sleeps until `clock` shows `time`. Asks the clock again at the end, because it may have been set back.
 int sleepUntil(clockid_t clock, const timespec* time) {
   timespec wanted;
-  if (const int error = ask::duration(time, &wanted)) return -error;
+  if (const int error = probe::duration(time, &wanted)) return -error;
   const int64_t until_ns = toNs(wanted);
   for (;;) {
     timespec now;

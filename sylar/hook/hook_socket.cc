@@ -7,8 +7,8 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/hook.h"
-#include "sylar/hook/ask.h"
 #include "sylar/hook/connect.h"
+#include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/io/blocking_pool.h"
@@ -68,8 +68,8 @@ void end(SharedAccept& mine, Entry& listener) {
 long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int flags) {
   SharedAccept mine{fd, Entry::generationOf(call.entry().life())};
   const long ready = call.run([&]() -> long {
-    const bool listens = ask::socketOption(fd, SO_ACCEPTCONN) > 0;
-    if (listens && !ask::isReady(fd, POLLIN)) return attempt::numberForAccept(call.engine());
+    const bool listens = probe::socketOption(fd, SO_ACCEPTCONN) > 0;
+    if (listens && !probe::isReady(fd, POLLIN)) return attempt::numberForAccept(call.engine());
     return listens && !begin(mine) ? -EAGAIN : listens;
   });
   if (ready < 0) return ready;
@@ -92,7 +92,7 @@ int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (!call.parks() || !valid || call.kind() == FdKind::kOther || call.kind() == FdKind::kPipe) {
     return accepted(listener, real::accept4(fd, address, size, flags), flags);
   }
-  if (!listener->isPrivate() && !ask::isNonblocking(fd)) {
+  if (!listener->isPrivate() && !probe::isNonblocking(fd)) {
     return accepted(listener, static_cast<int>(IoCall::result(acceptShared(call, fd, address, size, flags))), flags);
   }
   return accepted(listener, static_cast<int>(IoCall::result(call.run([&] {

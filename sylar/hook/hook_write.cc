@@ -8,11 +8,11 @@
 #include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
-#include "sylar/hook/ask.h"
 #include "sylar/hook/connect.h"
 #include "sylar/hook/iovec_cursor.h"
+#include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
-#include "sylar/hook/rights.h"
+#include "sylar/hook/scm_rights.h"
 #include "sylar/hook/wait_loop.h"
 
 namespace sylar {
@@ -68,7 +68,7 @@ ssize_t sendRest(IoCall& call, int fd, const msghdr* message, int flags, long fi
     msghdr rest{};  // all that it carried besides bytes has gone out with the first of them
     rest.msg_iov = some;
     rest.msg_iovlen = n;
-    return call.run([&] { return ask::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, flags | MSG_NOSIGNAL); });
+    return call.run([&] { return probe::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, flags | MSG_NOSIGNAL); });
   });
 }
 
@@ -90,8 +90,8 @@ ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
   flags &= ~MSG_FASTOPEN;
   here.othersRan();
   IoCall call(here, Direction::kWrite);
-  if (first == -EINPROGRESS || (first >= 0 && ask::tcpConnects(fd))) {
-    if (ask::isNonblocking(fd)) return IoCall::result(first);
+  if (first == -EINPROGRESS || (first >= 0 && probe::tcpConnects(fd))) {
+    if (probe::isNonblocking(fd)) return IoCall::result(first);
     IoCall connecting(here, Direction::kWrite);
     const auto* const to = static_cast<const sockaddr*>(message->msg_name);
     const long error = connectOn(connecting, fd, to, message->msg_namelen, connectTimeoutNs());
@@ -131,7 +131,7 @@ template <class Attempt>
   if (n < 0) return writeFailed(call, n, fd, bytes, size);
   return finish(n, kind, size, [&](size_t done, size_t left) {
     return call.run([&] {
-      if (attempt::isStreamSocket(kind) && ask::tcpHasFailed(fd)) return 0L;
+      if (attempt::isStreamSocket(kind) && probe::tcpHasFailed(fd)) return 0L;
       return attempt::write(call.entry(), kind, fd, bytes + done, left, MSG_NOSIGNAL);
     });
   });
@@ -162,7 +162,7 @@ template <class Attempt>
   if (n < 0) return call.passesOn() ? real::sendto(fd, bytes, size, flags, to, to_size) : IoCall::result(n);
   return finish(n, call.kind(), size, [&](size_t done, size_t left) {
     return call.run([&] {
-      if (ask::tcpHasFailed(fd)) return 0L;
+      if (probe::tcpHasFailed(fd)) return 0L;
       return attempt::sendto(fd, bytes + done, left, flags | MSG_NOSIGNAL, to, to_size);
     });
   });
@@ -193,7 +193,7 @@ ssize_t writev(int fd, const iovec* parts, int count) {
     rest.msg_iovlen = n;
     return call.run([&] {
       if (!attempt::isStreamSocket(kind)) return attempt::writev(call.entry(), kind, fd, some, static_cast<int>(n));
-      return ask::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, MSG_NOSIGNAL);
+      return probe::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, MSG_NOSIGNAL);
     });
   });
 }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <climits>
 
-#include "sylar/hook/ask.h"
 #include "sylar/hook/iovec_cursor.h"
-#include "sylar/hook/rights.h"
+#include "sylar/hook/probe.h"
+#include "sylar/hook/scm_rights.h"
 
 namespace sylar {
 namespace {
@@ -15,21 +15,21 @@ namespace {
 constexpr size_t kPartsAtOnce = 16;
 
 size_t targetOf(int fd, size_t size, int flags) {
-  if ((flags & MSG_PEEK) != 0 && ask::socketOption(fd, SO_DOMAIN) == AF_UNIX)
+  if ((flags & MSG_PEEK) != 0 && probe::socketOption(fd, SO_DOMAIN) == AF_UNIX)
     return std::min<size_t>(size, 1);  // such a peek looks at what is there
-  const int mark = (flags & MSG_WAITALL) != 0 ? INT_MAX : ask::socketOption(fd, SO_RCVLOWAT);
+  const int mark = (flags & MSG_WAITALL) != 0 ? INT_MAX : probe::socketOption(fd, SO_RCVLOWAT);
   return std::min(size, static_cast<size_t>(std::max(mark, 1)));
 }
 
 /// Returns true if a peek begins at the front each time, which it does unless the kernel remembers where it was (SO_PEEK_OFF).
-bool peeksAnew(int fd, int flags) { return (flags & MSG_PEEK) != 0 && ask::socketOption(fd, SO_PEEK_OFF) < 0; }
+bool peeksAnew(int fd, int flags) { return (flags & MSG_PEEK) != 0 && probe::socketOption(fd, SO_PEEK_OFF) < 0; }
 
 /// Peeks until `target` bytes are there, again after each event of the descriptor.
 long peek(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t target) {
   long seen = 0;
   const long n = call.run([&]() -> long {
     // Asked before the peek, which then sees all that came before the end, or all bytes up to an urgent one that has come.
-    const bool ended = ask::hasEnded(fd) || (ask::isReady(fd, POLLPRI) && !ask::atUrgentMark(fd));
+    const bool ended = probe::hasEnded(fd) || (probe::isReady(fd, POLLPRI) && !probe::atUrgentMark(fd));
     msghdr look = wanted;
     const long now = attempt::recvmsg(fd, &look, flags);
     if (now < 0) return now;
@@ -45,10 +45,10 @@ long peek(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
 /// connection for the next call. So an attempt is made only if there are bytes, which come before the error, or if there is no
 /// error.
 long takeMore(int fd, msghdr* piece, int flags) {
-  if (ask::atUrgentMark(fd)) return 0;
-  if (!ask::hasBytes(fd)) {
-    if (!ask::isReady(fd, POLLIN | POLLRDHUP)) return -EAGAIN;
-    if (ask::tcpHasFailed(fd) && !ask::hasBytes(fd)) return 0;
+  if (probe::atUrgentMark(fd)) return 0;
+  if (!probe::hasBytes(fd)) {
+    if (!probe::isReady(fd, POLLIN | POLLRDHUP)) return -EAGAIN;
+    if (probe::tcpHasFailed(fd) && !probe::hasBytes(fd)) return 0;
   }
   return attempt::recvmsg(fd, piece, flags);
 }
@@ -79,7 +79,7 @@ long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
 
 long receiveMore(IoCall& call, int fd, msghdr* message, int flags) {
   msghdr wanted;
-  const bool readable = ask::copyIn(&wanted, message, sizeof wanted);
+  const bool readable = probe::copyIn(&wanted, message, sizeof wanted);
   // The first piece, or the reason why there is none, comes from the kernel alone.
   const long first = call.run([&] { return attempt::recvmsg(fd, message, flags); });
   if (first <= 0 || !readable || endsWithRights(fd, *message)) return first;

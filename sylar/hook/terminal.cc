@@ -7,12 +7,12 @@
 #include <algorithm>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/ask.h"
+#include "sylar/hook/probe.h"
 
 namespace sylar::terminal {
 
 Reading::Reading(int fd) : m_fd(fd) {
-  if (ask::isMaster(fd)) return;  // a master reports the other side's mode
+  if (probe::isMaster(fd)) return;  // a master reports the other side's mode
   termios mode{};
   if (sys::call(SYS_ioctl, fd, TCGETS, &mode) != 0 || (mode.c_lflag & ICANON) != 0) return;
   m_raw = true;
@@ -21,7 +21,7 @@ Reading::Reading(int fd) : m_fd(fd) {
 }
 
 size_t Reading::bytesNow(IoCall& call, size_t size) {
-  const size_t now = m_raw && size > 0 ? rawBytesNow(call, size) : size == 0 || ask::isReady(m_fd, POLLIN) ? SIZE_MAX : 0;
+  const size_t now = m_raw && size > 0 ? rawBytesNow(call, size) : size == 0 || probe::isReady(m_fd, POLLIN) ? SIZE_MAX : 0;
   if (now == 0) m_waited = true;
   return now;
 }
@@ -31,7 +31,7 @@ size_t Reading::bytesAtLast() const {
   return sys::call(SYS_ioctl, m_fd, FIONREAD, &waiting) == 0 ? static_cast<size_t>(waiting) : 0;
 }
 
-bool Reading::wasHungUp() const { return m_waited && ask::isReady(m_fd, 0); }
+bool Reading::wasHungUp() const { return m_waited && probe::isReady(m_fd, 0); }
 
 size_t Reading::rawBytesNow(IoCall& call, size_t size) {
   int waiting = 0;
@@ -40,7 +40,7 @@ size_t Reading::rawBytesNow(IoCall& call, size_t size) {
   m_waiting = static_cast<size_t>(waiting);
   // Exactly these, because a read of more would wait again.
   if (m_waiting >= std::max<size_t>(1, std::min<size_t>(m_min, size))) return m_waiting;
-  const bool hung_up = ask::isReady(m_fd, 0);
+  const bool hung_up = probe::isReady(m_fd, 0);
   if (hung_up || (m_min == 0 && m_tenths == 0)) return SIZE_MAX;
   if (m_tenths > 0 && (m_min == 0 ? !m_timed : grown)) {
     m_timed = true;

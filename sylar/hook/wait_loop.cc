@@ -8,7 +8,7 @@
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook.h"
-#include "sylar/hook/ask.h"
+#include "sylar/hook/probe.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -79,7 +79,7 @@ int HookedFd::useCopy() {
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
   m_limits_known = true;
-  if (m_direction == Direction::kWrite) m_writes_to_unix = mayBeUnix(kind()) && ask::isUnixConnection(m_hooked.fd());
+  if (m_direction == Direction::kWrite) m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());
   const bool remembered = entry().isPrivate();
   return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
 }
@@ -109,19 +109,19 @@ inline int IoCall::learnLimits() {
 
 void IoCall::renewTimeout() { m_deadline = Deadline::after(std::chrono::nanoseconds(m_timeout_of_piece_ns), waitClock()); }
 
-long IoCall::unixWriteError() const { return ask::unixWriteError(m_hooked.fd()); }
+long IoCall::unixWriteError() const { return probe::unixWriteError(m_hooked.fd()); }
 
 /// Returns true if this is a receive of whole messages and reading is shut down. A lasting event has told so, now or before: the
 /// first registration makes the kernel report it again.
 bool IoCall::readsShutDownMessages() {
   if (m_direction != Direction::kRead || !entry().sticky() || kind() != FdKind::kMessages) return false;
-  return ask::isShutDown(m_hooked.fd());
+  return probe::isShutDown(m_hooked.fd());
 }
 
 /// Makes the checks before a wait that are rarely needed. Returns 0, or -errno if something else has ended the call.
 [[gnu::noinline]] int IoCall::waitsStill(bool first) {
   // In the kernel a writer to a pipe looks at O_NONBLOCK whenever it has been woken.
-  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && ask::isNonblocking(m_hooked.fd())) {
+  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && probe::isNonblocking(m_hooked.fd())) {
     return -EAGAIN;
   }
   if (readsShutDownMessages()) {

@@ -13,7 +13,7 @@
 #include "sylar/check.h"
 #include "sylar/http/http_error.h"
 #include "sylar/http/http_shared.h"
-#include "sylar/http/recycled.h"
+#include "sylar/http/object_pool.h"
 #include "sylar/http/session_control.h"
 
 namespace sylar::http {
@@ -137,7 +137,7 @@ void HttpServer::handleClient(Socket::ptr client) {
   const Impl::Listed listed(*m_impl, client, *session);
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {
-    const HttpResponse::ptr response = Recycled<HttpResponse>::take();
+    const HttpResponse::ptr response = ObjectPool<HttpResponse>::take();
     response->setVersion(request->getVersion());
     response->setClose(request->isClose());
     answer(*this, *dispatch, std::move(request), response, session);

@@ -9,7 +9,7 @@
 #include "sylar/base/log.h"
 #include "sylar/fiber.h"
 #include "sylar/http/http_shared.h"
-#include "sylar/http/recycled.h"
+#include "sylar/http/object_pool.h"
 #include "sylar/http/request_reader.h"
 #include "sylar/http/response_writer.h"
 #include "sylar/http/session_control.h"
@@ -33,7 +33,7 @@ struct HttpSession::State {
         bytes(socket, shared->limits),
         reader(bytes, bytes, shared->limits, mayPark() ? waitClock() : steadyClock()),
         writer(bytes),
-        request(Recycled<HttpRequest>::take()),
+        request(ObjectPool<HttpRequest>::take()),
         body_share(*shared) {}
 
   const std::shared_ptr<const HttpShared> shared;
@@ -91,7 +91,7 @@ HttpRequest::ptr HttpSession::recvHead() {
     const bool came = m_state.reader.awaitHead();
     m_state.bytes.endIdle();
     if (came) {
-      HttpRequest::ptr request = Recycled<HttpRequest>::take();
+      HttpRequest::ptr request = ObjectPool<HttpRequest>::take();
       if (m_state.reader.acceptHead(*request).ok()) return m_state.request = std::move(request);
     }
   }
@@ -192,7 +192,7 @@ bool HttpSession::writeBody(std::string_view piece) { return m_state.writer.writ
 bool HttpSession::endResponse() {
   const bool open = std::exchange(m_state.open_body, false);
   if (m_state.writer.end()) return true;
-  if (open) m_state.bytes.cut();
+  if (open) m_state.bytes.abort();
   return false;
 }
 
@@ -229,13 +229,13 @@ void SessionControl::complete(HttpSession& session, HttpResponse& response) {
     fail(session, HttpStatus::INTERNAL_SERVER_ERROR);
   }
   if (state.open_body && ok) session.endResponse();
-  if (state.open_body) session.m_state.bytes.cut();
+  if (state.open_body) session.m_state.bytes.abort();
 }
 
 void SessionControl::fail(HttpSession& session, HttpStatus status) {
   HttpSession::State& state = session.m_state;
   state.failed = true;
-  if (state.open_body) state.bytes.cut();
+  if (state.open_body) state.bytes.abort();
   if (!session.isAnswered() && state.request != nullptr) state.writer.writeError(status);
 }
 

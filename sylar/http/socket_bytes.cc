@@ -80,7 +80,7 @@ bool SocketBytes::awaitTaken() {
   if (ready > 0) return true;
   if (ready == 0) {
     if (before - m_socket.getUnsent() >= std::max<int64_t>(least, 1)) return true;
-    cut();
+    abort();
     errno = ETIMEDOUT;
   }
   return false;
@@ -101,7 +101,7 @@ void SocketBytes::shutdownRead() { m_socket.shutdown(SHUT_RD); }
 
 void SocketBytes::shutdownWrite() { m_socket.shutdown(SHUT_WR); }
 
-void SocketBytes::cut() {
+void SocketBytes::abort() {
   m_cut = true;
   m_socket.setOption(SOL_SOCKET, SO_LINGER, linger{1, 0});
 }

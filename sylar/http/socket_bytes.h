@@ -41,7 +41,7 @@ class SocketBytes final : public ByteSource, public ByteSink {
   void shutdownWrite();
   /// Makes the close a reset, so that the peer does not take what it has for the whole. The kernel drops what the peer did not
   /// take.
-  void cut();
+  void abort();
   bool isCut() const { return m_cut; }
 
  private:

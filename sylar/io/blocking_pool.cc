@@ -42,7 +42,7 @@ size_t BlockingPool::queued() const {
 
 int BlockingPool::runJob(Job& job) {
   const this_fiber::CancelShield shield;
-  job.virtual_time = StandsStill(waitClock());
+  job.virtual_time = ClockHold(waitClock());
   for (bool submitted = false;; submitted = true) {
     Wait wait(WaitsFor::kHelper);
     Lock lock(m_mutex);
@@ -143,7 +143,7 @@ void BlockingPool::finish(Job& job) {
   Lock lock(m_mutex);
   ++m_idle;
   job.done = true;
-  const StandsStill until_it_is_told(std::move(job.virtual_time));
+  const ClockHold until_it_is_told(std::move(job.virtual_time));
   const Waker waker = job.waker;
   const bool won = waker.claim(WakeReason::kReady);
   lock.unlock();  // from here on the fiber may be gone, if another waker woke it

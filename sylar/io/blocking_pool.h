@@ -63,7 +63,7 @@ class BlockingPool {
     void* function;
     std::exception_ptr exception = nullptr;
     Waker waker = {};
-    StandsStill virtual_time = {};  // held until the fiber has been told; a fiber that was abandoned never unwinds
+    ClockHold virtual_time = {};  // held until the fiber has been told; a fiber that was abandoned never unwinds
     bool done = false;
     Job* next = nullptr;
   };

@@ -23,8 +23,8 @@ class FiberWaiter final : public RunWaiter {
     if (won) Waker::deliver(*waker.core);
   }
 
-  /// Waits until wake(). Not even the last phase of cancelling ends the wait, because the waiter is linked; the fiber is abandoned
-  /// instead.
+  /// Waits until wake(). Not even the last phase of cancelling ends the wait, because the waiter is linked; the fiber is
+  /// abandoned instead.
   void wait(WaitFor what) {
     const this_fiber::CancelShield shield;
     for (;;) {

@@ -30,10 +30,10 @@ bool fiberIsAsNew() {
 
 }  // namespace
 
-/// The timers that a worker collected in one pass. One fiber runs their callbacks one after the other. A second, unstarted fiber is
-/// queued behind it. The second fiber goes on when a callback waits and so keeps the first, or when a callback leaves the first
-/// other than as new, or beside the first on an idle worker. Each fiber queues the next when it begins. Timers that find no
-/// memory for their fiber, or for its stack, go back to the manager.
+/// The timers that a worker collected in one pass. One fiber runs their callbacks one after the other. A second, unstarted
+/// fiber is queued behind it. The second fiber goes on when a callback waits and so keeps the first, or when a callback leaves
+/// the first other than as new, or beside the first on an idle worker. Each fiber queues the next when it begins. Timers that
+/// find no memory for their fiber, or for its stack, go back to the manager.
 class DueTimers : public std::enable_shared_from_this<DueTimers> {
  public:
   DueTimers(IOManager& iom, std::vector<Timer::ptr> timers) : m_iom(iom), m_timers(std::move(timers)) {}

@@ -19,7 +19,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
-#include "sylar/net/changes.h"
+#include "sylar/net/fiber_condition.h"
 #include "sylar/net/socket_control.h"
 #include "sylar/sched/park.h"
 
@@ -107,7 +107,7 @@ struct TcpServer::Impl {
   TcpServerLimits limits;
 
   mutable OsMutex mutex;
-  Changes changes;  // of listeners and connections
+  FiberCondition changed;  // of listeners and connections
   bool stopped SYLAR_GUARDED_BY(mutex) = true;
   bool stopping SYLAR_GUARDED_BY(mutex) = false;   // a call of stop() is running
   bool told SYLAR_GUARDED_BY(mutex) = false;       // stop() has listed whom it tells; later ones are told one by one
@@ -186,7 +186,7 @@ class TcpServer::Impl::Accepting {
   ~Accepting() {
     Lock lock(m_impl.mutex);
     --m_impl.accepting;
-    m_impl.changes.notifyAll(lock);
+    m_impl.changed.notifyAll(lock);
   }
   Accepting(const Accepting&) = delete;
   Accepting& operator=(const Accepting&) = delete;
@@ -339,7 +339,7 @@ void TcpServer::stop() {
     ran = !std::exchange(m_impl->stopped, true);
     if (!ran && m_impl->listeners.empty()) return;
     m_impl->stopping = true;
-    m_impl->changes.notifyAll(lock);  // fibers that wait for room get none
+    m_impl->changed.notifyAll(lock);  // fibers that wait for room get none
   }
   while (const Socket::ptr listener = m_impl->anyListener()) {
     if (ran) m_impl->acceptRest(*listener);
@@ -358,7 +358,7 @@ void TcpServer::stop() {
       clients.push_back(one->client);
     m_impl->told = listed;
     m_impl->stopping = false;
-    m_impl->changes.notifyAll(lock);
+    m_impl->changed.notifyAll(lock);
   }
   if (!listed) throw std::bad_alloc();
   for (const Socket::ptr& client : clients) endClient(client);
@@ -390,7 +390,7 @@ bool TcpServer::join(Deadline deadline) {
   if (sys::inForkedChild()) return false;
   const Lock lock(m_impl->mutex);
   while (m_impl->isBusy()) {
-    if (m_impl->changes.wait(m_impl->mutex, deadline) != WakeReason::kReady) return !m_impl->isBusy();
+    if (m_impl->changed.wait(m_impl->mutex, deadline) != WakeReason::kReady) return !m_impl->isBusy();
   }
   return true;
 }
@@ -435,7 +435,7 @@ bool TcpServer::Impl::acceptOne(Socket& listener, Backoff& backoff) {
 /// no more.
 bool TcpServer::Impl::pause(const Socket& listener, Deadline deadline) {
   const Lock lock(mutex);
-  return listensOn(listener) && changes.wait(mutex, deadline) != WakeReason::kCanceled;
+  return listensOn(listener) && changed.wait(mutex, deadline) != WakeReason::kCanceled;
 }
 
 void TcpServer::Impl::serve(const Socket::ptr& client) {
@@ -460,7 +460,7 @@ bool TcpServer::Impl::admit(Connection& connection) {
   const Lock lock(mutex);
   if (!stopped && counts.open >= limits.max_connections) ++counts.paused;
   while (counts.open >= limits.max_connections) {
-    if (stopped || changes.wait(mutex, Deadline::never()) == WakeReason::kCanceled) return false;
+    if (stopped || changed.wait(mutex, Deadline::never()) == WakeReason::kCanceled) return false;
   }
   if (idle != nullptr) SocketControl::watch(*connection.client);
   if (peer) {
@@ -491,7 +491,7 @@ void TcpServer::Impl::ended(Connection& connection) {
     if (--same->second == 0) per_peer.erase(same);
   }
   --counts.open;
-  changes.notifyAll(lock);
+  changed.notifyAll(lock);
 }
 
 /// Removes `listener` from the list and closes it.

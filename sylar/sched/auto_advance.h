@@ -1,8 +1,8 @@
 // Internal. The seam between workers and a clock that moves when all of them are idle: virtual time (sylar/testing).
 //
 // A member, which is a worker, is awake or idle. It is idle from enterIdle() on until it calls leaveIdle(). In between it takes
-// nothing of what comes for it, so that this stays visible in quiet(). When all members are idle and quiet, the clock moves
-// to the earliest of their deadlines and then wakes those that are due.
+// nothing of what comes for it, so that this stays visible in isQuiescent(). When all members are idle and quiescent, the clock
+// moves to the earliest of their deadlines and then wakes those that are due.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
   class Member {
    public:
     /// Returns true if nothing has come for the member that it has not seen. If something has, the member is about to go on.
-    virtual bool quiet() const = 0;
+    virtual bool isQuiescent() const = 0;
     /// Returns when the member wants to go on, on the clock's scale. Code that lets this come nearer wakes the member.
     virtual int64_t dueNs() const = 0;
-    /// Makes the member not quiet, so that it goes on soon.
+    /// Makes the member not quiescent, so that it goes on soon.
     virtual void wake() = 0;
 
     // These belong to the clock, under its lock.
@@ -56,20 +56,20 @@ class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
 
 /// While it exists, `clock` stands still if it is one that moves when all rest. For events that its members wait for and the
 /// clock cannot see. May outlast the clock.
-class StandsStill {
+class ClockHold {
  public:
-  StandsStill() = default;
-  explicit StandsStill(const Clock& clock) {
+  ClockHold() = default;
+  explicit ClockHold(const Clock& clock) {
     AutoAdvance* const time = clock.autoAdvance();
     if (time == nullptr) return;
     m_time = time->shared_from_this();
     m_time->hold();
   }
-  ~StandsStill() {
+  ~ClockHold() {
     if (m_time != nullptr) m_time->release();
   }
-  StandsStill(StandsStill&&) = default;
-  StandsStill& operator=(StandsStill&& other) noexcept {
+  ClockHold(ClockHold&&) = default;
+  ClockHold& operator=(ClockHold&& other) noexcept {
     std::swap(m_time, other.m_time);
     return *this;
   }

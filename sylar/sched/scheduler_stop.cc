@@ -1,5 +1,6 @@
 // The end of a scheduler. idle.h says how its workers find out that nothing is left. stop(deadline) begins with a round of
-// cancelling, and has the last phase of cancelling at the deadline. A worker whose fiber does not come back soon after that is detached.
+// cancelling, and has the last phase of cancelling at the deadline. A worker whose fiber does not come back soon after that is
+// detached.
 #include <algorithm>
 #include <new>
 

@@ -1,5 +1,5 @@
-// Internal. A queue of unstarted work: fibers that have not started and may run anywhere. One per worker, stolen from by the others,
-// and one per scheduler, the injector, for work from outside (protocol P2).
+// Internal. A queue of unstarted work: fibers that have not started and may run anywhere. One per worker, stolen from by the
+// others, and one per scheduler, the injector, for work from outside (protocol P2).
 //
 // Intrusive FIFO under a spinlock; the count is read without it. A sleeper declares itself asleep and then reads counts, a
 // producer raises the count and then looks for sleepers: a store-load pair, hence seq_cst on the count.

@@ -154,7 +154,7 @@ void Worker::enterIdle(AutoAdvance& time) {
 }
 
 /// Looks at the mailbox first, because it tells of mail before the notification shows in the driver's descriptor.
-bool Worker::quiet() const {
+bool Worker::isQuiescent() const {
   if (!m_slot.mailbox.sleeping() || m_scheduler.idle().anySpawned()) return false;
   int ready;
   do ready = sys::waitReadable(m_driver->fd(), 0, 0);

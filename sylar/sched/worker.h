@@ -1,9 +1,9 @@
 // Internal. One thread of a scheduler: what runs on it, in which order, and when it sleeps.
 //
-// One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep; 3. at most kBatch
-// runnable fibers, or fewer that take kBatchNs, unstarted work in alternation with woken ones, the injector first and at every 64th
-// pick; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
-// to run, else asleep until mail, a descriptor or a deadline.
+// One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep;
+// 3. at most kBatch runnable fibers, or fewer that take kBatchNs, unstarted work in alternation with woken ones, the injector
+// first and at every 64th pick; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without
+// waiting if there is more to run, else asleep until mail, a descriptor or a deadline.
 //
 // Thread safety: everything belongs to the worker's thread, except the sections marked otherwise.
 #pragma once
@@ -146,7 +146,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   QueueNode* pick(int round);
   void sleep();
   void enterIdle(AutoAdvance& time);
-  bool quiet() const override;
+  bool isQuiescent() const override;
   int64_t dueNs() const override;
   void wake() override { m_slot.wake(); }
   void poll(int64_t now_ns, int64_t deadline_ns);

@@ -134,7 +134,7 @@ class VirtualTime::Core final : public AutoAdvance {
     int64_t due_ns = kNever;
     bool looks_again = false;
     for (const Member* member = m_first; member != nullptr; member = member->next_member) {
-      if (!member->is_idle || !member->quiet()) return false;
+      if (!member->is_idle || !member->isQuiescent()) return false;
       due_ns = std::min(due_ns, member->dueNs());
       looks_again = looks_again || member->looks_again;
     }

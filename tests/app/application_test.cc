@@ -192,7 +192,7 @@ TEST_F(ApplicationTest, EndsThoughAListenerHangs) {
     });
     main();
   };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(Application::kCutOff), "");
+  EXPECT_EXIT(run(), testing::ExitedWithCode(Application::kTimedOut), "");
 }
 
 /// What the library logs, in a file.
@@ -284,14 +284,14 @@ TEST_F(ApplicationTest, ToCheckIsNotToTake) {
   EXPECT_EQ(setting->getValue(), 1);
   setting->delListener(id);
   write("servers: [{type: none, address: ['127.0.0.1:1']}]");
-  EXPECT_EQ(main({"--check-config"}), Application::kMisused);
+  EXPECT_EQ(main({"--check-config"}), Application::kBadConfig);
 }
 
 TEST_F(ApplicationTest, ToCheckIsNotToRun) {
   write("servers: [{type: http, address: ['127.0.0.1:1']}]");
   app.onServerReady([] { FAIL() << "it runs"; });
   EXPECT_EQ(main({"--check-config"}), Application::kEnded);
-  EXPECT_EQ(main({"--nonsense"}), Application::kMisused);
+  EXPECT_EQ(main({"--nonsense"}), Application::kBadConfig);
 }
 
 }  // namespace

@@ -42,13 +42,13 @@ set_target_properties(hook_early_late_program PROPERTIES RUNTIME_OUTPUT_DIRECTOR
 add_test(NAME EarlyAndLate.HooksWorkBeforeConstructorsAndAfterMain COMMAND hook_early_late_program)  # CD-H11, FM-34
 set_tests_properties(EarlyAndLate.HooksWorkBeforeConstructorsAndAfterMain PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 sylar_test(hook/short_read_test LINKS sylar::sylar sylar::hook)
-sylar_test(hook/rights_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/scm_rights_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/poll_close_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/pieces_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/left_behind_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/proven_empty_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/closing_test LINKS sylar::sylar sylar::hook)
-sylar_test(hook/ask_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/probe_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/busy_wait_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/connect_flags_test LINKS sylar::sylar sylar::hook)
 

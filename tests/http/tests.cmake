@@ -1,7 +1,7 @@
 sylar_test(http/chunk_decoder_test LINKS sylar::http)
 sylar_test(http/glob_test LINKS sylar::http)
 sylar_test(http/message_test LINKS sylar::http)
-sylar_test(http/recycled_test LINKS sylar::http)
+sylar_test(http/object_pool_test LINKS sylar::http)
 sylar_test(http/request_reader_test LINKS sylar::http)
 sylar_test(http/response_writer_test LINKS sylar::http)
 sylar_test(http/servlet_test LINKS sylar::http)

@@ -205,8 +205,8 @@ void threeWhileAFiberComputes() {
   require(work.allRan(), "all ran");
 }
 
-// Unstarted work of a worker's loop against the last other worker that falls asleep: it queues two; the first of them computes until
-// the second has run.
+// Unstarted work of a worker's loop against the last other worker that falls asleep: it queues two; the first of them computes
+// until the second has run.
 void spawnedAgainstLastSleeper() {
   Work work(2);
   Task& second = work.task();

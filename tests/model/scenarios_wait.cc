@@ -186,7 +186,7 @@ void whatWasWrittenIsSeen() {
 std::vector<Scenario> waitScenarios() {
   return {
       {"wait/two_wakers", twoWakers},  {"wait/timeout_and_cancel", timeoutAndCancel},
-      {"wait/withdraw", withdraw},        {"wait/reused_core", reusedCore},
+      {"wait/withdraw", withdraw},     {"wait/reused_core", reusedCore},
       {"wait/abandoning", abandoning}, {"wait/what_was_written_is_seen", whatWasWrittenIsSeen},
   };
 }

@@ -73,8 +73,8 @@ class VirtualTime final : public Clock {
   ///
   /// If all fibers wait and nothing that they wait for is armed, they would wait without end. Then all are cancelled, and a
   /// std::runtime_error says which fiber waits for what, whatever `body` then throws. A fiber that does not end within a second
-  /// of real time is abandoned (see Scheduler::stop). Then a std::runtime_error names it, unless `body` has thrown, and everything
-  /// that it uses must outlive it. Other exceptions are those of IOManager.
+  /// of real time is abandoned (see Scheduler::stop). Then a std::runtime_error names it, unless `body` has thrown, and
+  /// everything that it uses must outlive it. Other exceptions are those of IOManager.
   ///
   /// Not with kByHand (checked). Blocks the thread.
   void run(std::function<void()> body, size_t threads = 1);

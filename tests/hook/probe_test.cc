@@ -1,5 +1,5 @@
 // Signal handlers that run while the kernel is asked whether something is ready: that is no answer.
-#include "sylar/hook/ask.h"
+#include "sylar/hook/probe.h"
 
 #include <csignal>
 
@@ -44,8 +44,8 @@ TEST(Ask, AHandlerIsNoReadiness) {
   const Storm storm(threadId());
   int ready = 0, ended = 0;
   while (g_handled.load() < kHandlers) {
-    ready += ask::isReady(empty.a, POLLIN);
-    ended += ask::hasEnded(stream.a);
+    ready += probe::isReady(empty.a, POLLIN);
+    ended += probe::hasEnded(stream.a);
   }
   EXPECT_EQ(ready, 0);
   EXPECT_EQ(ended, 0);
@@ -58,7 +58,7 @@ TEST(Poll, IsNotInterruptedByAHandler) {
     bool done = false;
     const auto reader = std::make_shared<Fiber>([&] {
       char byte;
-      while (!done || ask::isReady(pair.a, POLLIN)) {
+      while (!done || probe::isReady(pair.a, POLLIN)) {
         pollfd one{pair.a, POLLIN, 0};
         ASSERT_EQ(::poll(&one, 1, -1), 1) << ::strerror(errno);
         ASSERT_EQ(::read(pair.a, &byte, 1), 1) << ::strerror(errno);

@@ -1,5 +1,5 @@
 // What a handler has let go is another's, and what anybody still has is not.
-#include "sylar/http/recycled.h"
+#include "sylar/http/object_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ struct Thing {
   int value = 0;
 };
 
-using Things = Recycled<Thing>;
+using Things = ObjectPool<Thing>;
 
-TEST(Recycled, NextOneIsTheLastOneAsNew) {
+TEST(ObjectPool, NextOneIsTheLastOneAsNew) {
   std::shared_ptr<Thing> one = Things::take();
   const Thing* const last = one.get();
   one->value = 1;
@@ -32,7 +32,7 @@ TEST(Recycled, NextOneIsTheLastOneAsNew) {
   EXPECT_EQ(one->value, 0);
 }
 
-TEST(Recycled, WeakReferenceExpiresAndNeverSeesTheNext) {
+TEST(ObjectPool, WeakReferenceExpiresAndNeverSeesTheNext) {
   std::shared_ptr<Thing> one = Things::take();
   std::weak_ptr<Thing> weak = one;
   one.reset();
@@ -41,14 +41,14 @@ TEST(Recycled, WeakReferenceExpiresAndNeverSeesTheNext) {
   EXPECT_EQ(weak.lock(), nullptr);
 }
 
-TEST(Recycled, KeptByAnybodyItIsNobodyElses) {
+TEST(ObjectPool, KeptByAnybodyItIsNobodyElses) {
   std::shared_ptr<Thing> one = Things::take();
   const std::shared_ptr<Thing> kept = one;
   one.reset();
   EXPECT_NE(Things::take(), kept);
 }
 
-TEST(Recycled, ThreadThatLetsItGoHasItNext) {
+TEST(ObjectPool, ThreadThatLetsItGoHasItNext) {
   std::shared_ptr<Thing> one = Things::take();
   const Thing* const last = one.get();
   std::thread([&, one = std::move(one)]() mutable {
@@ -58,7 +58,7 @@ TEST(Recycled, ThreadThatLetsItGoHasItNext) {
   EXPECT_NE(Things::take().get(), last);
 }
 
-TEST(Recycled, TooManyAreDeletedAndTheRestWithTheThread) {
+TEST(ObjectPool, TooManyAreDeletedAndTheRestWithTheThread) {
   const int before = g_alive;
   std::thread([&] {
     std::vector<std::shared_ptr<Thing>> many;
@@ -79,7 +79,7 @@ struct EndsLater {
   std::shared_ptr<Thing> kept;
 };
 
-TEST(Recycled, MayBeLetGoWhenTheSparesOfTheThreadHaveEnded) {
+TEST(ObjectPool, MayBeLetGoWhenTheSparesOfTheThreadHaveEnded) {
   const int before = g_alive;
   std::thread([] {
     static thread_local EndsLater ends_later;
@@ -90,7 +90,7 @@ TEST(Recycled, MayBeLetGoWhenTheSparesOfTheThreadHaveEnded) {
 }
 
 // Made for TSan: who reads its value by a weak reference, and who lets it go, are different threads.
-TEST(Recycled, LastReferenceEndsInAnyThread) {
+TEST(ObjectPool, LastReferenceEndsInAnyThread) {
   for (int round = 0; round < 200; ++round) {
     std::shared_ptr<Thing> one = Things::take();
     one->value = 7;

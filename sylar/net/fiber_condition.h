@@ -20,11 +20,11 @@
 
 namespace sylar {
 
-class Changes {
+class FiberCondition {
  public:
-  Changes() = default;
-  Changes(const Changes&) = delete;
-  Changes& operator=(const Changes&) = delete;
+  FiberCondition() = default;
+  FiberCondition(const FiberCondition&) = delete;
+  FiberCondition& operator=(const FiberCondition&) = delete;
 
   /// Releases `mutex`, which must always be the same, waits for a notifyAll() that comes after the call, and locks it again.
   /// Returns kReady if the caller should look again (the wakeup may be spurious), kTimeout if `deadline` has passed or there is

@@ -1,4 +1,4 @@
-#include "sylar/net/changes.h"
+#include "sylar/net/fiber_condition.h"
 
 #include <cerrno>
 
@@ -11,12 +11,12 @@ namespace sylar {
 
 /// A waiting fiber, in an object on that fiber's stack. It is touched only under the lock, and is out of the list once it is
 /// claimed.
-struct Changes::Waiting {
+struct FiberCondition::Waiting {
   Waker waker;
   Waiting* next;
 };
 
-WakeReason Changes::wait(OsMutex& mutex, Deadline deadline) {
+WakeReason FiberCondition::wait(OsMutex& mutex, Deadline deadline) {
   if (mayPark()) return park(mutex, deadline);
   const uint32_t sequence = m_sequence.load(std::memory_order_relaxed);
   ++m_threads;
@@ -27,7 +27,7 @@ WakeReason Changes::wait(OsMutex& mutex, Deadline deadline) {
   return why == -ETIMEDOUT ? WakeReason::kTimeout : WakeReason::kReady;
 }
 
-WakeReason Changes::park(OsMutex& mutex, Deadline deadline) {
+WakeReason FiberCondition::park(OsMutex& mutex, Deadline deadline) {
   if (!reserveTimeout(deadline)) {
     mutex.unlock();
     Fiber::YieldToReady();
@@ -48,7 +48,7 @@ WakeReason Changes::park(OsMutex& mutex, Deadline deadline) {
   return reason;
 }
 
-void Changes::notifyAll(Lock<OsMutex>& lock) {
+void FiberCondition::notifyAll(Lock<OsMutex>& lock) {
   NodeList woken;
   for (; m_fibers != nullptr; m_fibers = m_fibers->next) {
     if (!m_fibers->waker.claim(WakeReason::kReady)) continue;

@@ -1,4 +1,4 @@
-#include "sylar/hook/ask.h"
+#include "sylar/hook/probe.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -19,7 +19,7 @@
 
 #include "sylar/base/sys.h"
 
-namespace sylar::ask {
+namespace sylar::probe {
 namespace {
 
 /// Returns the state of a TCP socket, or -1. The kernel reads it under the socket's lock. A poll may see an error before the
@@ -134,4 +134,4 @@ bool copyIn(void* to, const void* from, size_t size) {
   return copied == static_cast<long>(size);
 }
 
-}  // namespace sylar::ask
+}  // namespace sylar::probe

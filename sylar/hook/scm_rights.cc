@@ -1,9 +1,9 @@
 // Source: unix(7), cmsg(3).
-#include "sylar/hook/rights.h"
+#include "sylar/hook/scm_rights.h"
 
 #include <cstring>
 
-#include "sylar/hook/ask.h"
+#include "sylar/hook/probe.h"
 #include "sylar/io/fd_table.h"
 
 namespace sylar {
@@ -38,7 +38,7 @@ bool endsWithRights(int fd, const msghdr& message) {
   bool any = false;
   forEachRight(message, [&any](int) { any = true; });
   // With SO_PASSCRED there is always something for which there is no room, so MSG_CTRUNC proves nothing.
-  return any || ((message.msg_flags & MSG_CTRUNC) != 0 && ask::socketOption(fd, SO_PASSCRED) != 1);
+  return any || ((message.msg_flags & MSG_CTRUNC) != 0 && probe::socketOption(fd, SO_PASSCRED) != 1);
 }
 
 }  // namespace sylar

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-namespace sylar::ask {
+namespace sylar::probe {
 
 /// Polls one descriptor (poll(2)) and returns true if any of `events`, an error or a hang-up is there.
 bool isReady(int fd, short events);
@@ -47,4 +47,4 @@ int duration(const timespec* from, timespec* to);
 /// Copies `size` bytes that the user says are there. Returns false if they are not.
 bool copyIn(void* to, const void* from, size_t size);
 
-}  // namespace sylar::ask
+}  // namespace sylar::probe
