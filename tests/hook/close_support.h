@@ -7,10 +7,11 @@
 
 namespace sylar::test {
 
-/// Grabs every number that becomes free, at once, and checks that nobody else reads from or writes to it.
+/// Grabs every number that becomes free, at once, and checks that nobody else reads from or writes to it. It is at work when the
+/// constructor returns.
 class NewOwner {
  public:
-  NewOwner() : m_thread([this] { run(); }) {}
+  NewOwner() : m_thread([this] { run(); }) { m_rounds.wait(0); }
   ~NewOwner() { finish(); }
   NewOwner(const NewOwner&) = delete;
   NewOwner& operator=(const NewOwner&) = delete;
@@ -36,11 +37,12 @@ class NewOwner {
       ASSERT_EQ(::close(ends[0]), 0);
       ASSERT_EQ(::close(ends[1]), 0);
       ++m_rounds;
+      m_rounds.notify_one();
     }
   }
 
   std::atomic<bool> m_done{false};
-  int m_rounds = 0;
+  std::atomic<int> m_rounds{0};
   std::thread m_thread;
 };
 

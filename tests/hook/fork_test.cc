@@ -236,13 +236,13 @@ TEST(Fork, ManyUnderLoad) {
       [&] {
         for (int i = 0; i < 4; ++i) {
           IOManager::GetThis()->schedule([&] {
-            while (!done.load()) {
+            do {
               const Pair pair = unixPair();
               IOManager::GetThis()->schedule([fd = pair.b] { EXPECT_EQ(::write(fd, "x", 1), 1); }, threadId());
               char byte;
               EXPECT_EQ(::read(pair.a, &byte, 1), 1);
               rounds.fetch_add(1);
-            }
+            } while (!done.load());
           });
         }
         for (int i = 0; i < kForks && !testing::Test::HasFailure(); ++i) {
