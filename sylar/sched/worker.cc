@@ -83,7 +83,7 @@ void Worker::run() {
   m_slot.owner.store(0, std::memory_order_release);  // a fiber that is asked for something from here on has no home
   takeMail();
   SYLAR_CHECK(m_runnable.empty());
-  SYLAR_CHECK(m_live == nullptr);
+  SYLAR_CHECK(m_live.count() == 0);
   setThread(0);
   m_slot.fd_driver.store(nullptr, std::memory_order_relaxed);
   m_slot.worker = nullptr;
@@ -106,7 +106,7 @@ void Worker::runOnce() {
   takeMail();
   if (m_scheduler.isStopping()) followStop();
   const int64_t now_ns = m_clock.nowNs();
-  expireTimeouts(now_ns);
+  m_timeouts.expire(now_ns, m_clock, m_runnable);
   const bool more = m_driver->serve(now_ns);
   runBatch(now_ns);
   if (goesOn() || more) {
@@ -134,7 +134,7 @@ void Worker::sleep() {
     if (AutoAdvance* const time = m_clock.autoAdvance()) return enterIdle(*time);
     const int64_t now_ns = m_clock.nowNs();
     m_counts.sleeps.add();
-    poll(now_ns, std::min(firstHop(now_ns, nextDeadline(now_ns)), m_scheduler.waitCap(now_ns)));
+    poll(now_ns, std::min(firstHop(now_ns, m_timeouts.next(now_ns)), m_scheduler.waitCap(now_ns)));
   });
 }
 
@@ -145,7 +145,7 @@ void Worker::sleep() {
 void Worker::enterIdle(AutoAdvance& time) {
   m_counts.sleeps.add();
   m_counts.polls.add();  // the clock's look counts as one
-  m_due_ns = nextDeadline(m_clock.nowNs());
+  m_due_ns = m_timeouts.next(m_clock.nowNs());
   const int64_t longest_ns = time.enterIdle(*this);
   if (longest_ns == 0) return;
   const int ready = sys::waitReadable(m_driver->fd(), 0, std::min(longest_ns, m_scheduler.waitCap(0)));
@@ -175,10 +175,7 @@ void Worker::addStats(WorkerStats& sum) const {
   sum.sleeps += m_counts.sleeps.get();
   sum.tickles += m_counts.tickles.get();
   sum.mail += m_counts.mail.get();
-  sum.timeouts_armed += m_counts.armed.get();
-  sum.timeouts_pushed += m_counts.pushed.get();
-  sum.timeouts_relinked += m_counts.relinked.get();
-  sum.timeouts_fired += m_counts.fired.get();
+  m_timeouts.addStats(sum);
 }
 
 }  // namespace sylar

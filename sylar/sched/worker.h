@@ -19,12 +19,13 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/driver.h"
+#include "sylar/sched/fiber_timeouts.h"
+#include "sylar/sched/live_fibers.h"
 #include "sylar/sched/own_spawn_queue.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/run_queue.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker_slot.h"
-#include "sylar/timer/heap_queue.h"
 
 namespace sylar {
 
@@ -83,14 +84,15 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   }
   /// Does what other threads asked of a fiber of this worker.
   void handleRequests(const Fiber::ptr& fiber);
-  /// Makes room for a timeout of the running fiber, which has none yet, so that no wait can fail half-way. Returns false if
-  /// there is no memory.
-  [[nodiscard]] bool reserveTimeout(FiberCore& core, Deadline deadline);
+  FiberTimeouts& timeouts() { return m_timeouts; }
   WakeReason park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept;
   void awaitEnd(Fiber& fiber) override;
   void resumes(FiberCore& core) override;
   void hasResumed(FiberCore& core) override;
-  void unlinkTimer(FiberCore& core) override;
+  void unlinkTimer(FiberCore& core) override {
+    const tsan::Exempt of_this_thread;
+    m_timeouts.unlink(core);
+  }
 
   // ---- From any thread. ------------------------------------------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// Returns the number of functions that are placed on it. The number may outlive the worker.
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
   /// Appends its fibers to `out`.
-  void list(std::vector<FiberInfo>& out);
+  void list(std::vector<FiberInfo>& out) { m_live.list(out); }
   void addStats(WorkerStats& sum) const;
 
   /// Detaches a worker whose fiber does not come back. Returns false if the worker is in its loop, or at its end. Otherwise its
@@ -113,8 +115,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   // ---- For the stop detection, under its lock, while the worker is known to sleep. ------------------------------------------
 
   size_t waiting() const { return m_waiting; }
-  size_t uncancelled() const { return m_live_count - m_cancelled_count; }
-  size_t live() const { return m_live_count; }
+  size_t uncancelled() const { return m_live.uncancelled(); }
+  size_t live() const { return m_live.count(); }
   /// Returns how many of its fibers join one that this scheduler does not run.
   size_t joinsElsewhere() const;
 
@@ -135,9 +137,6 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static constexpr int kFibersPerLook = 16;  // how many run between two looks at the clock
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 64;
-  static constexpr size_t kTimeoutsPerIteration = 2000;
-  static constexpr int64_t kTimeoutsNsPerIteration = 500'000;
-  static constexpr int64_t kPushedMayWakeNs = 10'000'000;
 
   void runOnce();
   bool goesOn();
@@ -160,14 +159,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void permit(Fiber& fiber);
   void migrate(FiberCore& core);
   void linkLive(FiberCore& core, bool cancelled);
-  void unlinkLive(FiberCore& core);
-  void link(FiberCore*& first, FiberCore& core) SYLAR_REQUIRES(m_live_lock);
-  void unlink(FiberCore*& first, FiberCore& core) SYLAR_REQUIRES(m_live_lock);
 
   bool behindStop() const;
   void followStop();
   void cancel(FiberCore& core);
-  void markCancelled(FiberCore& core);
   /// Returns true if the fiber is cancelled and its wait may end early. A joiner may have lent the joined fiber its stack, so it
   /// is interrupted last. It is told of that fiber's end, even if that fiber is abandoned.
   bool mayInterrupt(const FiberCore& core) const {
@@ -180,25 +175,17 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void noteAbandoned(const Fiber& fiber);
   [[noreturn]] void standStill(FiberCore& last);
 
-  void arm(FiberCore& core, int64_t deadline_ns);
-  void expireTimeouts(int64_t now_ns);
-  int64_t nextDeadline(int64_t now_ns);
-
   SchedulerCore& m_scheduler;
   const Clock& m_clock;
   const std::string m_name;
   const std::shared_ptr<std::atomic<uint32_t>> m_placed = std::make_shared<std::atomic<uint32_t>>(0);
-  HeapQueue<4> m_timeouts;  // one node per fiber at most
-  WorkerSlot& m_slot;       // the last member that may fail: only the destructor gives it back
+  FiberTimeouts m_timeouts;
+  WorkerSlot& m_slot;  // the last member that may fail: only the destructor gives it back
   std::unique_ptr<Driver> m_driver;
   ThreadFibers* m_thread_fibers = nullptr;  // its thread's, from run() on
 
   RunQueue<> m_runnable;
-  OsMutex m_live_lock;             // for other threads that look at the lists; only the owner changes them
-  FiberCore* m_live = nullptr;     // fibers to bring to their end; of hand-resumed ones, those that are parked
-  FiberCore* m_by_hand = nullptr;  // hand-resumed ones that are not: they run, or have resumed one that does
-  size_t m_live_count = 0;
-  size_t m_cancelled_count = 0;                     // of the live ones
+  LiveFibers m_live;
   size_t m_waiting = 0;                             // parked fibers whose wake-up comes from outside
   size_t m_joining = 0;                             // parked fibers that join another
   uint64_t m_cancel_round = 0;                      // the scheduler's last round that was carried out here
@@ -210,7 +197,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool m_batch_over = false;
 
   struct {
-    Counter switches, polls, sleeps, tickles, mail, armed, pushed, relinked, fired;
+    Counter switches, polls, sleeps, tickles, mail;
   } m_counts;  // see WorkerStats
 
   OwnSpawnQueue<> m_spawned;

@@ -12,7 +12,7 @@ namespace sylar {
 
 /// Ends a fiber that is done. Not inlined into afterSwitch(), through which every yield and wait comes.
 [[gnu::noinline]] void Worker::endFiber(FiberCore& core) {
-  unlinkLive(core);
+  m_live.remove(core);
   Fiber::ptr last = m_thread_fibers->finish(core);
   runUserCode([&] { last = nullptr; });  // an exception handler may run, and the exception's destructor
 }

@@ -1,0 +1,59 @@
+#include "sylar/sched/fiber_timeouts.h"
+
+#include <new>
+
+namespace sylar {
+
+bool FiberTimeouts::reserve(FiberCore& core, int64_t deadline_ns) {
+  try {
+    m_heap.insert(core.timer, deadline_ns);  // disarmed, until the fiber parks
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  core.timer_linked = true;
+  return true;
+}
+
+void FiberTimeouts::expire(int64_t now_ns, const Clock& clock, RunQueue<>& runnable) {
+  const int64_t end_ns = saturatingAdd(now_ns, kMostNsPerIteration);
+  for (size_t i = 1; i <= kMostPerIteration && m_heap.nextDue() <= now_ns; ++i) {
+    if (i % 64 == 0 && clock.nowNs() >= end_ns) return;
+    TimerList due;
+    m_heap.expire(now_ns, 1, due);  // only one, for which there is room if it is put in again
+    FiberCore& core = FiberCore::ofTimer(*due.pop());
+    core.timer_linked = false;
+    if (core.deadline_ns == kNever) continue;  // disarmed
+    if (core.deadline_ns > now_ns) {
+      m_relinked.add();
+      set(core, core.deadline_ns);
+    } else if (core.wait.claim(core.wait.epoch(), WakeReason::kTimeout)) {
+      m_fired.add();
+      runnable.push(&core);
+    }
+  }
+}
+
+int64_t FiberTimeouts::next(int64_t now_ns) {
+  while (TimerNode* node = m_heap.front()) {
+    FiberCore& core = FiberCore::ofTimer(*node);
+    const bool pushed = core.deadline_ns != kNever && core.deadline_ns != node->deadline_ns;
+    if (core.deadline_ns == kNever) {
+      unlink(core);
+    } else if (!pushed || node->deadline_ns > saturatingAdd(now_ns, kPushedMayWakeNs)) {
+      return node->deadline_ns;
+    } else {
+      m_relinked.add();
+      m_heap.update(core.timer, core.deadline_ns);
+    }
+  }
+  return kNever;
+}
+
+void FiberTimeouts::addStats(WorkerStats& sum) const {
+  sum.timeouts_armed += m_armed.get();
+  sum.timeouts_pushed += m_pushed.get();
+  sum.timeouts_relinked += m_relinked.get();
+  sum.timeouts_fired += m_fired.get();
+}
+
+}  // namespace sylar

@@ -1,0 +1,93 @@
+// Internal. The fibers of a worker, in two lists: those that the worker must bring to their end, and those that run because a
+// fiber has resumed them by hand. The latter are in the first list while they are parked.
+//
+// Thread safety: only the worker's thread changes the lists, under the lock, and walks them without it. Other threads walk them
+// under the lock. After the worker was detached, the thread that it stands for still changes the lists.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/base/tsan.h"
+#include "sylar/fiber/fiber_core.h"
+#include "sylar/scheduler.h"
+
+namespace sylar {
+
+class LiveFibers {
+ public:
+  // ---- The worker's thread. --------------------------------------------------------------------------------------------------
+
+  void add(FiberCore& core) {
+    Lock lock(m_lock);
+    core.live = true;
+    link(m_first, core);
+    ++m_count;
+    m_cancelled += core.cancelled;
+  }
+  void remove(FiberCore& core) {
+    const tsan::Exempt of_this_thread;
+    Lock lock(m_lock);
+    core.live = false;
+    unlink(m_first, core);
+    --m_count;
+    m_cancelled -= core.cancelled;
+  }
+  void addResumed(FiberCore& core) {
+    const tsan::Exempt of_this_thread;
+    Lock lock(m_lock);
+    core.by_hand = true;
+    link(m_first_resumed, core);
+  }
+  void removeResumed(FiberCore& core) {
+    const tsan::Exempt of_this_thread;
+    Lock lock(m_lock);
+    core.by_hand = false;
+    unlink(m_first_resumed, core);
+  }
+  void markCancelled(FiberCore& core) {
+    if (core.cancelled) return;
+    core.cancelled = true;
+    m_cancelled += core.live;
+  }
+
+  /// Returns the first fiber to bring to its end, or null. `live_next` leads to the others.
+  FiberCore* first() const { return m_first; }
+  size_t count() const { return m_count; }
+  /// Returns how many of them are not cancelled.
+  size_t uncancelled() const { return m_count - m_cancelled; }
+
+  // ---- Any thread. -----------------------------------------------------------------------------------------------------------
+
+  /// Appends the fibers to bring to their end to `out`. Throws std::bad_alloc.
+  void list(std::vector<FiberInfo>& out);
+
+  /// Calls `resumed` and `live` with each fiber of the two lists, under the lock. They must not change the lists.
+  template <class Resumed, class Live>
+  void visit(Resumed resumed, Live live) {
+    Lock lock(m_lock);
+    for (FiberCore* core = m_first_resumed; core != nullptr; core = core->live_next) resumed(*core);
+    for (FiberCore* core = m_first; core != nullptr; core = core->live_next) live(*core);
+  }
+
+ private:
+  static void link(FiberCore*& first, FiberCore& core) {
+    core.live_prev = nullptr;
+    core.live_next = first;
+    if (first != nullptr) first->live_prev = &core;
+    first = &core;
+  }
+  static void unlink(FiberCore*& first, FiberCore& core) {
+    (core.live_prev == nullptr ? first : core.live_prev->live_next) = core.live_next;
+    if (core.live_next != nullptr) core.live_next->live_prev = core.live_prev;
+  }
+
+  OsMutex m_lock;
+  FiberCore* m_first = nullptr;
+  FiberCore* m_first_resumed = nullptr;
+  size_t m_count = 0;      // of the first list
+  size_t m_cancelled = 0;  // of those
+};
+
+}  // namespace sylar

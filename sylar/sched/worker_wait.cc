@@ -1,0 +1,142 @@
+// How fibers wait: the bodies of waker.h and park.h, and what a worker does with a fiber that parks.
+#include "sylar/sched/park.h"
+
+#include <new>
+#include <utility>
+
+#include "sylar/base/tsan.h"
+#include "sylar/check.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar {
+
+SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
+  if (!core.live) return parkByHand(core, waker, deadline, what);
+  const tsan::Exempt of_this_thread;
+  // If the fiber was cancelled before, the wait is decided here and now, and its delivery goes to the back of the queue like any
+  // other.
+  if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
+  if (!deadline.isNever()) m_timeouts.arm(core, deadline.ns());
+  const bool counted = what == WaitFor::kOutside || !deadline.isNever();
+  core.counted = counted;
+  m_waiting += counted;
+  m_thread_fibers->park(core);
+  m_waiting -= counted;
+  core.deadline_ns = kNever;
+  tsan::acquire(&core.wait);  // sees what the winner of the claim released
+  return core.wait.reason();
+}
+
+/// Parks a fiber that was resumed by hand. While it waits, it is the worker's.
+WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+  const Fiber::ptr keep = core.fiber->weak_from_this().lock();
+  hasResumed(core);
+  linkLive(core, m_cancels_all);  // not the scheduler's: if this worker was detached, that may be gone
+  const WakeReason reason = park(core, waker, deadline, what);
+  m_live.remove(core);
+  resumes(core);
+  return reason;
+}
+
+/// The wait is shielded, because a joiner may have lent the fiber its own stack, and goes on only when that is over. If the
+/// last phase of cancelling ends the wait nevertheless, the joiner waits again, and is abandoned.
+void Worker::awaitEnd(Fiber& fiber) {
+  struct Joiner : EndObserver {
+    Waker waker;
+  } joiner;
+  joiner.claim = [](EndObserver* observer) { return static_cast<Joiner*>(observer)->waker.claim(WakeReason::kReady); };
+  joiner.ended = [](EndObserver* observer) { Waker::deliver(*static_cast<Joiner*>(observer)->waker.core); };
+  const this_fiber::CancelShield shield;
+  Fiber& me = *runningFiber()->fiber;
+  for (;;) {
+    Wait wait(WaitsFor::kFiber);
+    joiner.waker = wait.waker();
+    if (!control(fiber).observeEnd(joiner)) {
+      wait.withdraw();
+      return;
+    }
+    const tsan::Exempt of_this_thread;
+    control(me).setJoins(&fiber);
+    ++m_joining;
+    const WakeReason reason = wait.park(Deadline::never(), WaitFor::kFibers);
+    --m_joining;
+    control(me).setJoins(nullptr);
+    if (reason == WakeReason::kReady) return;
+    control(fiber).unobserveEnd(joiner);
+  }
+}
+
+/// A fiber that runs elsewhere ends without this scheduler's doing. One of ours does not end if nothing else goes on.
+size_t Worker::joinsElsewhere() const {
+  if (m_joining == 0) return 0;
+  size_t count = 0;
+  for (const FiberCore* core = m_live.first(); core != nullptr; core = core->live_next) {
+    const Fiber* const joined = control(*core->fiber).joins();
+    if (joined == nullptr) continue;
+    if (stateOf(*joined) == FiberState::kInit) continue;  // nobody has scheduled it
+    auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(*joined));
+    count += home == nullptr || home->scheduler.load(std::memory_order_acquire) != &m_scheduler;
+  }
+  return count;
+}
+
+template <>
+void Waker::deliver(FiberCore& core) {
+  const tsan::Exempt of_its_home;
+  Worker* const here = Worker::currentHere();
+  auto& home = static_cast<WorkerSlot&>(*core.home);
+  if (here != nullptr && &here->slot() == &home) {
+    here->makeRunnable(&core);
+  } else {
+    home.push(&core);
+  }
+}
+
+template <>
+void Waker::deliverByMail(FiberCore& core) {
+  const tsan::Exempt of_its_home;
+  static_cast<WorkerSlot&>(*core.home).push(&core);
+}
+
+bool mayPark() {
+  const FiberCore* const me = runningFiber();
+  return me != nullptr && me->home != nullptr;
+}
+
+[[gnu::noinline]] bool reserveTimeout(Deadline deadline) {
+  const tsan::Exempt of_this_thread;
+  return deadline.isNever() || t_running->timer_linked || Worker::currentHere()->timeouts().reserve(*t_running, deadline.ns());
+}
+
+[[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }
+
+[[gnu::noinline]] Wait::Wait(WaitsFor what, int fd) {
+  FiberCore* const me = t_running;
+  SYLAR_CHECK(me != nullptr && me->home != nullptr);  // mayPark()
+  control(*me->fiber).noteWait(what, fd);
+  m_waker = {me, me->wait.prepare()};
+}
+
+WakeReason Wait::park(Deadline deadline, WaitFor what) {
+  SYLAR_CHECK(!std::exchange(m_ended, true));
+  FiberCore& core = *m_waker.core;
+  return static_cast<WorkerSlot*>(core.home)->worker->park(core, m_waker, deadline, what);
+}
+
+bool Wait::withdraw() {
+  if (m_waker.core->wait.withdraw(m_waker.epoch)) {
+    m_ended = true;
+    return true;
+  }
+  park();  // a delivery is on its way
+  return false;
+}
+
+WakeReason parkUntil(Deadline deadline) {
+  if (!reserveTimeout(deadline)) throw std::bad_alloc();
+  Wait wait(WaitsFor::kTime);
+  return wait.park(deadline);
+}
+
+}  // namespace sylar
