@@ -26,8 +26,7 @@
 
 #include "sylar/base/memory.h"
 #include "sylar/base/tsan.h"
-#include "sylar/fiber/queue_node.h"
-#include "sylar/fiber/wait_word.h"
+#include "sylar/io/fd_waiter.h"
 
 namespace sylar {
 
@@ -46,55 +45,6 @@ enum class FdKind : uint8_t {
   kMarkedStream,  ///< a stream socket with SO_RCVLOWAT: its reads wait for more than the first byte
   kTerminal,      ///< terminal, either side of a pseudoterminal
   kOther,         ///< regular file, directory, block device: nothing to wait for, calls go to libc
-};
-
-/// One wait of a fiber or a callback for one direction of a descriptor. A callback sets `fire` and leaves `waker` empty; a
-/// fiber's waiter lies on its stack. Touched only under the entry's lock, except for a callback that was claimed.
-template <class Engine>
-struct FdWaiter {
-  typename Engine::Waker waker;
-  Engine* engine = nullptr;  ///< of the waiting worker; the registration moves there if its present engine ends
-  void (*fire)(FdWaiter*, WakeReason) = nullptr;
-  uint32_t events = ~0U;  ///< only these epoll events wake it
-  bool linked = false;
-  FdWaiter* next = nullptr;
-  FdWaiter* prev = nullptr;
-};
-
-/// Collects waiters that are claimed under the lock for one reason, and delivers them after it, oldest first.
-template <class Engine>
-class Claimed {
- public:
-  explicit Claimed(WakeReason reason, bool by_mail = false)
-      : m_reason(reason), m_by_mail(by_mail || reason == WakeReason::kClosed) {}
-  ~Claimed() { deliver(); }
-  void add(FdWaiter<Engine>& waiter) {
-    if (waiter.fire != nullptr) {
-      waiter.next = nullptr;
-      *m_callbacks_end = &waiter;
-      m_callbacks_end = &waiter.next;
-    } else if (auto* const core = waiter.waker.core; waiter.waker.claim(m_reason)) {
-      m_cores.push(core);
-    }
-  }
-  void deliver() {
-    while (QueueNode* node = m_cores.pop()) {
-      auto& core = *static_cast<decltype(Engine::Waker::core)>(node);
-      m_by_mail ? Engine::Waker::deliverByMail(core) : Engine::Waker::deliver(core);
-    }
-    while (FdWaiter<Engine>* waiter = m_callbacks) {
-      m_callbacks = waiter->next;
-      waiter->fire(waiter, m_reason);
-    }
-    m_callbacks_end = &m_callbacks;
-  }
-
- private:
-  const WakeReason m_reason;
-  const bool m_by_mail;
-  NodeList m_cores;
-  FdWaiter<Engine>* m_callbacks = nullptr;
-  FdWaiter<Engine>** m_callbacks_end = &m_callbacks;
 };
 
 /// `Engine` provides:
