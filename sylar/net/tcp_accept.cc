@@ -1,0 +1,242 @@
+// How a TcpServer accepts connections, limits and serves them, and ends those that are idle.
+#include <cxxabi.h>
+#include <fmt/ostream.h>
+#include <linux/tcp.h>  // the C library's tcp_info ends before the counts of bytes
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "sylar/base/log.h"
+#include "sylar/net/tcp_server_control.h"
+#include "sylar/sched/park.h"
+
+namespace sylar {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Returns true if a failed accept may succeed later, because the connection or the network failed, or something is short.
+/// Source: accept(2).
+bool isTransient(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ECONNABORTED:
+    case EINTR:
+    case EPERM:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH: return true;
+    default: return false;
+  }
+}
+
+/// Returns the peer for whose limit `client` counts: its IPv4 address, or its IPv6 network, since a peer that has one address
+/// there has all of them. Returns nothing if no limit concerns it.
+std::optional<std::array<uint8_t, 16>> limitedPeer(const Socket& client, bool limit_loopback) {
+  const Address::ptr address = client.getRemoteAddress();
+  const auto* const ip = dynamic_cast<const IPAddress*>(address.get());
+  if (ip == nullptr || (ip->isLoopback() && !limit_loopback)) return std::nullopt;
+  std::array<uint8_t, 16> peer{};
+  if (ip->getFamily() == AF_INET) {
+    peer[10] = peer[11] = 0xff;  // as IPv6 writes it
+    std::memcpy(&peer[12], &reinterpret_cast<const sockaddr_in*>(ip->getAddr())->sin_addr, 4);
+    return peer;
+  }
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(ip->getAddr())->sin6_addr;
+  std::memcpy(peer.data(), v6.s6_addr, IN6_IS_ADDR_V4MAPPED(&v6) ? 16 : 8);
+  return peer;
+}
+
+}  // namespace
+
+/// The time to wait before a failed accept is tried again.
+class TcpServer::Impl::Backoff {
+ public:
+  std::chrono::milliseconds next() { return std::exchange(m_next, std::min(2 * m_next, kLongest)); }
+  void reset() { m_next = 1ms; }
+
+ private:
+  static constexpr std::chrono::milliseconds kLongest = 512ms;
+  std::chrono::milliseconds m_next = 1ms;
+};
+
+void TcpServer::startAccept(Socket::ptr sock) {
+  constexpr int kAcceptsInARow = 16;  // accepts in a row that did not have to wait; then others run, even in a flood
+  Impl::Backoff backoff;
+  for (int left = kAcceptsInARow; m_impl->acceptOne(*sock, backoff);) {
+    if (--left > 0) continue;
+    Fiber::YieldToReady();
+    left = kAcceptsInARow;
+  }
+  m_impl->retire(*sock);
+}
+
+/// Accepts one connection. Returns false if `listener` accepts no more.
+bool TcpServer::Impl::acceptOne(Socket& listener, Backoff& backoff) {
+  int error = ENOMEM;
+  try {
+    if (const Socket::ptr client = listener.accept()) {
+      backoff.reset();
+      serve(client);
+      return true;
+    }
+    error = errno;
+  } catch (const std::bad_alloc&) {
+  }
+  if (!listener.isValid() || this_fiber::cancelled()) return false;
+  if (error == EAGAIN || error == ECANCELED) return SocketControl::acceptWaits(listener);  // its timeout, or cancelAccept()
+  const bool transient = isTransient(error);
+  count(transient ? &TcpServerCounts::accept_errors : &TcpServerCounts::listeners_failed);
+  if (!transient || mayReport()) {
+    log::error("{}: accept on {} failed{}: {}", name, fmt::streamed(*listener.getLocalAddress()), transient ? "" : " for good",
+               ::strerrordesc_np(error));
+  }
+  return transient && pause(listener, Deadline::after(backoff.next(), waitClock()));
+}
+
+/// Waits until `deadline`, or until a connection ends, which may have been what was missing. Returns false if `listener` accepts
+/// no more.
+bool TcpServer::Impl::pause(const Socket& listener, Deadline deadline) {
+  const Lock lock(mutex);
+  return listensOn(listener) && changed.wait(mutex, deadline) != WakeReason::kCanceled;
+}
+
+void TcpServer::Impl::serve(const Socket::ptr& client) {
+  count(&TcpServerCounts::accepted);
+  std::shared_ptr<Connection> connection;
+  try {
+    client->setRecvTimeout(static_cast<int64_t>(std::min<uint64_t>(recv_timeout, INT64_MAX)));
+    client->setSendTimeout(static_cast<int64_t>(std::min<uint64_t>(send_timeout, INT64_MAX)));
+    connection = std::make_shared<Connection>(server.shared_from_this(), client);
+    if (!admit(*connection)) return;
+    const bool late = connection->late;
+    server.m_io_worker->place([connection] { connection->run(); });
+    if (late) server.endClient(client);
+  } catch (const std::bad_alloc&) {
+    if (connection == nullptr || !connection->admitted) notStarted();
+  }
+}
+
+/// Waits for room. Returns false if the connection is to be closed.
+bool TcpServer::Impl::admit(Connection& connection) {
+  const std::optional<Peer> peer = limitedPeer(*connection.client, limits.limit_loopback);
+  const Lock lock(mutex);
+  if (!stopped && counts.open >= limits.max_connections) ++counts.paused;
+  while (counts.open >= limits.max_connections) {
+    if (stopped || changed.wait(mutex, Deadline::never()) == WakeReason::kCanceled) return false;
+  }
+  if (idle != nullptr) SocketControl::watch(*connection.client);
+  if (peer) {
+    uint32_t& same = per_peer[*peer];
+    if (same >= limits.max_per_peer) {
+      ++counts.refused_per_peer;
+      return false;
+    }
+    ++same;
+  }
+  connection.peer = peer;
+  connection.idle = idle;
+  connection.admitted = true;
+  connection.late = told;
+  if (idle != nullptr) idle->add(SocketControl::watched(*connection.client).entry, connection.client);  // before stop() sees it
+  connection.next = std::exchange(connections, &connection);
+  if (connection.next != nullptr) connection.next->prev = &connection;
+  ++counts.open;
+  return true;
+}
+
+void TcpServer::Impl::ended(Connection& connection) {
+  Lock lock(mutex);
+  (connection.prev == nullptr ? connections : connection.prev->next) = connection.next;
+  if (connection.next != nullptr) connection.next->prev = connection.prev;
+  if (connection.peer) {
+    const auto same = per_peer.find(*connection.peer);
+    if (--same->second == 0) per_peer.erase(same);
+  }
+  --counts.open;
+  changed.notifyAll(lock);
+}
+
+/// Accepts the connections that are in the kernel's queue now, but in a flood only as many as the queue can hold.
+void TcpServer::Impl::acceptRest(Socket& listener) {
+  SocketControl::endWaiting(listener);
+  try {
+    for (int left = limits.backlog; left >= 0; --left) {
+      const Socket::ptr client = listener.accept();
+      if (client == nullptr) return;
+      serve(client);
+    }
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// ---- One connection. --------------------------------------------------------------------------------------------------------
+
+void TcpServer::Impl::Connection::run() {
+  began = true;
+  try {
+    server->handleClient(client);
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& exception) {
+    failed(exception.what());
+  } catch (...) {
+    failed("an exception of unknown type");
+  }
+  end();
+}
+
+void TcpServer::Impl::Connection::failed(const char* what) const {
+  server->m_impl->count(&TcpServerCounts::exceptions);
+  log::error("{}: the handler of {} failed: {}", server->m_impl->name, fmt::streamed(*client), what);
+}
+
+void TcpServer::Impl::Connection::end() {
+  client->close();  // first, so that a waiter for room or for a descriptor finds it
+  if (!std::exchange(admitted, false)) return;
+  server->m_impl->ended(*this);
+  if (!began) server->m_impl->notStarted();
+}
+
+// ---- The idle timeout. ------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<IdleList<Socket>> TcpServer::Impl::makeIdleList() {
+  if (idle_timeout == 0) return nullptr;
+  const std::chrono::milliseconds timeout(std::min<uint64_t>(idle_timeout, std::chrono::milliseconds(24h * 365).count()));
+  const auto end_idle = [weak = server.weak_from_this(), timeout](const Socket::ptr& client) {
+    if (const TcpServer::ptr alive = weak.lock()) alive->m_impl->endIdle(client, timeout);
+  };
+  return std::make_shared<IdleList<Socket>>(*server.m_io_worker, timeout, end_idle,
+                                            std::min<std::chrono::nanoseconds>(timeout / 128, 10ms));
+}
+
+/// Ends `client`, whose calls have moved no byte for `timeout`. It goes on if the kernel knows of moved bytes, either of a send
+/// that is still in progress or of calls that did not touch the entry. The kernel counts time in ticks. To a dead peer the same
+/// bytes are sent again and again, so only bytes that the peer confirms count as sent.
+void TcpServer::Impl::endIdle(const Socket::ptr& client, std::chrono::milliseconds timeout) {
+  constexpr auto kTick = 10ms;
+  tcp_info info{};
+  if (client->getType() == Socket::TCP && client->getFamily() != Socket::UNIX && client->getOption(IPPROTO_TCP, TCP_INFO, info)) {
+    auto& watched = SocketControl::watched(*client);
+    const uint64_t moved_bytes = info.tcpi_bytes_acked + info.tcpi_bytes_received;
+    const bool moved = std::exchange(watched.moved_bytes, moved_bytes) != moved_bytes;
+    const std::chrono::milliseconds still(
+        std::min(std::max(info.tcpi_last_data_sent, info.tcpi_last_ack_recv), info.tcpi_last_data_recv));
+    if (moved && still + kTick < timeout) return watched.entry.touch();
+  }
+  count(&TcpServerCounts::idle_closed);  // first, so that a peer that sees the end finds it counted
+  if (!client->close()) count(&TcpServerCounts::idle_closed, -1);
+}
+
+}  // namespace sylar
