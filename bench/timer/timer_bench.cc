@@ -324,9 +324,9 @@ constexpr Candidate kCandidates[] = {
     {"wheel", measure<OfQueue<sylar::WheelQueue>>},
     {"lazy/4-heap", measure<OfLazy>},
     {"multimap", measure<OfMultimap>},
-    {"id/4-heap", measure<OfIds<Kind::kHeap>>},
+    {"id/4-heap", measure<OfIds<Kind::kFourAryHeap>>},
     {"id/wheel", measure<OfIds<Kind::kWheel>>},
-    {"ptr/4-heap", measure<OfTimers<Kind::kHeap>>},
+    {"ptr/4-heap", measure<OfTimers<Kind::kFourAryHeap>>},
     {"ptr/wheel", measure<OfTimers<Kind::kWheel>>},
     {"libev", measureYardstick<OfLibev>},
     {"libuv", measureYardstick<OfLibuv>},
@@ -355,18 +355,18 @@ int run(int argc, char** argv) {
   if (only.empty() || only == "threads") {
     measureThreads<OfQueue<sylar::WheelQueue>>("wheel");
     measureThreads<OfIds<Kind::kWheel>>("id/wheel");
-    measureThreads<OfIds<Kind::kHeap>>("id/4-heap");
+    measureThreads<OfIds<Kind::kFourAryHeap>>("id/4-heap");
     measureThreads<OfMultimap>("multimap");
   }
   if (only.empty() || only == "memory") {
-    measureMemory<OfIds<Kind::kHeap>>("id/4-heap");
+    measureMemory<OfIds<Kind::kFourAryHeap>>("id/4-heap");
     measureMemory<OfIds<Kind::kWheel>>("id/wheel");
-    measureMemory<OfTimers<Kind::kHeap>>("ptr/4-heap");
+    measureMemory<OfTimers<Kind::kFourAryHeap>>("ptr/4-heap");
     measureMemory<OfMultimap>("multimap");
   }
   if (!only.empty() && only != "questions") return 0;
   measureRequests<OfIds<Kind::kWheel>>("id/wheel");
-  measureRequests<OfIds<Kind::kHeap>>("id/4-heap");
+  measureRequests<OfIds<Kind::kFourAryHeap>>("id/4-heap");
   measureRequests<OfMultimap>("multimap");
   measureExactness<1'000'000>("wheel");
   measureExactness<10'000'000>("wheel 10 ms");

@@ -36,13 +36,13 @@ class TimerCore;
 
 /// The structure that keeps the deadlines in order. Their costs, and when to choose which: docs/design/timer.md.
 ///
-/// kHeap            4-ary heap: exact to the nanosecond, O(log n)
-/// kBinaryHeap      the same with two children, as design 000 had it
-/// kSet             red-black tree: what the others are compared with
-/// kWheel           hierarchical wheel: O(1), for very many timeouts that are nearly all cancelled; a timer is up to 1 ms late
-/// kPublishedWheel  the same with design 001's tick of 10 ms
-enum class TimerQueueKind : uint8_t { kHeap, kBinaryHeap, kSet, kWheel, kPublishedWheel };
-inline constexpr TimerQueueKind kDefaultTimerQueue = TimerQueueKind::kHeap;
+/// kFourAryHeap  exact to the nanosecond, O(log n); the default
+/// kBinaryHeap   exact, O(log n); the heap of most libraries, to compare with
+/// kOrderedSet   exact, O(log n); a red-black tree, as sylar has it, with a node of its own for each timer
+/// kWheel        hierarchical wheel, O(1); for very many timeouts that are nearly all cancelled. A timer is up to 1 ms late
+/// kWheel10Ms    the same with a tick of 10 ms; for timers that may be up to 10 ms late and are then collected together
+enum class TimerQueueKind : uint8_t { kFourAryHeap, kBinaryHeap, kOrderedSet, kWheel, kWheel10Ms };
+inline constexpr TimerQueueKind kDefaultTimerQueue = TimerQueueKind::kFourAryHeap;
 
 /// Whether, and for when, a timer is armed again once it was due, at time `now` for deadline `d`, with period `p`.
 ///

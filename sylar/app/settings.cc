@@ -98,8 +98,11 @@ struct Choice {
   Value value;
 };
 
-constexpr Choice<TimerQueueKind> kTimerQueues[] = {
-    {"heap", TimerQueueKind::kHeap}, {"wheel", TimerQueueKind::kWheel}, {"set", TimerQueueKind::kSet}};
+constexpr Choice<TimerQueueKind> kTimerQueues[] = {{"heap", TimerQueueKind::kFourAryHeap},
+                                                   {"binary_heap", TimerQueueKind::kBinaryHeap},
+                                                   {"set", TimerQueueKind::kOrderedSet},
+                                                   {"wheel", TimerQueueKind::kWheel},
+                                                   {"wheel_10ms", TimerQueueKind::kWheel10Ms}};
 static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
 
 template <class Value, size_t kCount>

@@ -19,11 +19,11 @@ class AnyTimerQueue {
  public:
   explicit AnyTimerQueue(TimerQueueKind kind) {
     switch (kind) {
-      case TimerQueueKind::kHeap: m_queue.emplace<HeapQueue<4>>(); break;
+      case TimerQueueKind::kFourAryHeap: m_queue.emplace<HeapQueue<4>>(); break;
       case TimerQueueKind::kBinaryHeap: m_queue.emplace<HeapQueue<2>>(); break;
-      case TimerQueueKind::kSet: m_queue.emplace<OrderedSetQueue>(); break;
+      case TimerQueueKind::kOrderedSet: m_queue.emplace<OrderedSetQueue>(); break;
       case TimerQueueKind::kWheel: m_queue.emplace<WheelQueue>(); break;
-      case TimerQueueKind::kPublishedWheel: m_queue.emplace<PublishedWheelQueue>(); break;
+      case TimerQueueKind::kWheel10Ms: m_queue.emplace<WheelQueue10Ms>(); break;
     }
   }
 
@@ -69,7 +69,7 @@ class AnyTimerQueue {
   }
 
  private:
-  std::variant<HeapQueue<4>, HeapQueue<2>, OrderedSetQueue, WheelQueue, PublishedWheelQueue> m_queue;
+  std::variant<HeapQueue<4>, HeapQueue<2>, OrderedSetQueue, WheelQueue, WheelQueue10Ms> m_queue;
 };
 
 static_assert(TimerQueue<AnyTimerQueue>);

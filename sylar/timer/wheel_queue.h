@@ -104,10 +104,10 @@ class BasicWheelQueue {
 };
 
 using WheelQueue = BasicWheelQueue<1'000'000>;
-using PublishedWheelQueue = BasicWheelQueue<10'000'000>;  ///< with design 001's tick
+using WheelQueue10Ms = BasicWheelQueue<10'000'000>;
 
 extern template class BasicWheelQueue<1'000'000>;
 extern template class BasicWheelQueue<10'000'000>;
-static_assert(TimerQueue<WheelQueue> && TimerQueue<PublishedWheelQueue>);
+static_assert(TimerQueue<WheelQueue> && TimerQueue<WheelQueue10Ms>);
 
 }  // namespace sylar

@@ -256,7 +256,7 @@ TEST_F(ApplicationTest, SaysWhichEntryHasTheAddress) {
 }
 
 class TimerQueueSettingTest : public ApplicationTest, public testing::WithParamInterface<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Queues, TimerQueueSettingTest, testing::Values("heap", "wheel", "set"),
+INSTANTIATE_TEST_SUITE_P(Queues, TimerQueueSettingTest, testing::Values("heap", "binary_heap", "set", "wheel", "wheel_10ms"),
                          [](const auto& queue) { return std::string(queue.param); });
 
 // CD-G7, timer.queue: a wheel rounds deadlines up to its tick, the others keep them to the nanosecond.
@@ -273,7 +273,7 @@ TEST_P(TimerQueueSettingTest, IsTheQueueOfTheWorkers) {
   });
   write(std::string("timer: {queue: ") + GetParam() + "}");
   EXPECT_EQ(main(), Application::kEnded);
-  EXPECT_EQ(on_a_tick == 8, GetParam() == std::string("wheel")) << on_a_tick;
+  EXPECT_EQ(on_a_tick == 8, std::string(GetParam()).starts_with("wheel")) << on_a_tick;
 }
 
 TEST_F(ApplicationTest, ToCheckIsNotToTake) {

@@ -91,7 +91,7 @@ CASES = [
     ("tiny request line", limits("http:\n  request:\n    max_line_size: 2\n"), MISUSED, ["limits.yml:3: http.request.max_line_size: '2': must be from 16"]),
     ("max_wait", limits("io: {max_wait_ms: many}\n"), MISUSED, ["limits.yml:1: io.max_wait_ms: 'many': "]),
     ("spin", limits("io: {spin_us: 1000001}\n"), MISUSED, ["limits.yml:1: io.spin_us: '1000001': must be from 0 to 1000000"]),
-    ("timer queue", limits("timer:\n  queue: list\n"), MISUSED, ["limits.yml:2: timer.queue: 'list': must be one of: heap, wheel, set"]),
+    ("timer queue", limits("timer:\n  queue: list\n"), MISUSED, ["limits.yml:2: timer.queue: 'list': must be one of: heap, binary_heap, set, wheel, wheel_10ms"]),
     ("timer queue that is a map", limits("timer:\n  queue: {kind: heap}\n"), MISUSED, ["limits.yml:2: timer.queue"]),
     ("unknown worker", server("accept_worker: nobody"), MISUSED, [r"server.yml:4: servers\[0\].accept_worker: 'nobody': is no worker; there are io"]),
     ("worker without workers", {"worker.yml": ""}, MISUSED, [r"server.yml:4: servers\[0\].io_worker: 'io': is no worker"]),

@@ -58,11 +58,15 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(readTimeoutSetting(), 2u);
   EXPECT_EQ(idleTimeoutSetting(), 6u);
   load("timer: {queue: set}");
-  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kSet);
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kOrderedSet);
   load("timer: {queue: wheel}");
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kWheel);
+  load("timer: {queue: wheel_10ms}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kWheel10Ms);
+  load("timer: {queue: binary_heap}");
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kBinaryHeap);
   load("timer: {queue: heap}");
-  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kHeap);
+  EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kFourAryHeap);
   load("io: {max_wait_ms: 3000, spin_us: 50}\napp: {drain_ms: 1}");
   EXPECT_EQ(maxWaitSetting(), 3000ms);
   EXPECT_EQ(spinSetting(), 50us);

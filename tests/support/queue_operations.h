@@ -9,7 +9,7 @@
 
 #include "sylar/timer.h"
 
-static_assert(sylar::kDefaultTimerQueue == sylar::TimerQueueKind::kHeap, "count the queue that is used");
+static_assert(sylar::kDefaultTimerQueue == sylar::TimerQueueKind::kFourAryHeap, "count the queue that is used");
 
 namespace sylar::test {
 

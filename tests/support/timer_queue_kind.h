@@ -14,11 +14,11 @@ inline TimerQueueKind queueKind() {
   const char* given = std::getenv("SYLAR_TEST_QUEUE");
   if (given == nullptr) return kDefaultTimerQueue;
   const std::string name = given;
-  if (name == "heap") return TimerQueueKind::kHeap;
+  if (name == "heap") return TimerQueueKind::kFourAryHeap;
   if (name == "binary_heap") return TimerQueueKind::kBinaryHeap;
-  if (name == "set") return TimerQueueKind::kSet;
+  if (name == "set") return TimerQueueKind::kOrderedSet;
   if (name == "wheel") return TimerQueueKind::kWheel;
-  if (name == "published_wheel") return TimerQueueKind::kPublishedWheel;
+  if (name == "wheel_10ms") return TimerQueueKind::kWheel10Ms;
   throw std::invalid_argument("SYLAR_TEST_QUEUE=" + name + ": no such queue");
 }
 

@@ -209,7 +209,7 @@ TEST(VirtualTime, EqualDeadlinesEndInTheOrderOfArming) {
 
 // The same for timers, whatever they are ordered with.
 TEST(VirtualTime, EqualTimersFireInTheOrderOfArming) {
-  for (const TimerQueueKind kind : {TimerQueueKind::kHeap, TimerQueueKind::kSet, TimerQueueKind::kWheel}) {
+  for (const TimerQueueKind kind : {TimerQueueKind::kFourAryHeap, TimerQueueKind::kOrderedSet, TimerQueueKind::kWheel}) {
     VirtualTime time;
     std::string trace;
     {

@@ -13,7 +13,7 @@
 
 namespace sylar::test {
 
-using Queues = testing::Types<OrderedSetQueue, HeapQueue<2>, HeapQueue<4>, WheelQueue, PublishedWheelQueue>;
+using Queues = testing::Types<OrderedSetQueue, HeapQueue<2>, HeapQueue<4>, WheelQueue, WheelQueue10Ms>;
 
 struct QueueNames {
   template <class Queue>
@@ -21,7 +21,7 @@ struct QueueNames {
     if (std::is_same_v<Queue, OrderedSetQueue>) return "Set";
     if (std::is_same_v<Queue, HeapQueue<2>>) return "Heap2";
     if (std::is_same_v<Queue, HeapQueue<4>>) return "Heap4";
-    return std::is_same_v<Queue, WheelQueue> ? "Wheel" : "PublishedWheel";
+    return std::is_same_v<Queue, WheelQueue> ? "Wheel" : "Wheel10Ms";
   }
 };
 

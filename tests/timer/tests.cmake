@@ -6,7 +6,7 @@ function(sylar_timer_test path)
   string(REPLACE "/" "_" name ${path})
   set(queues set binary_heap wheel)
   if(TIMER_ANY_TICK)
-    list(APPEND queues published_wheel)
+    list(APPEND queues wheel_10ms)
   endif()
   foreach(queue ${queues})
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${queue}/ TEST_LIST ${name}_${queue}

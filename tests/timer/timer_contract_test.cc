@@ -40,17 +40,17 @@ class ContractTest : public testing::TestWithParam<TimerQueueKind> {
     return order;
   }
 
-  const uint64_t tick_ms = GetParam() == TimerQueueKind::kPublishedWheel ? 10 : 1;
+  const uint64_t tick_ms = GetParam() == TimerQueueKind::kWheel10Ms ? 10 : 1;
   test::ManualTimers timers{10h, GetParam()};
   std::string order;
 };
 std::string nameOf(const testing::TestParamInfo<TimerQueueKind>& queue) {
-  constexpr const char* kNames[] = {"Heap", "BinaryHeap", "Set", "Wheel", "PublishedWheel"};
+  constexpr const char* kNames[] = {"Heap", "BinaryHeap", "Set", "Wheel", "Wheel10Ms"};
   return kNames[static_cast<int>(queue.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Queues, ContractTest,
-                         testing::Values(TimerQueueKind::kHeap, TimerQueueKind::kBinaryHeap, TimerQueueKind::kSet,
-                                         TimerQueueKind::kWheel, TimerQueueKind::kPublishedWheel),
+                         testing::Values(TimerQueueKind::kFourAryHeap, TimerQueueKind::kBinaryHeap, TimerQueueKind::kOrderedSet,
+                                         TimerQueueKind::kWheel, TimerQueueKind::kWheel10Ms),
                          nameOf);
 
 // C-1, C-2, C-3

@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 
 class IOManagerQueueTest : public testing::TestWithParam<TimerQueueKind> {};
 INSTANTIATE_TEST_SUITE_P(Queues, IOManagerQueueTest,
-                         testing::Values(TimerQueueKind::kHeap, TimerQueueKind::kBinaryHeap, TimerQueueKind::kSet,
-                                         TimerQueueKind::kWheel, TimerQueueKind::kPublishedWheel));
+                         testing::Values(TimerQueueKind::kFourAryHeap, TimerQueueKind::kBinaryHeap, TimerQueueKind::kOrderedSet,
+                                         TimerQueueKind::kWheel, TimerQueueKind::kWheel10Ms));
 
 TEST_P(IOManagerQueueTest, TimersByHandleAndByIdRunInFibers) {
   std::atomic<int> runs{0};

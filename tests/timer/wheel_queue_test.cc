@@ -27,7 +27,7 @@ class EveryWheel : public testing::Test {
     queue.expire(tick * s_tick, 1, none);
   }
 };
-using Wheels = testing::Types<WheelQueue, PublishedWheelQueue>;
+using Wheels = testing::Types<WheelQueue, WheelQueue10Ms>;
 TYPED_TEST_SUITE(EveryWheel, Wheels);
 
 /// 0, 1, 2 and around each level's edge and beyond.
