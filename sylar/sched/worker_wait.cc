@@ -1,11 +1,10 @@
 // How fibers wait: the bodies of waker.h and park.h, and what a worker does with a fiber that parks.
-#include "sylar/sched/park.h"
-
 #include <new>
 #include <utility>
 
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
+#include "sylar/sched/park.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
