@@ -2,6 +2,8 @@
 # Builds everything and runs all tests. The exit status and the last line are those of ctest.
 #
 #   scripts/test.sh [preset]      release (default), debug, clang, asan, tsan
+#
+# With SYLAR_TEST_AGAIN=N a test that failed among all others may run again, alone, and then has to pass N times in a row.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:-release}
@@ -13,9 +15,15 @@ cmake --build --preset "$preset" --parallel "$jobs"
 
 test=(ctest --preset "$preset" --output-on-failure --no-tests=error --parallel "$jobs")
 [[ $preset != *san ]] || test=(scripts/run_sanitized.sh "${test[@]}")
-if [[ $preset == tsan ]]; then  # twice: once more with fibers taken for concurrent wherever they run (sylar/base/tsan.h)
-  "${test[@]}"
-  export SYLAR_TSAN_STRICT=1
-  test+=(--label-regex race)
+
+run_tests() {
+  "${test[@]}" "$@" && return
+  local -r status=$?
+  [[ ${SYLAR_TEST_AGAIN:-0} -gt 0 && $status == 8 ]] || return "$status"
+  "${test[@]}" "$@" --parallel 1 --rerun-failed --repeat "until-fail:$SYLAR_TEST_AGAIN"
+}
+
+run_tests
+if [[ $preset == tsan ]]; then  # once more with fibers taken for concurrent wherever they run (sylar/base/tsan.h)
+  SYLAR_TSAN_STRICT=1 run_tests --label-regex race
 fi
-exec "${test[@]}"
