@@ -1,0 +1,44 @@
+// Waits for a number of things to end.
+//
+//   sylar::WaitGroup group;
+//   for (const std::string& url : urls) {
+//     group.add();
+//     iom.schedule([&, url] {
+//       fetch(url);
+//       group.done();
+//     });
+//   }
+//   if (!group.wait(sylar::Deadline::after(5s))) report("not all in time");
+#pragma once
+
+#include <cstddef>
+
+#include "sylar/sync/wait_queue.h"
+
+namespace sylar {
+
+/// Thread safety: all calls from any thread, in fibers and outside. Source: Go, sync.WaitGroup.
+class WaitGroup {
+ public:
+  WaitGroup() = default;
+  /// Nobody may wait.
+  ~WaitGroup();
+  WaitGroup(const WaitGroup&) = delete;
+  WaitGroup& operator=(const WaitGroup&) = delete;
+
+  /// Counts `count` more. To be called before what is counted may call done(). May suspend: no.
+  void add(size_t count = 1);
+  /// Ends one that was counted. With the last one all who wait go on. More calls than were counted are a programmer error. May
+  /// suspend: no.
+  void done();
+  /// Waits until everything that was counted has ended. Returns false if `deadline` has passed or the fiber was cancelled
+  /// before. Throws std::bad_alloc if there is no memory for a deadline. May suspend: yes. A plain thread blocks.
+  bool wait(Deadline deadline = Deadline::never());
+
+ private:
+  ThreadMutex m_lock;
+  size_t m_count = 0;
+  detail::SyncQueue m_waiters;
+};
+
+}  // namespace sylar

@@ -1,0 +1,48 @@
+#include "sylar/sync/semaphore.h"
+
+#include "sylar/check.h"
+
+namespace sylar {
+
+FiberSemaphore::~FiberSemaphore() {
+  const ThreadMutex::Lock lock(m_lock);  // the notify() that told the last waiter may still hold it
+  SYLAR_CHECK(m_waiters.empty());
+}
+
+bool FiberSemaphore::tryWait() {
+  const ThreadMutex::Lock lock(m_lock);
+  if (m_count == 0) return false;
+  --m_count;
+  return true;
+}
+
+bool FiberSemaphore::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  if (tryWait()) return true;
+  detail::SyncQueue::reserve(deadline);
+  m_lock.lock();
+  if (m_count > 0) {
+    --m_count;
+    m_lock.unlock();
+    return true;
+  }
+  detail::SyncWaiter mine;
+  return m_waiters.wait(m_lock, mine, deadline);
+}
+
+void FiberSemaphore::notify(size_t count) {
+  detail::SyncWakes wakes;
+  const ThreadMutex::Lock lock(m_lock);
+  for (; count > 0; --count) {
+    detail::SyncWaiter* const waiter = m_waiters.takeOldest();
+    if (waiter == nullptr) break;
+    wakes.add(*waiter);
+  }
+  m_count += count;
+}
+
+size_t FiberSemaphore::getConcurrency() const {
+  const ThreadMutex::Lock lock(m_lock);
+  return m_count;
+}
+
+}  // namespace sylar

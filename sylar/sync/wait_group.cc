@@ -1,0 +1,36 @@
+#include "sylar/sync/wait_group.h"
+
+#include "sylar/check.h"
+
+namespace sylar {
+
+WaitGroup::~WaitGroup() {
+  const ThreadMutex::Lock lock(m_lock);  // the last done() may still hold it
+  SYLAR_CHECK(m_waiters.empty());
+}
+
+void WaitGroup::add(size_t count) {
+  const ThreadMutex::Lock lock(m_lock);
+  m_count += count;
+}
+
+void WaitGroup::done() {
+  detail::SyncWakes wakes;
+  const ThreadMutex::Lock lock(m_lock);
+  SYLAR_CHECK(m_count > 0);
+  if (--m_count > 0) return;
+  while (detail::SyncWaiter* const waiter = m_waiters.takeOldest()) wakes.add(*waiter);
+}
+
+bool WaitGroup::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  detail::SyncQueue::reserve(deadline);
+  m_lock.lock();
+  if (m_count == 0) {
+    m_lock.unlock();
+    return true;
+  }
+  detail::SyncWaiter mine;
+  return m_waiters.wait(m_lock, mine, deadline);
+}
+
+}  // namespace sylar

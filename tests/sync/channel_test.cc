@@ -1,0 +1,193 @@
+#include "sylar/sync/channel.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/iomanager.h"
+#include "tests/sched/gate.h"
+#include "tests/support/fibers.h"
+
+namespace sylar {
+namespace {
+
+using namespace std::chrono_literals;
+using test::eventually;
+
+class ChannelTest : public test::OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, ChannelTest, test::kWorkerCounts);
+
+template <class Body>
+Fiber::ptr waiterOn(IOManager& iom, Body body) {
+  auto fiber = std::make_shared<Fiber>(std::move(body));
+  iom.schedule(fiber);
+  EXPECT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
+  return fiber;
+}
+
+TEST(Channel, HoldsAsMuchAsItsCapacity) {
+  Channel<int> channel(2);
+  EXPECT_TRUE(channel.trySend(1));
+  EXPECT_TRUE(channel.trySend(2));
+  EXPECT_FALSE(channel.trySend(3));
+  EXPECT_EQ(channel.size(), 2u);
+  EXPECT_EQ(channel.tryReceive(), 1);
+  EXPECT_TRUE(channel.send(4));
+  EXPECT_EQ(channel.receive(), 2);
+  EXPECT_EQ(channel.receive(), 4);
+  EXPECT_EQ(channel.tryReceive(), std::nullopt);
+  EXPECT_EQ(channel.receive(Deadline::after(0ns)), std::nullopt);
+}
+
+TEST(Channel, WithoutCapacityHoldsNothing) {
+  Channel<int> channel;
+  EXPECT_FALSE(channel.trySend(1));
+  EXPECT_FALSE(channel.send(1, Deadline::after(0ns)));
+  EXPECT_EQ(channel.tryReceive(), std::nullopt);
+}
+
+TEST(Channel, CarriesWhatCanOnlyBeMoved) {
+  Channel<std::unique_ptr<int>> channel(1);
+  EXPECT_TRUE(channel.send(std::make_unique<int>(7)));
+  auto kept = std::make_unique<int>(8);
+  EXPECT_FALSE(channel.trySend(std::move(kept)));
+  ASSERT_NE(kept, nullptr) << "what was not sent stays with its sender";  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(**channel.receive(), 7);
+}
+
+TEST(Channel, WhatWasSentBeforeTheCloseIsReceived) {
+  Channel<std::string> channel(3);
+  channel.send("a");
+  channel.send("b");
+  channel.close();
+  channel.close();
+  EXPECT_TRUE(channel.isClosed());
+  std::string late = "late";
+  EXPECT_FALSE(channel.send(std::move(late)));
+  EXPECT_EQ(late, "late");  // NOLINT(bugprone-use-after-move)
+  EXPECT_FALSE(channel.trySend("later"));
+  std::string all;
+  for (const std::string& one : channel) all += one;
+  EXPECT_EQ(all, "ab");
+  EXPECT_EQ(channel.receive(), std::nullopt);
+}
+
+TEST(Channel, DestroysWhatNobodyHasReceived) {
+  const auto value = std::make_shared<int>(1);
+  {
+    Channel<std::shared_ptr<int>> channel(2);
+    channel.send(value);
+    channel.send(value);
+    EXPECT_EQ(value.use_count(), 3);
+  }
+  EXPECT_EQ(value.use_count(), 1);
+}
+
+TEST_P(ChannelTest, ValuesComeInTheOrderOfTheirSends) {
+  for (const size_t capacity : {0, 1, 7}) {
+    Channel<int> channel(capacity);
+    std::vector<int> got;
+    IOManager iom(workers(), false, "order");
+    iom.schedule([&] {
+      for (int i = 0; i < 1'000; ++i) EXPECT_TRUE(channel.send(i));
+      channel.close();
+    });
+    iom.schedule([&] {
+      for (const int value : channel) got.push_back(value);
+    });
+    iom.stop();
+    std::vector<int> sent(1'000);
+    std::iota(sent.begin(), sent.end(), 0);
+    EXPECT_EQ(got, sent) << capacity;
+  }
+}
+
+TEST_P(ChannelTest, WaitingSendersAreServedInTheOrderOfTheirArrival) {
+  Channel<int> channel(1);
+  channel.send(0);
+  IOManager iom(workers(), false, "senders");
+  for (int i = 1; i <= 100; ++i) waiterOn(iom, [&, i] { EXPECT_TRUE(channel.send(i)); });
+  for (int i = 0; i <= 100; ++i) EXPECT_EQ(channel.receive(), i);
+}
+
+TEST_P(ChannelTest, WaitingReceiversAreServedInTheOrderOfTheirArrival) {
+  Channel<int> channel;
+  IOManager iom(workers(), false, "receivers");
+  for (int i = 0; i < 100; ++i) waiterOn(iom, [&, i] { EXPECT_EQ(channel.receive(), i); });
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(channel.trySend(int{i}));
+}
+
+TEST_P(ChannelTest, CloseEndsAllWaits) {
+  Channel<int> empty;
+  Channel<int> full(1);
+  full.send(1);
+  IOManager iom(workers(), false, "close");
+  for (int i = 0; i < 10; ++i) {
+    waiterOn(iom, [&] { EXPECT_EQ(empty.receive(), std::nullopt); });
+    waiterOn(iom, [&] { EXPECT_FALSE(full.send(2)); });
+  }
+  std::thread thread([&] { EXPECT_EQ(empty.receive(), std::nullopt); });
+  empty.close();
+  full.close();
+  thread.join();
+  iom.stop();
+  EXPECT_EQ(full.receive(), 1);
+  EXPECT_EQ(full.receive(), std::nullopt);
+}
+
+TEST_P(ChannelTest, ASenderThatIsCancelledOrLateHasSentNothing) {
+  Channel<std::string> channel;
+  IOManager iom(workers(), false, "cancel");
+  const Fiber::ptr cancelled = waiterOn(iom, [&] {
+    std::string value = "mine";
+    EXPECT_FALSE(channel.send(std::move(value)));
+    EXPECT_EQ(value, "mine");  // NOLINT(bugprone-use-after-move)
+  });
+  const Fiber::ptr late = waiterOn(iom, [&] { EXPECT_FALSE(channel.send("late", Deadline::after(1ms))); });
+  cancelled->cancel();
+  cancelled->join();
+  late->join();
+  EXPECT_EQ(channel.tryReceive(), std::nullopt);
+}
+
+// A cancelled fiber gets what is there, and waits for nothing.
+TEST_P(ChannelTest, ACancelledReceiverGetsWhatIsThere) {
+  Channel<int> channel(2);
+  IOManager iom(workers(), false, "drain");
+  const Fiber::ptr fiber = waiterOn(iom, [&] {
+    EXPECT_EQ(channel.receive(), std::nullopt);
+    channel.send(1);
+    channel.send(2);
+    EXPECT_EQ(channel.receive(), 1);
+    EXPECT_EQ(channel.receive(), 2);
+    EXPECT_EQ(channel.receive(), std::nullopt);
+  });
+  fiber->cancel();
+  fiber->join();
+}
+
+TEST_P(ChannelTest, AThreadAndAFiberOfAnotherManagerTalk) {
+  Channel<int> there, back(1);
+  IOManager first(workers(), false, "first");
+  IOManager second(1, false, "second");
+  first.schedule([&] {
+    for (const int value : there) EXPECT_TRUE(back.send(value + 1));
+    back.close();
+  });
+  second.schedule([&] {
+    for (int i = 0; i < 500; ++i) EXPECT_TRUE(there.send(i));
+    there.close();
+  });
+  int next = 0;
+  for (const int value : back) EXPECT_EQ(value, ++next);
+  EXPECT_EQ(next, 500);
+}
+
+}  // namespace
+}  // namespace sylar
