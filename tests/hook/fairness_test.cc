@@ -46,9 +46,14 @@ TEST(Fairness, APollThatIsAlwaysReady) {
 template <class Call>
 void othersAtTheNextWait(Call call) {
   const Pair ready = unixPair();
-  bool seen = false;
+  bool others_turn = false, seen = false;
   inFiber([&] {
-    Scheduler::GetThis()->schedule([&seen] { seen = true; });
+    Scheduler::GetThis()->schedule([&] {
+      others_turn = true;
+      Fiber::YieldToReady();
+      seen = true;
+    });
+    while (!others_turn) Fiber::YieldToReady();  // now the other is runnable, and runs before this one again
     for (int i = 0; i < 100; ++i) call();
     EXPECT_FALSE(seen);
     pollfd one{ready.a, POLLOUT, 0};

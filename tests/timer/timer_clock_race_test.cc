@@ -46,25 +46,27 @@ class SteppedTime {
   void step(std::chrono::milliseconds step) {
     const std::lock_guard lock(m_stepping);
     const bool rollover = step < -1h;
-    if (rollover) m_rollovers.fetch_add(1);
+    if (rollover) m_rollovers_begun.fetch_add(1);
     if (step > 0ms) m_latest_ms.fetch_add(step.count());
     m_clock.advance(step);
     EXPECT_EQ(m_timers.detectClockRollover(), rollover) << step.count() << " ms";
     EXPECT_FALSE(m_timers.detectClockRollover()) << "once";
     if (step > 0ms) m_earliest_ms.fetch_add(step.count());
+    if (rollover) m_rollovers_over.fetch_add(1);
     ++m_steps;
   }
 
   int64_t earliestMs() const { return m_earliest_ms; }
   int64_t latestMs() const { return m_latest_ms; }
-  int rollovers() const { return m_rollovers; }
-  int steps() const { return m_steps; }  ///< at the end
+  int rolloversBegun() const { return m_rollovers_begun; }
+  int rolloversOver() const { return m_rollovers_over; }  ///< one that has begun may still make a timer due that is armed now
+  int steps() const { return m_steps; }                   ///< at the end
 
  private:
   SteppedTimers& m_timers;
   ManualClock& m_clock;
   std::atomic<int64_t> m_earliest_ms{0}, m_latest_ms{0};
-  std::atomic<int> m_rollovers{0};
+  std::atomic<int> m_rollovers_begun{0}, m_rollovers_over{0};
   std::mutex m_stepping;
   int m_steps = 0;
 };
@@ -96,11 +98,11 @@ class Player {
     auto record = std::make_shared<Record>();
     record->recurring = m_random() % 8 == 0;
     const uint64_t ms = delay();
-    const int rollovers = m_time.rollovers();
+    const int rollovers = m_time.rolloversOver();
     const int64_t armed_ms = m_time.earliestMs();
     const auto cb = [this, record, due_ms = armed_ms + static_cast<int64_t>(ms), rollovers] {
       record->runs.fetch_add(1);
-      if (m_time.latestMs() < due_ms && m_time.rollovers() == rollovers) m_ran_early = true;
+      if (m_time.latestMs() < due_ms && m_time.rolloversBegun() == rollovers) m_ran_early = true;
     };
     m_timers_made[m_random() % m_timers_made.size()] = {m_timers.addTimer(ms, cb, record->recurring), record};
     m_records.push_back(std::move(record));
