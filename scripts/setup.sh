@@ -10,9 +10,9 @@ packages=(
   cmake ninja-build ccache
   # Libraries that sylar itself is built on: context switch, log sink, settings.
   libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
-  # Tests and benchmarks. Redis with its client, and libcurl, are the proof that unmodified blocking libraries run in fibers; Boost.Beast
-  # is a second opinion on HTTP heads.
-  libboost-dev libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev libcurl4-openssl-dev redis-server
+  # Tests and benchmarks. Redis with its client, libpq and libcurl are the proof that unmodified blocking libraries run in fibers;
+  # Boost.Beast is a second opinion on HTTP heads.
+  libboost-dev libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev libpq-dev libcurl4-openssl-dev redis-server
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
   # The timers are measured beside those of libev, libuv and Boost.Asio.

@@ -22,6 +22,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+
+#include "sylar/clock.h"
 
 namespace sylar {
 
@@ -122,7 +125,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  static constexpr size_t kControlSize = 232;
+  static constexpr size_t kControlSize = 240;
 
   const uint64_t m_id;
   alignas(8) std::byte m_control[kControlSize];  // holds a detail::FiberControl, so that a fiber is one allocation
@@ -135,9 +138,40 @@ namespace this_fiber {
 /// stack.
 bool cancelled();
 
-/// While a shield exists, cancelling does not affect the waits of the fiber that made it. Use it for clean-up that must be able
-/// to wait. All shields end at the deadline of Scheduler::stop(deadline). Shields may be nested; each belongs to one scope of
-/// one fiber.
+/// Returns the earliest deadline of the DeadlineScopes that the running fiber is in, or Deadline::never().
+Deadline deadline();
+
+/// Bounds all waits of the fiber that makes it, while it exists. Calls of unmodified libraries are bounded as well: a hooked call
+/// that would wait past the deadline ends as it does when its own timeout passes.
+///
+///   recv, send, accept and their kin    -1 with EAGAIN, or what they have transferred so far
+///   connect                             -1 with ETIMEDOUT
+///   poll and ppoll                      0
+///   sleep, usleep, nanosleep            the rest, or -1 with EINTR and the rest
+///   Mutex, Channel and their kin        as if the deadline had been given to the call
+///
+/// What needs no waiting succeeds even after the deadline. A poll or sleep that begins after it does not wait, but fails with
+/// ETIMEDOUT (sleep returns 0), because loops that poll again or sleep the rest would not end otherwise. In nested scopes the earliest
+/// deadline counts. Waits within a CancelShield are not bounded, nor are those of Fiber::join, YieldToHold, calls without a
+/// deadline of Mutex and RWMutex, and functions on the blocking pool, such as getaddrinfo. The clock is the scheduler's. Has no
+/// effect on a thread's own stack.
+///
+/// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: Trio's move_on_at, Go's context.WithDeadline.
+class DeadlineScope {
+ public:
+  explicit DeadlineScope(Deadline deadline);
+  ~DeadlineScope();
+  DeadlineScope(const DeadlineScope&) = delete;
+  DeadlineScope& operator=(const DeadlineScope&) = delete;
+
+ private:
+  void* const m_core;  // the fiber's core; null on a thread's own stack
+  const Deadline m_outer;
+};
+
+/// While a shield exists, neither cancelling nor a DeadlineScope affects the waits of the fiber that made it. Use it for clean-up
+/// that must be able to wait. All shields end at the deadline of Scheduler::stop(deadline). Shields may be nested; each belongs
+/// to one scope of one fiber.
 class CancelShield {
  public:
   CancelShield();
@@ -151,5 +185,12 @@ class CancelShield {
 };
 
 }  // namespace this_fiber
+
+/// Calls `function` within a this_fiber::DeadlineScope, and returns what it returns.
+template <class Function>
+decltype(auto) withDeadline(Deadline deadline, Function&& function) {
+  const this_fiber::DeadlineScope scope(deadline);
+  return std::forward<Function>(function)();
+}
 
 }  // namespace sylar

@@ -141,6 +141,29 @@ this_fiber::CancelShield::~CancelShield() {
   if (m_core != nullptr) static_cast<FiberCore*>(m_core)->shielded = m_outer;
 }
 
+namespace {
+
+Deadline scopeOf(const FiberCore* core) {
+  return core != nullptr && core->in_deadline_scope ? control(*core->fiber).scopeDeadline() : Deadline::never();
+}
+
+void enterScope(FiberCore& core, Deadline deadline) {
+  core.in_deadline_scope = !deadline.isNever();
+  control(*core.fiber).setScopeDeadline(deadline);
+}
+
+}  // namespace
+
+[[gnu::noinline]] Deadline this_fiber::deadline() { return scopeOf(t_running); }
+
+[[gnu::noinline]] this_fiber::DeadlineScope::DeadlineScope(Deadline deadline) : m_core(t_running), m_outer(scopeOf(t_running)) {
+  if (m_core != nullptr) enterScope(*t_running, std::min(deadline, m_outer));
+}
+
+this_fiber::DeadlineScope::~DeadlineScope() {
+  if (m_core != nullptr) enterScope(*static_cast<FiberCore*>(m_core), m_outer);
+}
+
 uint64_t Fiber::TotalFibers() { return ThreadFibers::countedFibers(); }
 
 void Fiber::SetExceptionHandler(ExceptionHandler handler) { FiberControl::setExceptionHandler(std::move(handler)); }

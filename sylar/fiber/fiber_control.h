@@ -121,6 +121,10 @@ class detail::FiberControl final : public QueueNode {
   Fiber* joins() const { return m_joins; }
   void setJoins(Fiber* fiber) { m_joins = fiber; }
 
+  /// The deadline of the DeadlineScope that the fiber is in. Meaningful only if its core says that it is in one.
+  Deadline scopeDeadline() const { return Deadline::at(m_scope_deadline_ns); }
+  void setScopeDeadline(Deadline deadline) { m_scope_deadline_ns = deadline.ns(); }
+
   void noteWait(WaitsFor what, int fd) {
     m_waits_for.store(static_cast<uint64_t>(what) << 32 | static_cast<uint32_t>(fd), std::memory_order_relaxed);
   }
@@ -159,7 +163,8 @@ class detail::FiberControl final : public QueueNode {
   std::atomic<uint64_t> m_waits_for{0};
   FiberCore* m_core = nullptr;  // from start to end
   Fiber* m_joins = nullptr;
-  Fiber::ptr m_self;  // set while a scheduler owns it
+  int64_t m_scope_deadline_ns;  // not initialised, because most fibers are never in a DeadlineScope
+  Fiber::ptr m_self;            // set while a scheduler owns it
   std::function<void()> m_cb;
   std::exception_ptr m_exception;
   size_t m_stack_size;

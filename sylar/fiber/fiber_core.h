@@ -40,6 +40,7 @@ struct alignas(64) FiberCore : QueueNode {
   static constexpr uint16_t kLastCancelledWaits = 100;
 
   SwitchReason switch_reason = SwitchReason::kReady;
+  bool in_deadline_scope = false;              ///< its control has the deadline
   bool permit : 1 = false;                     ///< a schedule() that no YieldToHold has consumed yet
   bool timer_linked : 1 = false;               ///< `timer` is linked in the home worker's queue
   bool hook_enabled : 1 = true;                ///< set_hook_enable of this fiber

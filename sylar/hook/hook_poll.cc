@@ -190,10 +190,15 @@ int poll(pollfd* fds, nfds_t count, int timeout_ms) {
     engine->chargeCall();
     return ready;
   }
+  const Clock& clock = waitClock();
+  const Deadline deadline = timeout_ms < 0 ? Deadline::never() : Deadline::after(std::chrono::milliseconds(timeout_ms), clock);
+  const Deadline until = withinScope(deadline);
+  if (until < deadline && until.ns() <= clock.nowNs()) {  // a loop that only polls again would not end
+    engine->chargeCall();
+    return static_cast<int>(IoCall::result(-ETIMEDOUT));
+  }
   engine->refillBudget();
-  const Deadline deadline =
-      timeout_ms < 0 ? Deadline::never() : Deadline::after(std::chrono::milliseconds(timeout_ms), waitClock());
-  return PollCall(fds, count, *engine).run(deadline);
+  return PollCall(fds, count, *engine).run(until);
 }
 
 int __poll(pollfd* fds, nfds_t count, int timeout_ms) { return poll(fds, count, timeout_ms); }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "sylar/base/sys.h"
@@ -21,28 +22,38 @@ int64_t toNs(const timespec& time) {
 }
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
-/// Sleeps for `ns` >= 0. Returns 0, or the time that was left when the fiber was cancelled. Without memory for a timeout the
-/// thread sleeps.
-int64_t sleepFor(int64_t ns) {
+/// How a sleep has ended: whole, or early because the fiber was cancelled (ECANCELED), or because its DeadlineScope ended while
+/// it slept (EINTR) or before (ETIMEDOUT).
+struct Slept {
+  int64_t left_ns = 0;
+  int error = 0;
+};
+
+/// Sleeps for `ns` >= 0. Without memory for a timeout the thread sleeps.
+Slept sleepFor(int64_t ns) {
   const Clock& clock = waitClock();
-  const Deadline deadline = Deadline::after(std::chrono::nanoseconds(ns), clock);
-  if (!reserveTimeout(deadline)) {
+  const int64_t begin_ns = clock.nowNs();
+  const Deadline end = Deadline::at(saturatingAdd(begin_ns, ns));
+  const Deadline until = withinScope(end);
+  if (!reserveTimeout(until)) {
     timespec left = toTimespec(ns);
     while (real::nanosleep(&left, &left) != 0) continue;  // a signal handler does not end a hooked sleep
-    return 0;
+    return {};
   }
-  if (parkUntil(deadline) == WakeReason::kTimeout) return 0;
-  return std::max<int64_t>(deadline.ns() - clock.nowNs(), 1);
+  const WakeReason reason = parkUntil(until);
+  if (reason == WakeReason::kTimeout && until == end) return {};
+  const int64_t left_ns = std::max<int64_t>(end.ns() - clock.nowNs(), 1);
+  if (reason != WakeReason::kTimeout) return {left_ns, ECANCELED};
+  return {left_ns, until.ns() <= begin_ns ? ETIMEDOUT : EINTR};
 }
 
 /// Implements nanosleep and relative clock_nanosleep. Returns 0 or an error number.
 int sleepRelative(const timespec* duration, timespec* rest) {
   timespec wanted;
   if (const int error = probe::duration(duration, &wanted)) return -error;
-  const int64_t left_ns = sleepFor(toNs(wanted));
-  if (left_ns == 0) return 0;
-  if (rest != nullptr) *rest = toTimespec(left_ns);
-  return ECANCELED;
+  const Slept slept = sleepFor(toNs(wanted));
+  if (slept.error != 0 && rest != nullptr) *rest = toTimespec(slept.left_ns);
+  return slept.error;
 }
 
 /// Sleeps until `clock` shows `time`. Asks the clock again at the end, because it may have been set back.
@@ -54,7 +65,7 @@ int sleepUntil(clockid_t clock, const timespec* time) {
     timespec now;
     ::clock_gettime(clock, &now);
     if (toNs(now) >= until_ns) return 0;
-    if (sleepFor(until_ns - toNs(now)) != 0) return ECANCELED;
+    if (const int error = sleepFor(until_ns - toNs(now)).error) return error;
     if (&waitClock() != &steadyClock()) return 0;  // the scheduler's clock is driven by hand, and `clock` is not
   }
 }
@@ -73,14 +84,16 @@ extern "C" {
 
 unsigned int sleep(unsigned int seconds) {
   if (!hookSleeps()) return real::sleep(seconds);
-  const int64_t left_ns = sleepFor(int64_t{seconds} * 1'000'000'000);
-  return static_cast<unsigned>((left_ns + 999'999'999) / 1'000'000'000);
+  const Slept slept = sleepFor(int64_t{seconds} * 1'000'000'000);
+  if (slept.error == ETIMEDOUT) return 0;  // so that a loop that sleeps the rest ends
+  return static_cast<unsigned>((slept.left_ns + 999'999'999) / 1'000'000'000);
 }
 
 int usleep(useconds_t microseconds) {
   if (!hookSleeps()) return real::usleep(microseconds);
-  if (sleepFor(int64_t{microseconds} * 1000) == 0) return 0;
-  sys::errnoRef() = ECANCELED;
+  const int error = sleepFor(int64_t{microseconds} * 1000).error;
+  if (error == 0) return 0;
+  sys::errnoRef() = error;
   return -1;
 }
 
@@ -101,7 +114,7 @@ int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* 
 int thrd_sleep(const timespec* duration, timespec* rest) {
   const int error = clock_nanosleep(CLOCK_REALTIME, 0, duration, rest);
   if (error == 0) return 0;
-  return error == EINTR || error == ECANCELED ? -1 : -2;
+  return error == EINTR || error == ECANCELED || error == ETIMEDOUT ? -1 : -2;
 }
 
 }  // extern "C"

@@ -114,7 +114,8 @@ int64_t connectTimeoutNs() {
 }
 
 long connectOn(IoCall& call, int fd, const sockaddr* address, socklen_t size, int64_t timeout_ns) {
-  if (timeout_ns >= 0) call.limit(Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()), ETIMEDOUT);
+  const bool limited = timeout_ns >= 0;
+  call.limit(limited ? Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()) : Deadline::never(), ETIMEDOUT);
   call.setTimeoutError(EINPROGRESS);
   // It is finished by a second connect and not by SO_ERROR, because only then does the socket leave its "connecting" state as
   // after a blocking call.

@@ -79,6 +79,7 @@ int HookedFd::useCopy() {
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
   m_limits_known = true;
+  m_deadline = withinScope(m_deadline);
   if (m_direction == Direction::kWrite) m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());
   const bool remembered = entry().isPrivate();
   return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
@@ -107,7 +108,9 @@ inline int IoCall::learnLimits() {
   return 0;
 }
 
-void IoCall::renewTimeout() { m_deadline = Deadline::after(std::chrono::nanoseconds(m_timeout_of_piece_ns), waitClock()); }
+void IoCall::renewTimeout() {
+  m_deadline = withinScope(Deadline::after(std::chrono::nanoseconds(m_timeout_of_piece_ns), waitClock()));
+}
 
 long IoCall::unixWriteError() const { return probe::unixWriteError(m_hooked.fd()); }
 

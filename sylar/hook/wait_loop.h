@@ -135,7 +135,8 @@ class IoCall {
   EpollEngine& engine() { return m_hooked.engine(); }
   Entry& entry() { return m_hooked.entry(); }
 
-  /// Gives this call a deadline of its own, besides SO_RCVTIMEO or SO_SNDTIMEO. At the deadline run() returns -`error`.
+  /// Gives this call a deadline of its own, besides SO_RCVTIMEO or SO_SNDTIMEO. At the deadline, or at that of the fiber's
+  /// DeadlineScope, run() returns -`error`, which is EAGAIN without this call.
   void limit(Deadline deadline, int error) {
     m_deadline = deadline;
     m_timeout_error = error;

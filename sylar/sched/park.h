@@ -51,6 +51,9 @@ bool mayPark();
 /// fail half-way. Returns false if there is no memory.
 [[nodiscard]] bool reserveTimeout(Deadline deadline);
 
+/// Returns `deadline`, or that of the running fiber's DeadlineScope if it is earlier and the fiber is not shielded.
+Deadline withinScope(Deadline deadline);
+
 /// Returns the clock of deadlines here, which is the scheduler's. Only where mayPark().
 const Clock& waitClock();
 

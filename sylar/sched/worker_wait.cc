@@ -1,4 +1,5 @@
 // How fibers wait: the bodies of waker.h and park.h, and what a worker does with a fiber that parks.
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -106,6 +107,13 @@ bool mayPark() {
 [[gnu::noinline]] bool reserveTimeout(Deadline deadline) {
   const tsan::Exempt of_this_thread;
   return deadline.isNever() || t_running->timer_linked || Worker::currentHere()->timeouts().reserve(*t_running, deadline.ns());
+}
+
+[[gnu::noinline]] Deadline withinScope(Deadline deadline) {
+  const tsan::Exempt of_this_thread;
+  const FiberCore* const me = t_running;
+  if (me == nullptr || !me->in_deadline_scope || me->shielded) return deadline;
+  return std::min(deadline, control(*me->fiber).scopeDeadline());
 }
 
 [[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }

@@ -5,6 +5,10 @@ set_target_properties(echo_client PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
 sylar_test(integration/redis_test LINKS sylar::sylar sylar::hook PkgConfig::HIREDIS)
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(LIBPQ REQUIRED IMPORTED_TARGET libpq)
+sylar_test(integration/deadline_clients_test
+  LINKS sylar::sylar sylar::hook PkgConfig::HIREDIS PkgConfig::CURL PkgConfig::LIBPQ)
 sylar_test(integration/bounds_test LINKS sylar::sylar sylar::hook)
 sylar_test(integration/never_early_test LINKS sylar::sylar sylar::hook)
 add_executable(integration_stopped_program ${CMAKE_CURRENT_LIST_DIR}/stopped_program.cc)
