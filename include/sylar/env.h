@@ -13,8 +13,6 @@
 #include <memory>
 #include <string>
 
-#include "sylar/singleton.h"
-
 namespace sylar {
 
 /// The program's arguments, paths and environment.
@@ -63,6 +61,9 @@ class Env {
   const std::unique_ptr<Impl> m_impl;
 };
 
-using EnvMgr = Singleton<Env>;
+/// Hands out the one Env of the process, which is never destroyed. Source: sylar.
+struct EnvMgr {
+  static Env* GetInstance();
+};
 
 }  // namespace sylar

@@ -1,193 +1,112 @@
-// sylar's locks, which block the thread, for short sections. In a fiber they block its worker, so no lock may be held over a
-// call that suspends.
+// Locks for fibers and threads. A fiber that waits for one is suspended, a plain thread blocks.
 //
-// Each lock has its nested guards: Mutex::Lock, RWMutex::ReadLock, RWMutex::WriteLock, and so on. A guard locks in its
-// constructor; its lock() and unlock() do nothing if it is in that state already.
+//   sylar::Mutex mutex;
+//   {
+//     const sylar::Mutex::Lock lock(mutex);       // or std::lock_guard, std::unique_lock, std::scoped_lock
+//     send(fd, ...);                              // a lock may be held over calls that suspend
+//   }
 //
-// Thread safety: a lock may be used from any thread; a guard belongs to one thread.
+// Locks are handed over in the order of arrival, so nobody waits for ever. To lock twice what is not recursive, or to unlock what
+// another holds, is a programmer error: the process ends with a message that names both.
+//
+// The locks of sylar/thread_mutex.h block the thread in any case. They are cheaper, for sections of a few instructions.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <shared_mutex>
 
-// With these annotations clang checks that a lock is taken and released, and that the data it guards is touched only under it.
-#if defined(__clang__)
-#define SYLAR_ANNOTATION_(x) __attribute__((x))
-#else
-#define SYLAR_ANNOTATION_(x)
-#endif
-#define SYLAR_CAPABILITY(name) SYLAR_ANNOTATION_(capability(name))
-#define SYLAR_GUARDED_BY(lock) SYLAR_ANNOTATION_(guarded_by(lock))
-#define SYLAR_ACQUIRE(...) SYLAR_ANNOTATION_(acquire_capability(__VA_ARGS__))
-#define SYLAR_TRY_ACQUIRE(...) SYLAR_ANNOTATION_(try_acquire_capability(__VA_ARGS__))
-#define SYLAR_RELEASE(...) SYLAR_ANNOTATION_(release_capability(__VA_ARGS__))
-#define SYLAR_NO_THREAD_SAFETY_ANALYSIS SYLAR_ANNOTATION_(no_thread_safety_analysis)
+#include "sylar/sync/holder.h"
+#include "sylar/sync/semaphore.h"
+#include "sylar/sync/wait_queue.h"
+#include "sylar/thread_mutex.h"
 
 namespace sylar {
 
-/// Holds a lock for a scope. `Take` says how it locks.
-template <class M, class Take>
-class ScopedGuard {
- public:
-  explicit ScopedGuard(M& mutex) : m_mutex(mutex) { lock(); }
-  ~ScopedGuard() { unlock(); }
-  ScopedGuard(const ScopedGuard&) = delete;
-  ScopedGuard& operator=(const ScopedGuard&) = delete;
-
-  void lock() {
-    if (m_locked) return;
-    Take::take(m_mutex);
-    m_locked = true;
-  }
-  void unlock() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
-    if (!m_locked) return;
-    m_locked = false;
-    m_mutex.unlock();
-  }
-
- private:
-  M& m_mutex;
-  bool m_locked = false;
-};
-
-struct TakeAlone {
-  static void take(auto& mutex) SYLAR_NO_THREAD_SAFETY_ANALYSIS { mutex.lock(); }
-};
-struct TakeToRead {
-  static void take(auto& mutex) { mutex.rdlock(); }
-};
-struct TakeToWrite {
-  static void take(auto& mutex) { mutex.wrlock(); }
-};
-
-template <class M>
-using ScopedLockImpl = ScopedGuard<M, TakeAlone>;
-template <class M>
-using ReadScopedLockImpl = ScopedGuard<M, TakeToRead>;
-template <class M>
-using WriteScopedLockImpl = ScopedGuard<M, TakeToWrite>;
-
-/// A mutex that blocks the thread. It is not recursive: locking it twice on one thread is a programmer error, and is reported.
-/// Usable before constructors run and after main.
+/// Lets one fiber or thread in at a time. Meets the standard's requirements of a Lockable.
 ///
-/// It is built on futex(2) and not on a pthread mutex, because pthread mutexes become fiber-aware once their hooks are linked.
-/// The word is 0 while the mutex is free, otherwise the kernel thread id of the owner, with the top bit set while other threads
-/// may sleep on it. Source: Drepper, "Futexes Are Tricky".
-class ThreadMutex {
+/// lock() without a deadline is no point of cancellation: a cancelled fiber waits like any other, and after the deadline of
+/// Scheduler::stop(deadline) it is abandoned.
+///
+/// Thread safety: all calls from any thread, in fibers and outside. Source: sylar, std::mutex.
+class Mutex {
  public:
-  using Lock = ScopedLockImpl<ThreadMutex>;
+  using Lock = ScopedLockImpl<Mutex>;
 
-  constexpr ThreadMutex() = default;
-  ThreadMutex(const ThreadMutex&) = delete;
-  ThreadMutex& operator=(const ThreadMutex&) = delete;
+  Mutex() = default;
+  /// Nobody may wait, nor use it any more.
+  ~Mutex();
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
 
+  /// Locks the mutex, and waits while others hold it. May suspend: yes. A plain thread blocks.
   void lock();
-  /// Locks the mutex if it is free, and returns true if it did. This lets std::scoped_lock take several at once, in any order.
+  /// Locks the mutex if it is free, and returns true if it did. May suspend: no.
   [[nodiscard]] bool try_lock();
+  /// Locks the mutex, and waits while others hold it. Returns false if `deadline` has passed, or if the fiber was cancelled.
+  /// Throws std::bad_alloc if there is no memory for a deadline. May suspend: yes. A plain thread blocks.
+  [[nodiscard]] bool lock(Deadline deadline);
+  /// Unlocks the mutex, or hands it to the oldest waiter. Only for its holder. May suspend: no.
   void unlock();
-  /// Returns true if and only if the calling thread owns the mutex. For checks, and for code that may run in a signal handler
-  /// that interrupts its own thread.
-  bool heldByThisThread() const;
 
  private:
-  void lockSlowly();
-  std::atomic<uint32_t> m_word{0};
+  bool lockSlowly(detail::Holder me, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  void handOver();
+
+  // The holder, or 0 if it is free. kContended says that somebody may be in the queue, so that unlock() has to look.
+  static constexpr uintptr_t kContended = 1;
+  std::atomic<uintptr_t> m_word{0};
+  ThreadMutex m_lock;  // guards the queue, and the word while the queue is not empty
+  detail::SyncQueue m_waiters;
 };
 
-/// A lock for many readers or one writer.
-class ThreadRWMutex {
+/// Lets many readers in at a time, or one writer. Readers and writers form one queue, so neither keeps the other out for ever: a
+/// reader waits behind a writer that came before it. That also means that a reader must not read-lock again, because a writer
+/// may stand between. Meets the standard's requirements of a SharedLockable.
+///
+/// Calls without a deadline are no points of cancellation; see Mutex.
+///
+/// Thread safety: all calls from any thread, in fibers and outside. Source: sylar, std::shared_mutex.
+class RWMutex {
  public:
-  using ReadLock = ReadScopedLockImpl<ThreadRWMutex>;
-  using WriteLock = WriteScopedLockImpl<ThreadRWMutex>;
+  using ReadLock = ReadScopedLockImpl<RWMutex>;
+  using WriteLock = WriteScopedLockImpl<RWMutex>;
 
-  void rdlock() { m_mutex.lock_shared(); }
-  void wrlock() {
-    m_mutex.lock();
-    m_writing = true;
-  }
-  /// Releases the lock that the calling thread holds, for reading or writing.
-  void unlock() {
-    if (!m_writing) return m_mutex.unlock_shared();
-    m_writing = false;
-    m_mutex.unlock();
-  }
+  RWMutex() = default;
+  /// Nobody may wait, nor use it any more.
+  ~RWMutex();
+  RWMutex(const RWMutex&) = delete;
+  RWMutex& operator=(const RWMutex&) = delete;
+
+  /// Locks for reading. May suspend: yes. A plain thread blocks.
+  void rdlock();
+  /// Locks for writing. May suspend: yes. A plain thread blocks.
+  void wrlock();
+  /// Locks for reading. Returns false if `deadline` has passed, or if the fiber was cancelled. Throws std::bad_alloc if there is
+  /// no memory for a deadline. May suspend: yes. A plain thread blocks.
+  [[nodiscard]] bool rdlock(Deadline deadline) { return wait(false, deadline); }
+  /// Locks for writing. Otherwise as rdlock(deadline).
+  [[nodiscard]] bool wrlock(Deadline deadline) { return wait(true, deadline); }
+  /// Releases what the caller holds, for reading or writing. May suspend: no.
+  void unlock();
+
+  // The standard's names.
+  void lock() { wrlock(); }
+  [[nodiscard]] bool try_lock();
+  void lock_shared() { rdlock(); }
+  [[nodiscard]] bool try_lock_shared();
+  void unlock_shared() { unlock(); }
 
  private:
-  std::shared_mutex m_mutex;
-  bool m_writing = false;  // changed by the writer alone, and readers exclude it
+  struct Request;
+  bool admit(const Request& request);
+  void admitWaiters(detail::SyncWakes& wakes);
+  bool wait(bool writes, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+
+  ThreadMutex m_lock;
+  size_t m_readers = 0;
+  detail::Holder m_writer;
+  detail::SyncQueue m_waiters;
 };
-
-/// A counter whose wait() blocks the thread at 0. Signals do not end a wait. Source: futex(2).
-class ThreadSemaphore {
- public:
-  explicit ThreadSemaphore(uint32_t count = 0) : m_count(count) {}
-  ThreadSemaphore(const ThreadSemaphore&) = delete;
-  ThreadSemaphore& operator=(const ThreadSemaphore&) = delete;
-
-  /// Takes one from the count; blocks the thread while the count is 0.
-  void wait();
-  /// Adds one to the count, and wakes one waiter.
-  void notify();
-
- private:
-  std::atomic<uint32_t> m_count;
-};
-
-/// A mutex that locks nothing, for a type that can be told not to lock.
-class NullMutex {
- public:
-  using Lock = ScopedLockImpl<NullMutex>;
-  void lock() {}
-  void unlock() {}
-};
-
-/// A reader-writer lock that locks nothing.
-class NullRWMutex {
- public:
-  using ReadLock = ReadScopedLockImpl<NullRWMutex>;
-  using WriteLock = WriteScopedLockImpl<NullRWMutex>;
-  void rdlock() {}
-  void wrlock() {}
-  void unlock() {}
-};
-
-/// A lock for sections of a few instructions. A waiter spins, then sleeps and looks again; a sleep lasts 50 us at first and a
-/// millisecond at most. Unlocking is a plain store, which wakes nobody. Threads of any scheduling class and priority may share
-/// one, because a sleeping waiter leaves its processor to the holder.
-class SYLAR_CAPABILITY("mutex") Spinlock {
- public:
-  using Lock = ScopedLockImpl<Spinlock>;
-
-  constexpr Spinlock() = default;
-  Spinlock(const Spinlock&) = delete;
-  Spinlock& operator=(const Spinlock&) = delete;
-
-  void lock() SYLAR_ACQUIRE() {
-    if (m_held.exchange(true, std::memory_order_acquire)) lockContended();
-  }
-  [[nodiscard]] bool tryLock() SYLAR_TRY_ACQUIRE(true) { return !m_held.exchange(true, std::memory_order_acquire); }
-  void unlock() SYLAR_RELEASE() { m_held.store(false, std::memory_order_release); }
-
- private:
-  void lockContended();
-  std::atomic<bool> m_held{false};
-};
-
-/// A Spinlock with sylar's guard, for sections of a few instructions.
-class CASLock {
- public:
-  using Lock = ScopedLockImpl<CASLock>;
-
-  void lock() SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_lock.lock(); }
-  void unlock() SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_lock.unlock(); }
-
- private:
-  Spinlock m_lock;
-};
-
-using Mutex = ThreadMutex;
-using RWMutex = ThreadRWMutex;
-using Semaphore = ThreadSemaphore;
 
 }  // namespace sylar

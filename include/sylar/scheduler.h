@@ -33,8 +33,8 @@
 
 #include "sylar/clock.h"
 #include "sylar/fiber.h"
-#include "sylar/mutex.h"
 #include "sylar/thread.h"
+#include "sylar/thread_mutex.h"
 
 namespace sylar {
 

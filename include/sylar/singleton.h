@@ -1,12 +1,15 @@
 // A Singleton holds one object of a type for the process, made at its first use. `X` and `N` tell apart several of the same
 // type. Source: sylar.
 //
-// The objects are never destroyed, so code that runs after main may use them, including other destructors and threads.
+// The objects are never destroyed, so code that runs after main may use them, including other destructors and threads. A fiber
+// that comes while another constructs the object is suspended, so a constructor may wait.
 //
 // Thread safety: GetInstance may be called from any thread, and exactly one object is made. The object's own safety is its own.
 #pragma once
 
 #include <memory>
+
+#include "sylar/sync/once.h"
 
 namespace sylar {
 
@@ -16,7 +19,9 @@ template <class T, class X = void, int N = 0>
 class Singleton {
  public:
   static T* GetInstance() {
-    static T* const instance = new T;
+    static Once& once = *new Once;
+    static T* instance = nullptr;
+    once.call([] { instance = new T; });
     return instance;
   }
 };
@@ -27,7 +32,9 @@ template <class T, class X = void, int N = 0>
 class SingletonPtr {
  public:
   static std::shared_ptr<T> GetInstance() {
-    static const auto* const instance = new std::shared_ptr<T>(std::make_shared<T>());
+    static Once& once = *new Once;
+    static const std::shared_ptr<T>* instance = nullptr;
+    once.call([] { instance = new std::shared_ptr<T>(std::make_shared<T>()); });
     return *instance;
   }
 };

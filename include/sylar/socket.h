@@ -24,7 +24,7 @@
 #include <string>
 
 #include "sylar/address.h"
-#include "sylar/mutex.h"
+#include "sylar/thread_mutex.h"
 
 namespace sylar {
 

@@ -1,10 +1,10 @@
-// Internal. The locks of mutex.h with the annotations that Clang checks, for the library's own short critical sections. None is
+// Internal. The locks of thread_mutex.h with the annotations that Clang checks, for the library's own short critical sections. None is
 // ever held while a fiber parks.
 //
 // A field names the lock that it is GUARDED_BY, a function the locks that it REQUIRES.
 #pragma once
 
-#include "sylar/mutex.h"
+#include "sylar/thread_mutex.h"
 
 #define SYLAR_SCOPED_CAPABILITY SYLAR_ANNOTATION_(scoped_lockable)
 #define SYLAR_REQUIRES(...) SYLAR_ANNOTATION_(requires_capability(__VA_ARGS__))

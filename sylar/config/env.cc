@@ -124,4 +124,9 @@ std::string Env::getAbsoluteWorkPath(const std::string& path) const {
 
 std::string Env::getConfigPath() const { return getAbsolutePath(get("c", "conf")); }
 
+Env* EnvMgr::GetInstance() {
+  static Env* const env = new Env;
+  return env;
+}
+
 }  // namespace sylar

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sylar/base/os_mutex.h"
-#include "sylar/mutex.h"
+#include "sylar/thread_mutex.h"
 
 namespace sylar {
 

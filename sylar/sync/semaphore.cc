@@ -4,19 +4,19 @@
 
 namespace sylar {
 
-FiberSemaphore::~FiberSemaphore() {
+Semaphore::~Semaphore() {
   const ThreadMutex::Lock lock(m_lock);  // the notify() that told the last waiter may still hold it
-  SYLAR_CHECK(m_waiters.empty());
+  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
 }
 
-bool FiberSemaphore::tryWait() {
+bool Semaphore::tryWait() {
   const ThreadMutex::Lock lock(m_lock);
   if (m_count == 0) return false;
   --m_count;
   return true;
 }
 
-bool FiberSemaphore::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+bool Semaphore::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   if (tryWait()) return true;
   detail::SyncQueue::reserve(deadline);
   m_lock.lock();
@@ -29,7 +29,7 @@ bool FiberSemaphore::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   return m_waiters.wait(m_lock, mine, deadline);
 }
 
-void FiberSemaphore::notify(size_t count) {
+void Semaphore::notify(size_t count) {
   detail::SyncWakes wakes;
   const ThreadMutex::Lock lock(m_lock);
   for (; count > 0; --count) {
@@ -40,7 +40,7 @@ void FiberSemaphore::notify(size_t count) {
   m_count += count;
 }
 
-size_t FiberSemaphore::getConcurrency() const {
+size_t Semaphore::getConcurrency() const {
   const ThreadMutex::Lock lock(m_lock);
   return m_count;
 }

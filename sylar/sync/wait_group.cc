@@ -6,7 +6,7 @@ namespace sylar {
 
 WaitGroup::~WaitGroup() {
   const ThreadMutex::Lock lock(m_lock);  // the last done() may still hold it
-  SYLAR_CHECK(m_waiters.empty());
+  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
 }
 
 void WaitGroup::add(size_t count) {
@@ -14,12 +14,17 @@ void WaitGroup::add(size_t count) {
   m_count += count;
 }
 
-void WaitGroup::done() {
+void WaitGroup::done(size_t count) {
   detail::SyncWakes wakes;
   const ThreadMutex::Lock lock(m_lock);
-  SYLAR_CHECK(m_count > 0);
-  if (--m_count > 0) return;
-  while (detail::SyncWaiter* const waiter = m_waiters.takeOldest()) wakes.add(*waiter);
+  SYLAR_CHECK_GE(m_count, count);
+  m_count -= count;
+  if (m_count == 0) m_waiters.wakeAll(wakes);
+}
+
+bool WaitGroup::isDone() const {
+  const ThreadMutex::Lock lock(m_lock);
+  return m_count == 0;
 }
 
 bool WaitGroup::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {

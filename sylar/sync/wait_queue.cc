@@ -46,7 +46,7 @@ void SyncWakes::deliver() {
 // ---- SyncQueue. --------------------------------------------------------------------------------------------------------------
 
 void SyncQueue::reserve(Deadline deadline) {
-  if (mayPark() && !reserveTimeout(deadline)) throw std::bad_alloc();
+  if (mayPark() && !reserveTimeout(withinScope(deadline))) throw std::bad_alloc();
 }
 
 void SyncQueue::append(SyncWaiter& waiter) {
@@ -70,7 +70,7 @@ bool SyncQueue::wait(ThreadMutex& lock, SyncWaiter& mine, Deadline deadline) {
   mine.m_epoch = wait.waker().epoch;
   append(mine);
   lock.unlock();
-  if (wait.park(deadline) == WakeReason::kReady) return true;
+  if (wait.park(withinScope(deadline)) == WakeReason::kReady) return true;
   const ThreadMutex::Lock again(lock);
   if (mine.m_linked) unlink(mine);
   return false;
@@ -90,12 +90,20 @@ bool SyncQueue::block(ThreadMutex& lock, SyncWaiter& mine, Deadline deadline) {
   return true;
 }
 
+bool SyncQueue::take(SyncWaiter& waiter) {
+  unlink(waiter);
+  return waiter.m_core == nullptr || Waker{waiter.m_core, waiter.m_epoch}.claim(WakeReason::kReady);
+}
+
 SyncWaiter* SyncQueue::takeOldest() {
   while (SyncWaiter* const oldest = m_first) {
-    unlink(*oldest);
-    if (oldest->m_core == nullptr || Waker{oldest->m_core, oldest->m_epoch}.claim(WakeReason::kReady)) return oldest;
+    if (take(*oldest)) return oldest;
   }
   return nullptr;
+}
+
+void SyncQueue::wakeAll(SyncWakes& wakes) {
+  while (SyncWaiter* const waiter = takeOldest()) wakes.add(*waiter);
 }
 
 }  // namespace sylar::detail

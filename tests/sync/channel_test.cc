@@ -13,23 +13,16 @@
 #include "sylar/iomanager.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
+#include "tests/sync/waiter.h"
 
 namespace sylar {
 namespace {
 
 using namespace std::chrono_literals;
-using test::eventually;
+using test::waiterOn;
 
 class ChannelTest : public test::OverWorkers {};
 INSTANTIATE_TEST_SUITE_P(Workers, ChannelTest, test::kWorkerCounts);
-
-template <class Body>
-Fiber::ptr waiterOn(IOManager& iom, Body body) {
-  auto fiber = std::make_shared<Fiber>(std::move(body));
-  iom.schedule(fiber);
-  EXPECT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
-  return fiber;
-}
 
 TEST(Channel, HoldsAsMuchAsItsCapacity) {
   Channel<int> channel(2);

@@ -12,27 +12,19 @@
 #include "sylar/iomanager.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
+#include "tests/sync/waiter.h"
 
 namespace sylar {
 namespace {
 
 using namespace std::chrono_literals;
-using test::eventually;
+using test::waiterOn;
 
-class FiberSemaphoreTest : public test::OverWorkers {};
-INSTANTIATE_TEST_SUITE_P(Workers, FiberSemaphoreTest, test::kWorkerCounts);
+class SemaphoreTest : public test::OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, SemaphoreTest, test::kWorkerCounts);
 
-/// Schedules a fiber that runs `body`, and returns it when it waits.
-template <class Body>
-Fiber::ptr waiterOn(IOManager& iom, Body body) {
-  auto fiber = std::make_shared<Fiber>(std::move(body));
-  iom.schedule(fiber);
-  EXPECT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));
-  return fiber;
-}
-
-TEST(FiberSemaphore, CountsOnAPlainThread) {
-  FiberSemaphore semaphore(2);
+TEST(Semaphore, CountsOnAPlainThread) {
+  Semaphore semaphore(2);
   EXPECT_TRUE(semaphore.tryWait());
   EXPECT_TRUE(semaphore.wait());
   EXPECT_FALSE(semaphore.tryWait());
@@ -43,10 +35,10 @@ TEST(FiberSemaphore, CountsOnAPlainThread) {
   EXPECT_EQ(semaphore.getConcurrency(), 2u);
 }
 
-TEST_P(FiberSemaphoreTest, ServesAHundredWaitersInTheOrderOfTheirArrival) {
-  FiberSemaphore semaphore;
+TEST_P(SemaphoreTest, ServesAHundredWaitersInTheOrderOfTheirArrival) {
+  Semaphore semaphore;
   std::vector<int> order;
-  FiberSemaphore served;
+  Semaphore served;
   IOManager iom(workers(), false, "order");
   for (int i = 0; i < 100; ++i) {
     waiterOn(iom, [&, i] {
@@ -64,8 +56,8 @@ TEST_P(FiberSemaphoreTest, ServesAHundredWaitersInTheOrderOfTheirArrival) {
   EXPECT_EQ(semaphore.getConcurrency(), 0u);
 }
 
-TEST_P(FiberSemaphoreTest, ManyAreLetInByOneCall) {
-  FiberSemaphore semaphore;
+TEST_P(SemaphoreTest, ManyAreLetInByOneCall) {
+  Semaphore semaphore;
   std::atomic<int> in{0};
   IOManager iom(workers(), false, "many");
   for (int i = 0; i < 5; ++i) {
@@ -81,23 +73,23 @@ TEST_P(FiberSemaphoreTest, ManyAreLetInByOneCall) {
 }
 
 // A newcomer finds nothing while what was notified belongs to one who waited.
-TEST_P(FiberSemaphoreTest, NobodyOvertakesAWaiter) {
-  FiberSemaphore semaphore;
+TEST_P(SemaphoreTest, NobodyOvertakesAWaiter) {
+  Semaphore semaphore;
   IOManager iom(workers(), false, "fair");
   waiterOn(iom, [&] { EXPECT_TRUE(semaphore.wait()); });
   semaphore.notify();
   EXPECT_FALSE(semaphore.tryWait());
 }
 
-TEST_P(FiberSemaphoreTest, AWaitEndsAtItsDeadlineAndTakesNothing) {
-  FiberSemaphore semaphore;
+TEST_P(SemaphoreTest, AWaitEndsAtItsDeadlineAndTakesNothing) {
+  Semaphore semaphore;
   test::inFiber([&] { EXPECT_FALSE(semaphore.wait(Deadline::after(1ms))); }, workers());
   semaphore.notify();
   EXPECT_TRUE(semaphore.tryWait());
 }
 
-TEST_P(FiberSemaphoreTest, ACancelledFiberTakesWhatIsThereButDoesNotWait) {
-  FiberSemaphore semaphore;
+TEST_P(SemaphoreTest, ACancelledFiberTakesWhatIsThereButDoesNotWait) {
+  Semaphore semaphore;
   IOManager iom(workers(), false, "cancel");
   const Fiber::ptr fiber = waiterOn(iom, [&] {
     EXPECT_FALSE(semaphore.wait());
@@ -111,8 +103,8 @@ TEST_P(FiberSemaphoreTest, ACancelledFiberTakesWhatIsThereButDoesNotWait) {
 }
 
 // One that was cancelled while it waited in the middle leaves the others in their order.
-TEST_P(FiberSemaphoreTest, OneThatLeavesTheQueueDoesNotDisturbIt) {
-  FiberSemaphore semaphore;
+TEST_P(SemaphoreTest, OneThatLeavesTheQueueDoesNotDisturbIt) {
+  Semaphore semaphore;
   std::atomic<int> passed{0};
   IOManager iom(workers(), false, "leave");
   std::vector<Fiber::ptr> fibers;
@@ -124,8 +116,8 @@ TEST_P(FiberSemaphoreTest, OneThatLeavesTheQueueDoesNotDisturbIt) {
   EXPECT_EQ(passed, 2);
 }
 
-TEST_P(FiberSemaphoreTest, FibersAndThreadsWaitForOneAnother) {
-  FiberSemaphore there, back;
+TEST_P(SemaphoreTest, FibersAndThreadsWaitForOneAnother) {
+  Semaphore there, back;
   IOManager iom(workers(), false, "mixed");
   iom.schedule([&] {
     for (int i = 0; i < 1'000; ++i) {
@@ -140,8 +132,8 @@ TEST_P(FiberSemaphoreTest, FibersAndThreadsWaitForOneAnother) {
 }
 
 // stop(deadline) ends a wait, and nobody is left in the queue.
-TEST_P(FiberSemaphoreTest, AStopWithADeadlineEndsTheWaits) {
-  FiberSemaphore semaphore;
+TEST_P(SemaphoreTest, AStopWithADeadlineEndsTheWaits) {
+  Semaphore semaphore;
   IOManager iom(workers(), false, "stop");
   for (int i = 0; i < 10; ++i) waiterOn(iom, [&] { EXPECT_FALSE(semaphore.wait()); });
   EXPECT_TRUE(iom.stop(Deadline::after(test::kPatience)).clean);

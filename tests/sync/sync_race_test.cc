@@ -3,15 +3,23 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/iomanager.h"
+#include "sylar/mutex.h"
 #include "sylar/sync/channel.h"
+#include "sylar/sync/condition_variable.h"
+#include "sylar/sync/event.h"
 #include "sylar/sync/semaphore.h"
+#include "sylar/sync/task_group.h"
 #include "sylar/sync/wait_group.h"
 #include "tests/support/fibers.h"
 #include "tests/support/scale.h"
@@ -90,24 +98,24 @@ TEST_P(SyncRaceTest, NoPermitIsLostOrDoubled) {
   const test::LeakCheck leaks;
   const uint64_t seed = test::seed();
   const uint64_t each = test::scaled(5'000);
-  FiberSemaphore semaphore(3);
+  Semaphore semaphore(3);
   std::atomic<int> in{0}, most{0};
+  const auto play = [&](uint64_t number) {
+    std::mt19937_64 random(seed + number);
+    for (uint64_t i = 0; i < each; ++i) {
+      if (!semaphore.wait(randomDeadline(random))) {
+        if (this_fiber::cancelled()) return;
+        continue;
+      }
+      const int now = ++in;
+      for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+      if (random() % 16 == 0) Fiber::YieldToReady();
+      --in;
+      semaphore.notify();
+    }
+  };
   {
     IOManager iom(workers(), false, "race");
-    const auto play = [&](uint64_t number) {
-      std::mt19937_64 random(seed + number);
-      for (uint64_t i = 0; i < each; ++i) {
-        if (!semaphore.wait(randomDeadline(random))) {
-          if (this_fiber::cancelled()) return;
-          continue;
-        }
-        const int now = ++in;
-        for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
-        if (random() % 16 == 0) Fiber::YieldToReady();
-        --in;
-        semaphore.notify();
-      }
-    };
     std::vector<Fiber::ptr> fibers;
     for (uint64_t i = 0; i < 12; ++i) {
       fibers.push_back(std::make_shared<Fiber>([&, i] { play(i); }));
@@ -136,6 +144,149 @@ TEST_P(SyncRaceTest, AGroupMayEndWithItsWait) {
   iom.schedule(round);
   std::thread thread(round);
   thread.join();
+}
+
+/// Nobody is in twice, and nobody who asked is forgotten, whatever deadlines and cancels do to those who wait.
+TEST_P(SyncRaceTest, LocksExclude) {
+  const test::LeakCheck leaks;
+  const uint64_t seed = test::seed();
+  const uint64_t each = test::scaled(5'000);
+  Mutex mutex;
+  RWMutex rw_mutex;
+  uint64_t by_mutex = 0, by_writers = 0, copy = 0;
+  std::atomic<uint64_t> locked{0}, written{0};
+  const auto play = [&](uint64_t number) {
+    std::mt19937_64 random(seed + number);
+    for (uint64_t i = 0; i < each && !this_fiber::cancelled(); ++i) {
+      const bool yields = random() % 16 == 0;
+      switch (random() % 4) {
+        case 0:
+          if (!mutex.lock(randomDeadline(random))) break;
+          ++by_mutex;
+          if (yields) Fiber::YieldToReady();
+          ++locked;
+          mutex.unlock();
+          break;
+        case 1: {
+          const Mutex::Lock lock(mutex);
+          ++by_mutex;
+          ++locked;
+          break;
+        }
+        case 2:
+          if (!rw_mutex.wrlock(randomDeadline(random))) break;
+          ++by_writers;
+          if (yields) Fiber::YieldToReady();
+          ++copy;
+          ++written;
+          rw_mutex.unlock();
+          break;
+        case 3:
+          if (!rw_mutex.rdlock(randomDeadline(random))) break;
+          if (yields) Fiber::YieldToReady();
+          EXPECT_EQ(by_writers, copy);
+          rw_mutex.unlock();
+      }
+    }
+  };
+  {
+    IOManager iom(workers(), false, "race"), other(1, false, "other");
+    std::vector<Fiber::ptr> fibers;
+    for (uint64_t i = 0; i < 12; ++i) {
+      fibers.push_back(std::make_shared<Fiber>([&, i] { play(i); }));
+      (i % 4 == 0 ? other : iom).schedule(fibers.back());
+    }
+    std::thread thread([&] { play(99); });
+    for (size_t i = 0; i < fibers.size(); i += 3) fibers[i]->cancel();
+    thread.join();
+  }
+  EXPECT_EQ(by_mutex, locked);
+  EXPECT_EQ(by_writers, written);
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+  EXPECT_TRUE(rw_mutex.try_lock());
+  rw_mutex.unlock();
+}
+
+/// A queue of a mutex and two conditions hands over each value once.
+TEST_P(SyncRaceTest, ConditionsLoseNoNotification) {
+  const test::LeakCheck leaks;
+  const uint64_t seed = test::seed();
+  const uint64_t each = test::scaled(3'000);
+  constexpr uint64_t kProducers = 4;
+  Mutex mutex;
+  ConditionVariable not_empty, not_full;
+  std::deque<uint64_t> values;
+  uint64_t sum = 0, left = kProducers * each;
+  const auto produce = [&](uint64_t number) {
+    for (uint64_t i = 0; i < each; ++i) {
+      std::unique_lock lock(mutex);
+      not_full.wait(lock, [&] { return values.size() < 3; });
+      values.push_back(number * each + i);
+      not_empty.notify_one();
+    }
+  };
+  const auto consume = [&](uint64_t number) {
+    std::mt19937_64 random(seed + number);
+    for (;;) {
+      Mutex::Lock lock(mutex);
+      const bool some = not_empty.wait(
+          lock, [&] { return !values.empty() || left == 0; }, randomDeadline(random));
+      if (left == 0) return not_empty.notify_all();
+      if (!some) continue;
+      sum += values.front();
+      values.pop_front();
+      --left;
+      not_full.notify_one();
+      if (left == 0) not_empty.notify_all();
+    }
+  };
+  {
+    IOManager iom(workers(), false, "race");
+    for (uint64_t i = 0; i < kProducers; ++i) iom.schedule([&, i] { produce(i); });
+    for (uint64_t i = 0; i < 3; ++i) iom.schedule([&, i] { consume(i); });
+    std::thread([&] { consume(99); }).join();
+  }
+  const uint64_t all = kProducers * each;
+  EXPECT_EQ(sum, all * (all - 1) / 2);
+}
+
+/// A group has no task left when its scope ends, whoever cancels, throws or is late.
+TEST_P(SyncRaceTest, AGroupLeavesNoTask) {
+  const test::LeakCheck leaks;
+  const uint64_t seed = test::seed();
+  const auto play = [&](uint64_t number) {
+    std::mt19937_64 random(seed + number);
+    for (uint64_t i = 0; i < test::scaled(300); ++i) {
+      std::atomic<int> running{0};
+      Event event;
+      try {
+        TaskGroup group(random() % 4);
+        const uint64_t tasks = random() % 8, thrower = random() % 16;
+        for (uint64_t k = 0; k < tasks; ++k) {
+          group.spawn([&, k, waits = random() % 2 == 0] {
+            ++running;
+            if (waits) event.wait(Deadline::after(50us));
+            --running;
+            if (k == thrower) throw std::runtime_error("of a task");
+          });
+        }
+        if (random() % 4 == 0) group.cancel();
+        if (random() % 2 == 0) group.join(randomDeadline(random));
+        event.set();
+        group.join();
+      } catch (const std::runtime_error&) {
+      }
+      EXPECT_EQ(running, 0);
+    }
+  };
+  IOManager iom(workers(), false, "race");
+  std::vector<Fiber::ptr> fibers;
+  for (uint64_t i = 0; i < 4; ++i) {
+    fibers.push_back(std::make_shared<Fiber>([&, i] { play(i); }));
+    iom.schedule(fibers.back());
+  }
+  fibers[0]->cancel();
 }
 
 }  // namespace

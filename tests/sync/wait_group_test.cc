@@ -95,7 +95,7 @@ TEST_P(WaitGroupTest, AWaitEndsAtItsDeadlineOrWhenCancelled) {
 TEST(WaitGroupDeathTest, MoreEndsThanBeginsAreAProgrammersError) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   WaitGroup group;
-  EXPECT_DEATH(group.done(), "m_count > 0");
+  EXPECT_DEATH(group.done(), "m_count >= count");
 }
 
 }  // namespace

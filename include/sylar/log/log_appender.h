@@ -18,7 +18,7 @@
 #include "sylar/log/log_event.h"
 #include "sylar/log/log_formatter.h"
 #include "sylar/log/log_level.h"
-#include "sylar/mutex.h"
+#include "sylar/thread_mutex.h"
 
 namespace sylar {
 

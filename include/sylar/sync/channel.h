@@ -34,7 +34,7 @@ class Channel {
   /// Nobody may wait. Values that nobody has received are destroyed.
   ~Channel() {
     const ThreadMutex::Lock lock(m_lock);  // the one who told the last waiter may still hold it
-    SYLAR_CHECK(m_senders.empty() && m_receivers.empty());
+    SYLAR_CHECK(m_senders.takeOldest() == nullptr && m_receivers.takeOldest() == nullptr);
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -99,8 +99,8 @@ class Channel {
     detail::SyncWakes wakes;
     const ThreadMutex::Lock lock(m_lock);
     m_closed = true;
-    while (detail::SyncWaiter* const sender = m_senders.takeOldest()) wakes.add(*sender);
-    while (detail::SyncWaiter* const receiver = m_receivers.takeOldest()) wakes.add(*receiver);
+    m_senders.wakeAll(wakes);
+    m_receivers.wakeAll(wakes);
   }
   bool isClosed() const {
     const ThreadMutex::Lock lock(m_lock);

@@ -1,6 +1,6 @@
 // A semaphore for fibers and threads: lets so many in at the same time, or counts what was made for those who take it.
 //
-//   sylar::FiberSemaphore slots(10);
+//   sylar::Semaphore slots(10);
 //   if (!slots.wait()) return;          // this fiber was cancelled
 //   fetch(url);
 //   slots.notify();
@@ -15,14 +15,14 @@
 namespace sylar {
 
 /// Thread safety: all calls from any thread, in fibers and outside. Source: sylar.
-class FiberSemaphore {
+class Semaphore {
  public:
   /// `count` is how many may pass before the first notify().
-  explicit FiberSemaphore(size_t count = 0) : m_count(count) {}
+  explicit Semaphore(size_t count = 0) : m_count(count) {}
   /// Nobody may wait.
-  ~FiberSemaphore();
-  FiberSemaphore(const FiberSemaphore&) = delete;
-  FiberSemaphore& operator=(const FiberSemaphore&) = delete;
+  ~Semaphore();
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
 
   /// Passes if nobody must be waited for, and returns true if it did. May suspend: no.
   [[nodiscard]] bool tryWait();
@@ -39,5 +39,7 @@ class FiberSemaphore {
   size_t m_count;
   detail::SyncQueue m_waiters;  // empty unless m_count is 0
 };
+
+using FiberSemaphore = Semaphore;
 
 }  // namespace sylar

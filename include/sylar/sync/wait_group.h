@@ -28,15 +28,17 @@ class WaitGroup {
 
   /// Counts `count` more. To be called before what is counted may call done(). May suspend: no.
   void add(size_t count = 1);
-  /// Ends one that was counted. With the last one all who wait go on. More calls than were counted are a programmer error. May
-  /// suspend: no.
-  void done();
+  /// Ends `count` that were counted. With the last one all who wait go on. To end more than were counted is a programmer error.
+  /// May suspend: no.
+  void done(size_t count = 1);
+  /// Returns true if everything that was counted has ended. May suspend: no.
+  bool isDone() const;
   /// Waits until everything that was counted has ended. Returns false if `deadline` has passed or the fiber was cancelled
   /// before. Throws std::bad_alloc if there is no memory for a deadline. May suspend: yes. A plain thread blocks.
   bool wait(Deadline deadline = Deadline::never());
 
  private:
-  ThreadMutex m_lock;
+  mutable ThreadMutex m_lock;
   size_t m_count = 0;
   detail::SyncQueue m_waiters;
 };

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "sylar/clock.h"
-#include "sylar/mutex.h"
+#include "sylar/thread_mutex.h"
 
 namespace sylar {
 struct FiberCore;
@@ -70,10 +70,16 @@ class SyncQueue {
   /// somebody; false if `deadline` passed or the fiber was cancelled before. `lock` is not held afterwards. May suspend: yes.
   bool wait(ThreadMutex& lock, SyncWaiter& mine, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
 
-  /// Takes out the oldest waiter and returns it, or null if nobody waits. From then on that wait ends in no other way; the
-  /// caller owes it SyncWakes::add().
+  /// Returns the oldest waiter, whose wait may be over, or null if nobody waits.
+  SyncWaiter* oldest() const { return m_first; }
+  /// Takes out `waiter`, which is in the queue. Returns false if its wait is over. Otherwise that wait ends in no other way, and
+  /// the caller owes it SyncWakes::add().
+  [[nodiscard]] bool take(SyncWaiter& waiter);
+  /// Takes out the oldest waiter that still waits and returns it, or null if nobody does. The caller owes it SyncWakes::add(). A
+  /// fiber that was abandoned does not wait any more, but may be in the queue until somebody looks.
   SyncWaiter* takeOldest();
-
+  /// Takes out all who wait, and has them told.
+  void wakeAll(SyncWakes& wakes);
   bool empty() const { return m_first == nullptr; }
 
  private:

@@ -1,4 +1,4 @@
-#include "sylar/mutex.h"
+#include "sylar/thread_mutex.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sylar/mutex.h"
+#include "sylar/thread_mutex.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ namespace {
 
 template <class M>
 class Locks : public testing::Test {};
-using Exclusive = testing::Types<Mutex, CASLock, Spinlock>;
+using Exclusive = testing::Types<ThreadMutex, CASLock, Spinlock>;
 TYPED_TEST_SUITE(Locks, Exclusive);
 
 TYPED_TEST(Locks, OneThreadAtATime) {
@@ -59,10 +59,10 @@ TYPED_TEST(Locks, GuardMayBeUnlockedAndLockedAgainMoreThanOnce) {
 }
 
 TEST(RWMutexTest, ReadersShareAndAWriterIsAlone) {
-  RWMutex mutex;
+  ThreadRWMutex mutex;
   {
-    RWMutex::ReadLock one(mutex);
-    EXPECT_TRUE(isFree<RWMutex::ReadLock>(mutex));
+    ThreadRWMutex::ReadLock one(mutex);
+    EXPECT_TRUE(isFree<ThreadRWMutex::ReadLock>(mutex));
   }
   int count = 0;
   std::vector<std::thread> threads;
@@ -70,11 +70,11 @@ TEST(RWMutexTest, ReadersShareAndAWriterIsAlone) {
     threads.emplace_back([&, i] {
       for (int n = 0; n < 5'000; ++n) {
         if (i < 2) {
-          RWMutex::WriteLock lock(mutex);
+          ThreadRWMutex::WriteLock lock(mutex);
           ++count;
           ++count;
         } else {
-          RWMutex::ReadLock lock(mutex);
+          ThreadRWMutex::ReadLock lock(mutex);
           EXPECT_EQ(count % 2, 0);
         }
       }
@@ -95,7 +95,7 @@ TEST(NullLocks, TheirGuardsCanBeUsed) {
 }
 
 TEST(SemaphoreTest, CountsAndHandsOver) {
-  Semaphore full(2), empty;
+  ThreadSemaphore full(2), empty;
   full.wait();
   full.wait();
   int value = 0;
@@ -119,7 +119,7 @@ TEST(SemaphoreTest, SignalsDoNotEndAWait) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);  // without SA_RESTART
-  Semaphore semaphore;
+  ThreadSemaphore semaphore;
   std::atomic<bool> through{false};
   std::thread waiter([&] {
     semaphore.wait();
@@ -136,10 +136,10 @@ TEST(SemaphoreTest, SignalsDoNotEndAWait) {
 }
 
 // Two threads take the same two mutexes in opposite orders.
-TEST(Mutex, SeveralCanBeTakenAtOnce) {
-  Mutex first, second;
+TEST(ThreadMutex, SeveralCanBeTakenAtOnce) {
+  ThreadMutex first, second;
   int count = 0;
-  const auto work = [&count](Mutex& a, Mutex& b) {
+  const auto work = [&count](ThreadMutex& a, ThreadMutex& b) {
     for (int n = 0; n < 10'000; ++n) {
       std::scoped_lock both(a, b);
       ++count;
@@ -151,8 +151,8 @@ TEST(Mutex, SeveralCanBeTakenAtOnce) {
   EXPECT_EQ(count, 20'000);
 }
 
-TEST(Mutex, TryLockSaysWhetherItIsLockedNow) {
-  Mutex mutex;
+TEST(ThreadMutex, TryLockSaysWhetherItIsLockedNow) {
+  ThreadMutex mutex;
   ASSERT_TRUE(mutex.try_lock());
   std::thread([&] { EXPECT_FALSE(mutex.try_lock()); }).join();
   mutex.unlock();

@@ -1,0 +1,160 @@
+// A value that a fiber or a thread will have later.
+//
+//   sylar::Future<std::string> page = sylar::go([] { return fetch("http://a.example/"); });
+//   ...
+//   if (!page.wait(sylar::Deadline::after(2s))) return;     // it goes on by itself
+//   use(page.get());                                        // the value, or the exception of the function
+#pragma once
+
+#include <cxxabi.h>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "sylar/scheduler.h"
+#include "sylar/sync/event.h"
+
+namespace sylar {
+
+namespace detail {
+
+/// How something ended that others wait for, apart from its value.
+class Outcome {
+ public:
+  Outcome() = default;
+  /// Logs an exception that nobody has asked for.
+  ~Outcome();
+  Outcome(const Outcome&) = delete;
+  Outcome& operator=(const Outcome&) = delete;
+
+  bool wait(Deadline deadline) { return m_ended.wait(deadline); }
+  bool hasEnded() const { return m_ended.isSet(); }
+  /// Has `store` put the value into its place, and ends. Throws std::future_error if it has ended before, and what `store` throws.
+  template <class Store>
+  void bring(Store store) {
+    claim();
+    try {
+      store();
+    } catch (...) {
+      m_claimed.store(false, std::memory_order_relaxed);
+      throw;
+    }
+    m_ended.set();
+  }
+  void fail(std::exception_ptr exception);
+  /// Ends it if it has not ended, because nobody will bring a value any more.
+  void breakOff() noexcept;
+  /// Waits for the end. Throws the exception that it ended by, or std::system_error with ECANCELED if the fiber was cancelled.
+  void await();
+
+ private:
+  void claim();
+
+  std::atomic<bool> m_claimed{false};
+  std::atomic<bool> m_asked{false};
+  std::exception_ptr m_exception;  // written before the event is set
+  Event m_ended;
+};
+
+struct Nothing {};
+template <class T>
+struct OutcomeOf : Outcome {
+  std::optional<std::conditional_t<std::is_void_v<T>, Nothing, T>> value;
+};
+
+}  // namespace detail
+
+/// The receiving end of a Promise, or of go(). It can be moved, not copied. Empty when made by default, or moved from, and after
+/// get(); then only valid() and assignments are allowed.
+///
+/// Thread safety: as a plain value. May suspend: wait() and get(). A plain thread blocks. Source: std::future.
+template <class T>
+class Future {
+ public:
+  Future() = default;
+  explicit Future(std::shared_ptr<detail::OutcomeOf<T>> outcome) : m_outcome(std::move(outcome)) {}
+
+  bool valid() const { return m_outcome != nullptr; }
+  /// Returns true if wait() would not wait.
+  bool isReady() const { return m_outcome->hasEnded(); }
+  /// Waits for the value or the exception. Returns false if `deadline` passed or the fiber was cancelled before. Throws
+  /// std::bad_alloc if there is no memory for a deadline.
+  bool wait(Deadline deadline = Deadline::never()) const { return m_outcome->wait(deadline); }
+  /// Waits, and returns the value, or throws the exception. Throws std::system_error with ECANCELED, and keeps the future, if the
+  /// fiber was cancelled before; and std::future_error (broken_promise) if nobody will bring a value any more.
+  T get() {
+    m_outcome->await();
+    const auto outcome = std::move(m_outcome);
+    if constexpr (!std::is_void_v<T>) return std::move(*outcome->value);
+  }
+
+ private:
+  std::shared_ptr<detail::OutcomeOf<T>> m_outcome;
+};
+
+/// The giving end of a future. It can be moved, not copied. One that goes without having brought anything breaks the promise.
+///
+/// Thread safety: as a plain value. May suspend: no. Source: std::promise.
+template <class T>
+class Promise {
+ public:
+  Promise() : m_outcome(std::make_shared<detail::OutcomeOf<T>>()) {}
+  ~Promise() {
+    if (m_outcome != nullptr) m_outcome->breakOff();
+  }
+  Promise(Promise&&) noexcept = default;
+  Promise& operator=(Promise&& other) noexcept {
+    Promise(std::move(other)).m_outcome.swap(m_outcome);
+    return *this;
+  }
+
+  /// Returns the future of this promise. To be called once.
+  Future<T> getFuture() { return Future<T>(m_outcome); }
+  /// Brings the value. Throws std::future_error (promise_already_satisfied) if something was brought before.
+  template <class... Value>
+  void setValue(Value&&... value) requires(sizeof...(Value) == (std::is_void_v<T> ? 0 : 1)) {
+    m_outcome->bring([&] { m_outcome->value.emplace(std::forward<Value>(value)...); });
+  }
+  /// Brings an exception. Throws as setValue() does.
+  void setException(std::exception_ptr exception) { m_outcome->fail(std::move(exception)); }
+
+ private:
+  std::shared_ptr<detail::OutcomeOf<T>> m_outcome;
+};
+
+/// Runs `function` in a new fiber of `scheduler`, and returns the future of what it returns or throws. If the scheduler refuses
+/// the function, the promise is broken. Throws std::invalid_argument if `scheduler` is null, as it is outside of one, and
+/// std::bad_alloc. May suspend: no.
+template <class Function>
+auto go(Function function, Scheduler* scheduler = Scheduler::GetThis()) -> Future<std::invoke_result_t<Function&>> {
+  using Result = std::invoke_result_t<Function&>;
+  struct Task {
+    Function function;
+    Promise<Result> promise;
+  };
+  if (scheduler == nullptr) throw std::invalid_argument("sylar::go: no scheduler");
+  const auto task = std::make_shared<Task>(Task{std::move(function), {}});
+  Future<Result> future = task->promise.getFuture();
+  scheduler->schedule([task] {
+    try {
+      if constexpr (std::is_void_v<Result>) {
+        task->function();
+        task->promise.setValue();
+      } else {
+        task->promise.setValue(task->function());
+      }
+    } catch (abi::__forced_unwind&) {
+      throw;
+    } catch (...) {
+      task->promise.setException(std::current_exception());
+    }
+  });
+  return future;
+}
+
+}  // namespace sylar

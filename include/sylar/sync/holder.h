@@ -1,0 +1,33 @@
+// The fiber or thread that holds a lock. Users need the locks, not this.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sylar::detail {
+
+/// A fiber, a thread outside fibers, or nobody. Only valid while it holds something, because the fiber's state is used again when
+/// it has ended. The lowest bit is always 0, for the locks.
+class Holder {
+ public:
+  constexpr Holder() = default;
+  constexpr explicit Holder(uintptr_t bits) : m_bits(bits) {}
+  static Holder me();
+
+  constexpr uintptr_t bits() const { return m_bits; }
+  constexpr bool isNobody() const { return m_bits == 0; }
+  bool operator==(const Holder&) const = default;
+
+  /// Returns it in words, such as "fiber 7 resolver" or "thread 4711". Throws std::bad_alloc.
+  std::string describe() const;
+
+ private:
+  uintptr_t m_bits = 0;
+};
+
+/// Ends the process, because `me` locks what it holds already.
+[[noreturn]] void failRelock(Holder me, const char* what);
+/// Ends the process, because `me` unlocks what `holder` holds.
+[[noreturn]] void failUnlock(Holder me, Holder holder, const char* what);
+
+}  // namespace sylar::detail

@@ -1,0 +1,36 @@
+// Runs a function once, whoever comes first.
+//
+//   sylar::Once loaded;
+//   loaded.call([&] { load(); });            // others who come meanwhile wait until it has returned
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "sylar/mutex.h"
+
+namespace sylar {
+
+/// std::call_once and the initialisation of static variables block the thread of a fiber that has to wait. This suspends it.
+///
+/// Thread safety: all calls from any thread, in fibers and outside. Source: Go, sync.Once; std::call_once.
+class Once {
+ public:
+  /// Calls `function` if no call has succeeded yet, or waits for the call that is under way. An exception of `function` reaches
+  /// the caller, and the next in line tries. To call it from within `function` is a programmer error. May suspend: yes. A plain
+  /// thread blocks.
+  template <class Function>
+  void call(Function&& function) {
+    if (m_done.load(std::memory_order_acquire)) return;
+    const Mutex::Lock lock(m_mutex);
+    if (m_done.load(std::memory_order_relaxed)) return;
+    std::forward<Function>(function)();
+    m_done.store(true, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<bool> m_done{false};
+  Mutex m_mutex;
+};
+
+}  // namespace sylar

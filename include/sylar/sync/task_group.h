@@ -1,0 +1,71 @@
+// A scope for fibers: what it has spawned has ended when the scope ends.
+//
+//   sylar::TaskGroup group;                                     // in a fiber
+//   for (const Upstream& upstream : upstreams) group.spawn([&] { ask(upstream); });
+//   group.join();                                               // throws the first exception of a task
+//
+// So tasks may use what the scope owns. If a task throws, the others are cancelled.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "sylar/fiber.h"
+#include "sylar/scheduler.h"
+#include "sylar/sync/semaphore.h"
+#include "sylar/sync/wait_group.h"
+
+namespace sylar {
+
+/// Thread safety: all calls from any thread, in fibers and outside. Source: structured concurrency, as in Trio and Go's errgroup.
+class TaskGroup {
+ public:
+  /// The tasks run on `scheduler`, up to `limit` of them at a time; 0: as many as are spawned. Throws std::invalid_argument if
+  /// `scheduler` is null, as it is outside of one.
+  explicit TaskGroup(size_t limit = 0, Scheduler* scheduler = Scheduler::GetThis());
+  /// Waits for all tasks. Cancels them first if the scope is left by an exception, and when join() would. An exception of a task
+  /// that no join() has thrown is logged. May suspend: yes. A plain thread blocks.
+  ~TaskGroup();
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  /// Runs `task` in a fiber of its own, once fewer than the limit are running, with the deadline of the caller's DeadlineScope.
+  /// Returns false, and the task will not run, if the group was cancelled, if the scheduler refused it, or if the fiber was
+  /// cancelled or its deadline passed while it waited. Throws std::bad_alloc. May suspend: only at the limit. A plain thread
+  /// blocks then.
+  bool spawn(std::function<void()> task);
+  /// Waits for all tasks, and throws the first exception of a task, once. If the fiber is cancelled meanwhile, or the deadline of
+  /// its DeadlineScope passes, the tasks are cancelled, and it still waits for them. May suspend: yes. A plain thread blocks.
+  void join();
+  /// Waits as join() does, but not beyond `deadline`. Returns false if it has passed, and the tasks go on.
+  bool join(Deadline deadline);
+  /// Cancels all tasks, and refuses those that come. May suspend: no.
+  void cancel();
+
+ private:
+  struct Entry {
+    std::weak_ptr<Fiber> fiber;
+    bool cancelled = false;
+  };
+  class Task;
+
+  Fiber::ptr nextToCancel();
+  void fail(std::exception_ptr exception);
+  void awaitAll();
+  void rethrow();
+
+  Scheduler* const m_scheduler;
+  const int m_exceptions_before;
+  std::optional<Semaphore> m_slots;  // if there is a limit
+  ThreadMutex m_lock;
+  std::list<Entry> m_entries;  // those that were cancelled are last
+  bool m_cancelled = false;
+  std::exception_ptr m_exception;  // the first
+  WaitGroup m_running;
+};
+
+}  // namespace sylar

@@ -1,0 +1,24 @@
+#include "sylar/sync/condition_variable.h"
+
+#include "sylar/check.h"
+
+namespace sylar {
+
+ConditionVariable::~ConditionVariable() {
+  const ThreadMutex::Lock lock(m_lock);  // the one who told the last waiter may still hold it
+  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
+}
+
+void ConditionVariable::notify_one() {
+  detail::SyncWakes wakes;
+  const ThreadMutex::Lock lock(m_lock);
+  if (detail::SyncWaiter* const waiter = m_waiters.takeOldest()) wakes.add(*waiter);
+}
+
+void ConditionVariable::notify_all() {
+  detail::SyncWakes wakes;
+  const ThreadMutex::Lock lock(m_lock);
+  m_waiters.wakeAll(wakes);
+}
+
+}  // namespace sylar

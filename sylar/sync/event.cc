@@ -1,0 +1,40 @@
+#include "sylar/sync/event.h"
+
+#include "sylar/check.h"
+
+namespace sylar {
+
+Event::~Event() {
+  const ThreadMutex::Lock lock(m_lock);  // the set() that told the last waiter may still hold it
+  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
+}
+
+void Event::set() {
+  detail::SyncWakes wakes;
+  const ThreadMutex::Lock lock(m_lock);
+  m_set = true;
+  m_waiters.wakeAll(wakes);
+}
+
+void Event::reset() {
+  const ThreadMutex::Lock lock(m_lock);
+  m_set = false;
+}
+
+bool Event::isSet() const {
+  const ThreadMutex::Lock lock(m_lock);
+  return m_set;
+}
+
+bool Event::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  detail::SyncQueue::reserve(deadline);
+  m_lock.lock();
+  if (m_set) {
+    m_lock.unlock();
+    return true;
+  }
+  detail::SyncWaiter mine;
+  return m_waiters.wait(m_lock, mine, deadline);
+}
+
+}  // namespace sylar

@@ -1,0 +1,51 @@
+#include "sylar/sync/future.h"
+
+#include <cerrno>
+#include <future>
+#include <system_error>
+
+#include "sylar/base/log.h"
+
+namespace sylar::detail {
+namespace {
+
+void logUnasked(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& e) {
+    log::error("nobody asked for a future that ended by an exception: {}", e.what());
+  } catch (...) {
+    log::error("nobody asked for a future that ended by an exception that is no std::exception");
+  }
+}
+
+}  // namespace
+
+Outcome::~Outcome() {
+  if (m_exception != nullptr && !m_asked.load(std::memory_order_relaxed)) logUnasked(m_exception);
+}
+
+void Outcome::claim() {
+  if (m_claimed.exchange(true, std::memory_order_relaxed)) throw std::future_error(std::future_errc::promise_already_satisfied);
+}
+
+void Outcome::fail(std::exception_ptr exception) {
+  claim();
+  m_exception = std::move(exception);
+  m_ended.set();
+}
+
+void Outcome::breakOff() noexcept {
+  if (m_claimed.exchange(true, std::memory_order_relaxed)) return;
+  m_asked.store(true, std::memory_order_relaxed);  // not worth a line of the log
+  m_exception = std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
+  m_ended.set();
+}
+
+void Outcome::await() {
+  if (!m_ended.wait()) throw std::system_error(ECANCELED, std::generic_category(), "sylar::Future");
+  m_asked.store(true, std::memory_order_relaxed);
+  if (m_exception != nullptr) std::rethrow_exception(m_exception);
+}
+
+}  // namespace sylar::detail

@@ -1,0 +1,90 @@
+#include "sylar/check.h"
+#include "sylar/fiber.h"
+#include "sylar/mutex.h"
+
+namespace sylar {
+
+using detail::Holder;
+
+struct RWMutex::Request {
+  bool writes;
+  Holder me;
+};
+
+RWMutex::~RWMutex() {
+  const ThreadMutex::Lock lock(m_lock);  // the unlock() that told the last waiter may still hold it
+  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
+}
+
+/// Lets `request` in, if those who are in allow it.
+bool RWMutex::admit(const Request& request) {
+  if (!m_writer.isNobody() || (request.writes && m_readers > 0)) return false;
+  request.writes ? void(m_writer = request.me) : void(++m_readers);
+  return true;
+}
+
+/// Lets in the oldest waiters, as many as may be in together.
+void RWMutex::admitWaiters(detail::SyncWakes& wakes) {
+  while (detail::SyncWaiter* const oldest = m_waiters.oldest()) {
+    const Request request = *static_cast<const Request*>(oldest->data);
+    if (!m_writer.isNobody() || (request.writes && m_readers > 0)) return;
+    if (!m_waiters.take(*oldest)) continue;
+    SYLAR_CHECK(admit(request));
+    wakes.add(*oldest);
+  }
+}
+
+bool RWMutex::wait(bool writes, Deadline deadline) {
+  detail::SyncQueue::reserve(deadline);
+  Request request{writes, Holder::me()};
+  m_lock.lock();
+  if (m_writer == request.me) {
+    m_lock.unlock();
+    detail::failRelock(request.me, "RWMutex");
+  }
+  if (m_waiters.empty() && admit(request)) {
+    m_lock.unlock();
+    return true;
+  }
+  detail::SyncWaiter mine(&request);
+  if (m_waiters.wait(m_lock, mine, deadline)) return true;
+  detail::SyncWakes wakes;  // of readers that waited behind this writer only
+  const ThreadMutex::Lock lock(m_lock);
+  admitWaiters(wakes);
+  return false;
+}
+
+void RWMutex::rdlock() {
+  const this_fiber::CancelShield shield;
+  while (!wait(false, Deadline::never())) continue;  // behind the deadline of a stop, until the fiber is abandoned
+}
+
+void RWMutex::wrlock() {
+  const this_fiber::CancelShield shield;
+  while (!wait(true, Deadline::never())) continue;
+}
+
+bool RWMutex::try_lock() {
+  const ThreadMutex::Lock lock(m_lock);
+  return m_waiters.empty() && admit({true, Holder::me()});
+}
+
+bool RWMutex::try_lock_shared() {
+  const ThreadMutex::Lock lock(m_lock);
+  return m_waiters.empty() && admit({false, Holder()});
+}
+
+void RWMutex::unlock() {
+  const Holder me = Holder::me();
+  detail::SyncWakes wakes;
+  const ThreadMutex::Lock lock(m_lock);
+  if (m_readers > 0) {
+    --m_readers;
+  } else {
+    if (m_writer != me) detail::failUnlock(me, m_writer, "RWMutex");
+    m_writer = Holder();
+  }
+  admitWaiters(wakes);
+}
+
+}  // namespace sylar
