@@ -1,39 +1,24 @@
-// Waiting for fibers and ending them: a group that is joined, one that must end by a deadline, and a fiber that cleans up after
-// it was cancelled.
+// Waiting for fibers and ending them: a group of tasks, calls that are bounded by a deadline, and a fiber that cleans up after it was
+// cancelled.
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
-#include <exception>
-#include <functional>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "sylar/iomanager.h"
+#include "sylar/sync/task_group.h"
 
 namespace {
 
+using namespace std::chrono_literals;
+using sylar::Deadline;
 using sylar::Fiber;
-using sylar::IOManager;
-
-// [join]
-/// Waits for all of `fibers`, then rethrows the exception of the first one in the list that failed.
-void joinAll(const std::vector<Fiber::ptr>& fibers) {
-  std::exception_ptr failure;
-  for (const Fiber::ptr& fiber : fibers) {
-    try {
-      fiber->join();  // suspends this fiber, not the thread
-    } catch (...) {
-      if (failure == nullptr) failure = std::current_exception();
-    }
-  }
-  if (failure != nullptr) std::rethrow_exception(failure);
-}
-// [join]
 
 std::string ask(int question) {
   if (question < 0) throw std::invalid_argument("no such question");
@@ -42,27 +27,30 @@ std::string ask(int question) {
 }
 
 // [gather]
-/// Asks all questions at the same time.
+/// Asks all questions at the same time. If one cannot be answered, the others are cancelled.
 std::vector<std::string> askAll(const std::vector<int>& questions) {
   std::vector<std::string> answers(questions.size());
-  std::vector<Fiber::ptr> fibers;
+  sylar::TaskGroup group;
   for (size_t i = 0; i < questions.size(); ++i) {
-    fibers.push_back(std::make_shared<Fiber>([&, i] { answers[i] = ask(questions[i]); }));
-    IOManager::GetThis()->schedule(fibers.back());
+    group.spawn([&, i] { answers[i] = ask(questions[i]); });
   }
-  joinAll(fibers);
+  group.join();  // throws the first exception of a task
   return answers;
 }
 // [gather]
 
 // [deadline]
-/// Waits for all of `fibers`, and cancels those that still run after `ms`. Returns true if that was not necessary.
-bool joinWithin(uint64_t ms, const std::vector<Fiber::ptr>& fibers) {
-  const sylar::Timer::ptr timer = IOManager::GetThis()->addTimer(ms, [fibers] {
-    for (const Fiber::ptr& fiber : fibers) fiber->cancel();  // no effect on those that have ended
+/// Reads a line, however slowly it comes, in at most 100 ms. Returns "" if there is none by then.
+std::string readLine(int fd) {
+  return sylar::withDeadline(Deadline::after(100ms), [fd] {
+    std::string line;
+    char byte;
+    while (read(fd, &byte, 1) == 1) {  // -1 with EAGAIN when the time is up
+      if (byte == '\n') return line;
+      line += byte;
+    }
+    return std::string();
   });
-  joinAll(fibers);
-  return timer->cancel();  // false if it has fired
 }
 // [deadline]
 
@@ -100,11 +88,17 @@ void show() {
 
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return std::perror("socketpair");
+  if (write(ends[1], "first\nsec", 9) != 9) return std::perror("write");
+  std::printf("line: '%s'\n", readLine(ends[0]).c_str());
+  std::printf("line: '%s'\n", readLine(ends[0]).c_str());
+
   std::atomic<uint64_t> counter{0};
-  const std::vector<Fiber::ptr> fibers{std::make_shared<Fiber>([&ends] { follow(ends[0]); }),
-                                       std::make_shared<Fiber>([&counter] { count(counter); })};
-  for (const Fiber::ptr& fiber : fibers) IOManager::GetThis()->schedule(fiber);
-  std::printf("in time: %s\n", joinWithin(100, fibers) ? "yes" : "no");
+  sylar::TaskGroup group;
+  group.spawn([&] { follow(ends[0]); });
+  group.spawn([&] { count(counter); });
+  std::printf("in time: %s\n", group.join(Deadline::after(100ms)) ? "yes" : "no");
+  group.cancel();
+  group.join();
   close(ends[0]);
   close(ends[1]);
 }
@@ -112,6 +106,6 @@ void show() {
 }  // namespace
 
 int main() {
-  IOManager iom(1, false, "waiting");
+  sylar::IOManager iom(1, false, "waiting");
   iom.schedule(show);
 }

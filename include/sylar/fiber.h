@@ -146,7 +146,7 @@ Deadline deadline();
 ///
 ///   recv, send, accept and their kin    -1 with EAGAIN, or what they have transferred so far
 ///   connect                             -1 with ETIMEDOUT
-///   poll and ppoll                      0
+///   poll                                0
 ///   sleep, usleep, nanosleep            the rest, or -1 with EINTR and the rest
 ///   Mutex, Channel and their kin        as if the deadline had been given to the call
 ///

@@ -20,8 +20,9 @@ void SyncWakes::add(SyncWaiter& waiter) {
     sys::futexWake(word, 1);  // of memory that may be somebody else's by now, who is then woken once for nothing
     return;
   }
-  const tsan::Exempt until_delivered;  // the thread that claimed a core owns its link, and the delivery hands it on
   QueueNode* const node = waiter.m_core;
+  tsan::release(&waiter.m_core->wait);  // park() acquires it; from here on the waiter's memory is its owner's
+  const tsan::Exempt until_delivered;   // the thread that claimed a core owns its link, and the delivery hands it on
   node->next = nullptr;
   if (m_last != nullptr) {
     static_cast<QueueNode*>(m_last)->next = node;

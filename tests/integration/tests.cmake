@@ -59,7 +59,7 @@ if(TARGET example_fibers)
   sylar_example_test(Timers timers "250 ms: the session is alive\n.*450 ms: some beats\n")
   sylar_example_test(VirtualTime virtual_time)
   sylar_example_test(Waiting waiting
-    "answers: 1 4 9\nfailed: no such question\nfollow: cancelled\nfollow: cleaned up\nin time: no\n")
+    "answers: 1 4 9\nfailed: no such question\nline: 'first'\nline: ''\nin time: no\nfollow: cancelled\nfollow: cleaned up\n")
   add_test(NAME Example.Servers COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/examples_test.py
     $<TARGET_FILE:example_first_server> $<TARGET_FILE:example_http_routes> $<TARGET_FILE:example_redis>)
   set_tests_properties(Example.Servers PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})

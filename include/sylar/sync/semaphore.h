@@ -5,7 +5,7 @@
 //   fetch(url);
 //   slots.notify();
 //
-// Who waits is served in the order of arrival.
+// Waiters are served in the order of arrival.
 #pragma once
 
 #include <cstddef>
