@@ -138,10 +138,11 @@ namespace this_fiber {
 /// stack.
 bool cancelled();
 
-/// Returns the earliest deadline of the DeadlineScopes that the running fiber is in, or Deadline::never().
+/// Returns the earliest deadline of the DeadlineScopes that the running fiber is in, or one that has resumed it by hand, or
+/// Deadline::never().
 Deadline deadline();
 
-/// Bounds all waits of the fiber that makes it, while it exists. Calls of unmodified libraries are bounded as well: a hooked call
+/// Bounds all waits of the fiber that makes it, and of those that it resumes by hand, while it exists. Calls of unmodified libraries are bounded as well: a hooked call
 /// that would wait past the deadline ends as it does when its own timeout passes.
 ///
 ///   recv, send, accept and their kin    -1 with EAGAIN, or what they have transferred so far

@@ -143,8 +143,8 @@ this_fiber::CancelShield::~CancelShield() {
 
 namespace {
 
-Deadline scopeOf(const FiberCore* core) {
-  return core != nullptr && core->in_deadline_scope ? control(*core->fiber).scopeDeadline() : Deadline::never();
+Deadline scopeOf(const FiberCore& core) {
+  return core.in_deadline_scope ? control(*core.fiber).scopeDeadline() : Deadline::never();
 }
 
 void enterScope(FiberCore& core, Deadline deadline) {
@@ -154,9 +154,14 @@ void enterScope(FiberCore& core, Deadline deadline) {
 
 }  // namespace
 
-[[gnu::noinline]] Deadline this_fiber::deadline() { return scopeOf(t_running); }
+[[gnu::noinline]] Deadline this_fiber::deadline() {
+  Deadline earliest = Deadline::never();
+  for (const FiberCore* core = t_running; core != nullptr; core = core->resumer) earliest = std::min(earliest, scopeOf(*core));
+  return earliest;
+}
 
-[[gnu::noinline]] this_fiber::DeadlineScope::DeadlineScope(Deadline deadline) : m_core(t_running), m_outer(scopeOf(t_running)) {
+[[gnu::noinline]] this_fiber::DeadlineScope::DeadlineScope(Deadline deadline)
+    : m_core(t_running), m_outer(m_core != nullptr ? scopeOf(*t_running) : Deadline::never()) {
   if (m_core != nullptr) enterScope(*t_running, std::min(deadline, m_outer));
 }
 

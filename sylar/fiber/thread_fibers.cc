@@ -143,6 +143,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->hook_enabled = true;
   core->cancelled = false;
   core->shielded = false;
+  core->in_deadline_scope = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
   core->stack = stack;

@@ -51,7 +51,8 @@ bool mayPark();
 /// fail half-way. Returns false if there is no memory.
 [[nodiscard]] bool reserveTimeout(Deadline deadline);
 
-/// Returns `deadline`, or that of the running fiber's DeadlineScope if it is earlier and the fiber is not shielded.
+/// Returns `deadline`, or the earliest of the DeadlineScopes that the running fiber and its resumers are in. A shield hides those
+/// of its fiber and beyond.
 Deadline withinScope(Deadline deadline);
 
 /// Returns the clock of deadlines here, which is the scheduler's. Only where mayPark().

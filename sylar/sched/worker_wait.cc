@@ -111,9 +111,10 @@ bool mayPark() {
 
 [[gnu::noinline]] Deadline withinScope(Deadline deadline) {
   const tsan::Exempt of_this_thread;
-  const FiberCore* const me = t_running;
-  if (me == nullptr || !me->in_deadline_scope || me->shielded) return deadline;
-  return std::min(deadline, control(*me->fiber).scopeDeadline());
+  for (const FiberCore* core = t_running; core != nullptr && !core->shielded; core = core->resumer) {
+    if (core->in_deadline_scope) deadline = std::min(deadline, control(*core->fiber).scopeDeadline());
+  }
+  return deadline;
 }
 
 [[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }

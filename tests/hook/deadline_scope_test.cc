@@ -200,6 +200,44 @@ TEST(DeadlineScope, AnExceptionEndsIt) {
   });
 }
 
+TEST(DeadlineScope, ReachesFibersThatAreResumedByHand) {
+  VirtualTime time;
+  time.run([&] {
+    const Deadline inner = Deadline::after(1min, time);
+    Fiber by_hand([&] {
+      EXPECT_EQ(::sleep(3600), 3540u);
+      const this_fiber::CancelShield shield;
+      EXPECT_EQ(::sleep(60), 0u);
+    });
+    const this_fiber::DeadlineScope outer(Deadline::after(1h, time));
+    withDeadline(inner, [&] { by_hand.resume(); });
+    EXPECT_EQ(by_hand.getState(), Fiber::TERM);
+  });
+  EXPECT_EQ(time.elapsed(), 2min);
+}
+
+// Its stack goes without the destructors, and the next fiber gets what it leaves.
+TEST(DeadlineScope, OfAFiberThatIsDroppedIsForgotten) {
+  VirtualTime time;
+  time.run([&] {
+    for (int i = 0; i < 10; ++i) {
+      auto dropped = std::make_shared<Fiber>([&] {
+        const this_fiber::DeadlineScope scope(Deadline::after(1min, time));
+        Fiber::YieldToHold();
+      });
+      dropped->resume();
+      dropped = nullptr;
+      const auto next = std::make_shared<Fiber>([] {
+        EXPECT_TRUE(this_fiber::deadline().isNever());
+        EXPECT_EQ(::sleep(3600), 0u);
+      });
+      IOManager::GetThis()->schedule(next);
+      next->join();
+    }
+  });
+  EXPECT_EQ(time.elapsed(), 10h);
+}
+
 // A cancel says more than a deadline.
 TEST(DeadlineScope, ACancelledFiberIsCancelled) {
   VirtualTime time;
