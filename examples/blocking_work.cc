@@ -1,5 +1,5 @@
-// Work that always blocks its thread, such as reading files and computing, runs on threads of its own. The fiber that wants the
-// result is suspended, so its thread stays free.
+// Work that always blocks its thread, such as reading files and computing, runs on other threads. The fiber that wants the result is
+// suspended, so its thread stays free.
 #include <unistd.h>
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "sylar/iomanager.h"
+#include "sylar/sync/blocking.h"
 
 namespace {
 
-using sylar::Fiber;
-using sylar::IOManager;
-
-// [switch]
-/// Reads a file on a thread of `files`, where it may block.
-std::string readFile(sylar::Scheduler& files, const std::string& path) {
-  const sylar::SchedulerSwitcher elsewhere(&files);  // the fiber moves there, and comes back at the end of the scope
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
+// [blocking]
+/// Reads a file on a helper thread, where that may block.
+std::string readFile(const std::string& path) {
+  return sylar::blocking([path] {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  });
 }
-// [switch]
+// [blocking]
 
 uint64_t compute() {
   uint64_t sum = 0;
@@ -34,26 +34,19 @@ uint64_t compute() {
 // [thread]
 /// Computes on a thread of its own.
 uint64_t computeElsewhere() {
-  uint64_t result = 0;
-  IOManager* const iom = IOManager::GetThis();
-  std::thread thread([&result, iom, self = Fiber::GetThis(), expected = sylar::WorkGuard(*iom)] {
-    result = compute();
-    iom->schedule(self);
-  });
-  Fiber::YieldToHold();  // until schedule(self); the guard tells stop() that this call will come
-  thread.join();         // the thread has nothing left to do
-  return result;
+  sylar::Promise<uint64_t> promise;
+  sylar::Future<uint64_t> result = promise.getFuture();
+  std::thread([promise = std::move(promise)]() mutable { promise.setValue(compute()); }).detach();
+  return result.get();  // suspends this fiber
 }
 // [thread]
 
 }  // namespace
 
 int main(int, char** argv) {
-  sylar::Scheduler files(2, false, "files");
-  files.start();
-  sylar::IOManager iom(1, false, "main");
   bool done = false;
   int ticks = 0;
+  sylar::IOManager iom(1, false, "main");
   iom.schedule([&] {
     while (!done) {  // shows that the only thread of `iom` is free
       usleep(1000);
@@ -62,7 +55,7 @@ int main(int, char** argv) {
   });
   iom.schedule([&] {
     std::printf("computed: %llu\n", static_cast<unsigned long long>(computeElsewhere()));
-    std::printf("read: %s\n", readFile(files, argv[0]).starts_with("\177ELF") ? "an ELF file" : "something else");
+    std::printf("read: %s\n", readFile(argv[0]).starts_with("\177ELF") ? "an ELF file" : "something else");
     done = true;
   });
   iom.stop();

@@ -14,6 +14,7 @@
 #include "sylar/fiber/stack.h"
 #include "sylar/hook.h"
 #include "sylar/http/limits.h"
+#include "sylar/sync/blocking.h"
 #include "sylar/tcp_server.h"
 #include "sylar/timer.h"
 
@@ -73,6 +74,11 @@ constexpr Key<TcpServerLimits, size_t> kTcpSizes[] = {
     {"tcp_server.max_per_peer", &TcpServerLimits::max_per_peer, 1, "connections of a server from one address"},
 };
 
+constexpr Key<BlockingLimits, size_t> kBlockingSizes[] = {
+    {"blocking.max_threads", &BlockingLimits::max_threads, 1, "helper threads for what cannot suspend"},
+    {"blocking.max_queued", &BlockingLimits::max_queued, 0, "functions that wait for a helper thread; more are refused"},
+};
+
 uint64_t toNumber(size_t value) { return value; }
 uint64_t toNumber(nanoseconds value) { return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(value).count()); }
 void fromNumber(uint64_t number, size_t& value) { value = number; }
@@ -89,6 +95,12 @@ void fill(Limits& limits, const Key<Limits, Value> (&keys)[kCount]) {
     const auto var = Config::Lookup<uint64_t>(key.name);
     if (var != nullptr) fromNumber(var->getValue(), limits.*key.field);  // else the program has made it with another type
   }
+}
+
+void applyBlockingLimits() {
+  BlockingLimits limits;
+  fill(limits, kBlockingSizes);
+  setBlockingLimits(limits);
 }
 
 /// One choice of a setting, by name; the first choice is the default.
@@ -144,6 +156,7 @@ struct Settings {
     make(kHttpSizes);
     make(kHttpTimes);
     make(kTcpSizes);
+    make(kBlockingSizes);
     drain->setLive(true);
     const auto live = [](const auto& var, auto standard, void (*set)(uint64_t)) {
       var->setLive(true);
@@ -151,6 +164,9 @@ struct Settings {
       if (var->getValue() != standard) set(static_cast<uint64_t>(var->getValue()));
     };
     live(stack_size, uint32_t{kDefaultStackSize}, [](uint64_t bytes) { Fiber::SetDefaultStackSize(bytes); });
+    for (const auto& key : kBlockingSizes) {
+      live(Config::Lookup<uint64_t>(key.name), toNumber(BlockingLimits{}.*key.field), [](uint64_t) { applyBlockingLimits(); });
+    }
     live(connect_timeout, kConnectTimeoutMs, [](uint64_t ms) { setConnectTimeout(milliseconds(ms)); });
   }
 };

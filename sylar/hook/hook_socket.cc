@@ -11,7 +11,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 
 namespace sylar {
 namespace {
@@ -80,7 +80,7 @@ long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int 
     return result;
   }
   // If no helper is free, rather risk that this worker waits than return an error that a blocking accept does not have.
-  if (blocking(accept_it) < 0) accept_it();
+  if (BlockingPool::process().run(accept_it) < 0) accept_it();
   end(mine, call.entry());
   return result;
 }

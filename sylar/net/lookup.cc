@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "sylar/address.h"
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 
 namespace sylar {
 namespace {
@@ -84,7 +84,7 @@ int resolve(const HostAndService& name, addrinfo hints, AddrInfo& result) {
   int answer = ask();
   if (answer == EAI_NONAME) {
     hints.ai_flags = 0;
-    if (blocking([&] { answer = ask(); }) < 0) return EAGAIN;
+    if (BlockingPool::process().run([&] { answer = ask(); }) < 0) return EAGAIN;
   }
   if (answer != 0) return errnoOf(answer, resolver_errno);
   result.reset(list);

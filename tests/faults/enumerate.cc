@@ -13,7 +13,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/raw_line.h"
 #include "sylar/base/sanitizers.h"
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 #include "tests/support/fibers.h"
 
 #ifdef SYLAR_ASAN

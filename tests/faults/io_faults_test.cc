@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "sylar/fiber/fiber_control.h"
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 #include "sylar/iomanager.h"
 #include "tests/faults/enumerate.h"
 

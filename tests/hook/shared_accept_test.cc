@@ -2,7 +2,7 @@
 // gets the connection.
 #include <sys/wait.h>
 
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {

@@ -15,7 +15,7 @@
 #include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
 #include "sylar/clock.h"
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 #include "tests/support/fibers.h"
 
 namespace sylar {

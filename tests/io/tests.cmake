@@ -1,5 +1,4 @@
 sylar_test(io/bad_input_test LINKS sylar::io)
-sylar_test(io/blocking_pool_test LINKS sylar::io)
 sylar_test(io/fd_entry_test LINKS sylar::io)
 sylar_test(io/fd_entry_signal_test LINKS sylar::io)
 sylar_test(io/fd_table_test LINKS sylar::io)

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 #include "tests/net/support.h"
 
 namespace sylar::test {

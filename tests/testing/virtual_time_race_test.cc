@@ -14,7 +14,7 @@
 
 #include "sylar/base/fd.h"
 #include "sylar/base/sanitizers.h"
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 #include "sylar/iomanager.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/sched/gate.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sylar/base/fd.h"
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 #include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler_core.h"

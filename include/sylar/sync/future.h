@@ -127,33 +127,48 @@ class Promise {
   std::shared_ptr<detail::OutcomeOf<T>> m_outcome;
 };
 
+namespace detail {
+
+/// A function that keeps a promise.
+template <class Function>
+class PromisedCall {
+ public:
+  using Result = std::invoke_result_t<Function&>;
+
+  explicit PromisedCall(Function function) : m_function(std::move(function)) {}
+  Future<Result> getFuture() { return m_promise.getFuture(); }
+
+  void run() {
+    try {
+      if constexpr (std::is_void_v<Result>) {
+        m_function();
+        m_promise.setValue();
+      } else {
+        m_promise.setValue(m_function());
+      }
+    } catch (abi::__forced_unwind&) {
+      throw;
+    } catch (...) {
+      m_promise.setException(std::current_exception());
+    }
+  }
+
+ private:
+  Function m_function;
+  Promise<Result> m_promise;
+};
+
+}  // namespace detail
+
 /// Runs `function` in a new fiber of `scheduler`, and returns the future of what it returns or throws. If the scheduler refuses
 /// the function, the promise is broken. Throws std::invalid_argument if `scheduler` is null, as it is outside of one, and
 /// std::bad_alloc. May suspend: no.
 template <class Function>
 auto go(Function function, Scheduler* scheduler = Scheduler::GetThis()) -> Future<std::invoke_result_t<Function&>> {
-  using Result = std::invoke_result_t<Function&>;
-  struct Task {
-    Function function;
-    Promise<Result> promise;
-  };
   if (scheduler == nullptr) throw std::invalid_argument("sylar::go: no scheduler");
-  const auto task = std::make_shared<Task>(Task{std::move(function), {}});
-  Future<Result> future = task->promise.getFuture();
-  scheduler->schedule([task] {
-    try {
-      if constexpr (std::is_void_v<Result>) {
-        task->function();
-        task->promise.setValue();
-      } else {
-        task->promise.setValue(task->function());
-      }
-    } catch (abi::__forced_unwind&) {
-      throw;
-    } catch (...) {
-      task->promise.setException(std::current_exception());
-    }
-  });
+  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function));
+  Future<std::invoke_result_t<Function&>> future = task->getFuture();
+  scheduler->schedule([task] { task->run(); });
   return future;
 }
 

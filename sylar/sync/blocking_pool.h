@@ -1,40 +1,36 @@
-// Internal. Helper threads for calls that cannot park: the calling fiber waits while its worker goes on.
+// Internal. Helper threads for functions that cannot park.
 //
 //   int fd;
-//   if (blocking([&] { fd = sys::call(SYS_accept4, ...); }) < 0) ... all helpers are busy and the queue is full
+//   if (BlockingPool::process().run([&] { fd = sys::call(SYS_accept4, ...); }) < 0) ... the pool is full
 //
-// The function runs on any helper thread. It sees that thread's errno and thread-locals, not the fiber's, and hands its results
-// out by reference. Threads are made on demand, end after a while without work, and block all signals.
+// The function runs on any helper thread. It sees that thread's errno and thread-locals, not the fiber's. Threads are made on
+// demand, end after a while without work, and block all signals.
 //
-// The fiber is shielded while it waits, because the function uses its stack, so neither cancel nor close ends the wait. stop()
-// waits for it; stop(deadline) gives the fiber up and keeps its stack for the function.
+// run() makes the fiber wait while its worker goes on. The function may use the fiber's stack, so the fiber is shielded, and
+// neither cancel nor close ends the wait. stop() waits for it; stop(deadline) gives the fiber up and keeps its stack for the
+// function. post() waits for nothing, and the function owns what it uses.
 //
 // Thread safety: all calls from any thread.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <type_traits>
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/waker.h"
+#include "sylar/sync/blocking.h"
 
 namespace sylar {
 
-struct BlockingPoolOptions {
-  size_t max_threads = 64;                 ///< at least 1
-  size_t max_queued = 1024;                ///< functions that wait for a thread; more are refused
-  std::chrono::milliseconds idle{10'000};  ///< how long a thread waits for work before it ends
-};
-
 class BlockingPool {
  public:
-  explicit BlockingPool(BlockingPoolOptions options = {});
+  explicit BlockingPool(BlockingLimits limits = {});
   /// Waits for all queued and running functions, and for the threads to end.
   ~BlockingPool();
   BlockingPool(const BlockingPool&) = delete;
@@ -49,6 +45,13 @@ class BlockingPool {
   template <class Function>
   [[nodiscard]] int run(Function&& function);
 
+  /// Has a helper thread call `function`, which must not throw. Returns 0, or -EAGAIN if it was refused. Outside fibers, and in a
+  /// forked child, it is called here and now. Throws std::bad_alloc.
+  [[nodiscard]] int post(std::function<void()> function);
+
+  /// Sets the limits, from now on.
+  void setLimits(const BlockingLimits& limits);
+
   /// Ends the threads that have nothing to do. Blocks the calling thread until they have been told.
   void endIdle() { end(false); }
 
@@ -57,7 +60,7 @@ class BlockingPool {
   size_t queued() const;
 
  private:
-  /// One call, on the stack of its fiber. Touched only under the lock, except by the thread that runs it.
+  /// One call. Touched only under the lock, except by the thread that runs it.
   struct Job {
     void (*call)(void* function);
     void* function;
@@ -67,8 +70,11 @@ class BlockingPool {
     bool done = false;
     Job* next = nullptr;
   };
+  /// A call that nobody waits for. Owned by the queue, and then by the thread that runs it.
+  struct PostedJob;
 
   int runJob(Job& job);
+  static void runPosted(void* job);
   bool submit(Job& job) SYLAR_REQUIRES(m_mutex);
   bool addThread() SYLAR_REQUIRES(m_mutex);
   static void* threadMain(void* pool);
@@ -76,11 +82,12 @@ class BlockingPool {
   Job* take();
   void leaveIdle() SYLAR_REQUIRES(m_mutex);
   void finish(Job& job);
+  void finishPosted(PostedJob& job);
   void end(bool all);
   static bool needsHelper();
 
-  const BlockingPoolOptions m_options;
   mutable OsMutex m_mutex;
+  BlockingLimits m_limits SYLAR_GUARDED_BY(m_mutex);
   Job* m_first SYLAR_GUARDED_BY(m_mutex) = nullptr;
   Job* m_last SYLAR_GUARDED_BY(m_mutex) = nullptr;
   size_t m_queued SYLAR_GUARDED_BY(m_mutex) = 0;
@@ -100,12 +107,6 @@ int BlockingPool::run(Function&& function) {
   Job job{[](void* f) { (*static_cast<std::remove_reference_t<Function>*>(f))(); },
           const_cast<void*>(static_cast<const void*>(std::addressof(function)))};
   return runJob(job);
-}
-
-/// Runs `function` on the process's pool.
-template <class Function>
-[[nodiscard]] int blocking(Function&& function) {
-  return BlockingPool::process().run(function);
 }
 
 }  // namespace sylar

@@ -1,4 +1,4 @@
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 
 #include <pthread.h>
 #include <signal.h>

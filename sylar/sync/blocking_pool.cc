@@ -1,10 +1,11 @@
-#include "sylar/io/blocking_pool.h"
+#include "sylar/sync/blocking_pool.h"
 
 #include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -16,7 +17,13 @@
 
 namespace sylar {
 
-BlockingPool::BlockingPool(BlockingPoolOptions options) : m_options(options) { SYLAR_CHECK(options.max_threads > 0); }
+struct BlockingPool::PostedJob : Job {
+  explicit PostedJob(std::function<void()>&& posted) : Job{&BlockingPool::runPosted, this}, callable(std::move(posted)) {}
+
+  const std::function<void()> callable;
+};
+
+BlockingPool::BlockingPool(BlockingLimits limits) : m_limits(limits) { SYLAR_CHECK(limits.max_threads > 0); }
 
 BlockingPool::~BlockingPool() { end(true); }
 
@@ -62,9 +69,29 @@ int BlockingPool::runJob(Job& job) {
   return 0;
 }
 
+int BlockingPool::post(std::function<void()> function) {
+  if (!needsHelper()) {
+    function();
+    return 0;
+  }
+  auto job = std::make_unique<PostedJob>(std::move(function));
+  job->virtual_time = ClockHold(waitClock());
+  Lock lock(m_mutex);
+  if (!submit(*job)) return -EAGAIN;
+  (void)job.release();
+  return 0;
+}
+
+void BlockingPool::runPosted(void* job) { static_cast<PostedJob*>(job)->callable(); }
+
+void BlockingPool::setLimits(const BlockingLimits& limits) {
+  Lock lock(m_mutex);
+  m_limits = limits;
+}
+
 bool BlockingPool::submit(Job& job) {
-  const bool somebody_comes = m_queued < m_idle || (m_threads < m_options.max_threads && addThread());
-  if (!somebody_comes && (m_threads == 0 || m_queued - m_idle >= m_options.max_queued)) return false;
+  const bool somebody_comes = m_queued < m_idle || (m_threads < m_limits.max_threads && addThread());
+  if (!somebody_comes && (m_threads == 0 || m_queued - m_idle >= m_limits.max_queued)) return false;
   (m_first == nullptr ? m_first : m_last->next) = &job;
   m_last = &job;
   ++m_queued;
@@ -112,9 +139,10 @@ void BlockingPool::work() {
 
 /// Returns the next job, or null if the thread is to end and is no longer counted. The thread counts as idle until then.
 BlockingPool::Job* BlockingPool::take() {
-  const int64_t deadline_ns = Deadline::after(m_options.idle, steadyClock()).ns();
+  const int64_t begin_ns = steadyClock().nowNs();
   for (;;) {
     Lock lock(m_mutex);
+    const int64_t deadline_ns = saturatingAdd(begin_ns, std::chrono::nanoseconds(m_limits.idle).count());
     if (m_first != nullptr) {
       Job* const job = std::exchange(m_first, m_first->next);
       --m_queued;
@@ -140,6 +168,7 @@ void BlockingPool::leaveIdle() {
 }
 
 void BlockingPool::finish(Job& job) {
+  if (job.waker.core == nullptr) return finishPosted(static_cast<PostedJob&>(job));
   Lock lock(m_mutex);
   ++m_idle;
   job.done = true;
@@ -148,6 +177,13 @@ void BlockingPool::finish(Job& job) {
   const bool won = waker.claim(WakeReason::kReady);
   lock.unlock();  // from here on the fiber may be gone, if another waker woke it
   if (won) Waker::deliver(*waker.core);
+}
+
+void BlockingPool::finishPosted(PostedJob& job) {
+  const ClockHold until_it_is_told(std::move(job.virtual_time));
+  delete &job;  // with what the function owned
+  Lock lock(m_mutex);
+  ++m_idle;
 }
 
 /// Ends the idle threads, or with `all` every thread.

@@ -1,0 +1,61 @@
+// Runs what cannot suspend on a thread of a bounded pool: regular files, foreign locks, computation.
+//
+//   std::string text = sylar::blocking([path] { return readFile(path); });      // this fiber waits, its worker goes on
+#pragma once
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "sylar/sync/future.h"
+
+namespace sylar {
+
+/// The limits of the process's pool.
+struct BlockingLimits {
+  size_t max_threads = 64;                 ///< at least 1
+  size_t max_queued = 1024;                ///< functions that wait for a thread; more are refused
+  std::chrono::milliseconds idle{10'000};  ///< how long a thread waits for work before it ends
+};
+
+/// Sets the limits, from now on. The settings `blocking.*` do the same. Throws std::invalid_argument if `max_threads` is 0. Any
+/// thread. May suspend: no.
+void setBlockingLimits(const BlockingLimits& limits);
+
+namespace detail {
+/// Has a helper thread call `function`. Throws std::system_error with EAGAIN if the pool is at its limits. On a plain thread and
+/// in a forked child it is called here and now.
+void runOnHelper(std::function<void()> function);
+}  // namespace detail
+
+/// Runs `function` on a helper thread, which has an errno and thread_local variables of its own, and where no call suspends.
+/// Returns the future of what it returns or throws. Throws std::system_error with EAGAIN if as many functions run and wait as
+/// the limits allow. On a plain thread, and in a forked child, it runs here and now. Any thread. May suspend: no.
+template <class Function>
+auto goBlocking(Function function) -> Future<std::invoke_result_t<Function&>> {
+  using Result = std::invoke_result_t<Function&>;
+  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function));
+  Future<Result> future = task->getFuture();
+  detail::runOnHelper([task] { task->run(); });
+  return future;
+}
+
+/// Runs `function` as goBlocking() does, waits for it, and returns or throws what it does. Throws std::system_error with
+/// ETIMEDOUT if `deadline` passed, also that of a DeadlineScope, and with ECANCELED if the fiber was cancelled. That ends the
+/// waiting and not the work, so `function` must own what it uses. May suspend: yes. A plain thread calls it itself. Source:
+/// Tokio's spawn_blocking.
+template <class Function>
+auto blocking(Function function, Deadline deadline = Deadline::never()) -> std::invoke_result_t<Function&> {
+  auto future = goBlocking(std::move(function));
+  if (!future.wait(deadline)) {
+    throw std::system_error(this_fiber::cancelled() ? ECANCELED : ETIMEDOUT, std::generic_category(), "sylar::blocking");
+  }
+  return future.get();
+}
+
+}  // namespace sylar
