@@ -8,9 +8,9 @@
 #include <cstdlib>
 
 #include "sylar/iomanager.h"
+#include "sylar/mutex.h"
 #include "sylar/sync/channel.h"
 #include "sylar/sync/future.h"
-#include "sylar/sync/semaphore.h"
 #include "sylar/sync/task_group.h"
 
 namespace {

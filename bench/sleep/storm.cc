@@ -17,6 +17,7 @@
 
 #include "bench/sleep/report.h"
 #include "sylar/iomanager.h"
+#include "sylar/timer_stats.h"
 
 namespace {
 

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 
+#include "sylar/mutex.h"
 #include "sylar/scheduler.h"
 #include "sylar/timer.h"
 

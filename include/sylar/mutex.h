@@ -1,4 +1,4 @@
-// Locks for fibers and threads. A fiber that waits for one is suspended, a plain thread blocks.
+// Locks and semaphores for fibers and threads. A fiber that waits for one is suspended, a plain thread blocks.
 //
 //   sylar::Mutex mutex;
 //   {
@@ -16,8 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sylar/sync/holder.h"
-#include "sylar/sync/semaphore.h"
 #include "sylar/sync/wait_queue.h"
 #include "sylar/thread_mutex.h"
 
@@ -50,10 +48,10 @@ class Mutex {
   void unlock();
 
  private:
-  bool lockSlowly(detail::Holder me, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  bool lockSlowly(uintptr_t me, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
   void handOver();
 
-  // The holder, or 0 if it is free. kContended says that somebody may be in the queue, so that unlock() has to look.
+  // The detail::Holder, or 0 if it is free. kContended says that somebody may be in the queue, so that unlock() has to look.
   static constexpr uintptr_t kContended = 1;
   std::atomic<uintptr_t> m_word{0};
   ThreadMutex m_lock;  // guards the queue, and the word while the queue is not empty
@@ -105,8 +103,43 @@ class RWMutex {
 
   ThreadMutex m_lock;
   size_t m_readers = 0;
-  detail::Holder m_writer;
+  uintptr_t m_writer = 0;  // a detail::Holder
   detail::SyncQueue m_waiters;
 };
+
+/// Lets so many in at a time, or counts what was made for those who take it.
+///
+///   sylar::Semaphore slots(10);
+///   if (!slots.wait()) return;          // this fiber was cancelled
+///   fetch(url);
+///   slots.notify();
+///
+/// Thread safety: all calls from any thread, in fibers and outside. Source: sylar.
+class Semaphore {
+ public:
+  /// `count` is how many may pass before the first notify().
+  explicit Semaphore(size_t count = 0) : m_count(count) {}
+  /// Nobody may wait.
+  ~Semaphore();
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
+
+  /// Passes if nobody must be waited for, and returns true if it did. May suspend: no.
+  [[nodiscard]] bool tryWait();
+  /// Waits until it may pass. Returns false if `deadline` has passed, or if the fiber was cancelled; then nothing was taken.
+  /// Throws std::bad_alloc if there is no memory for a deadline. May suspend: yes. A plain thread blocks.
+  bool wait(Deadline deadline = Deadline::never());
+  /// Lets `count` more pass. May suspend: no.
+  void notify(size_t count = 1);
+  /// Returns how many may pass now without waiting. A hint.
+  size_t getConcurrency() const;
+
+ private:
+  mutable ThreadMutex m_lock;
+  size_t m_count;
+  detail::SyncQueue m_waiters;  // empty unless m_count is 0
+};
+
+using FiberSemaphore = Semaphore;
 
 }  // namespace sylar

@@ -34,7 +34,6 @@
 #include "sylar/clock.h"
 #include "sylar/fiber.h"
 #include "sylar/thread.h"
-#include "sylar/thread_mutex.h"
 
 namespace sylar {
 

@@ -37,7 +37,6 @@
 #include "sylar/signal_wait.h"
 #include "sylar/singleton.h"
 #include "sylar/sync/channel.h"
-#include "sylar/sync/semaphore.h"
 #include "sylar/sync/wait_group.h"
 #include "sylar/tcp_server.h"
 #include "sylar/thread.h"

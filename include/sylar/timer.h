@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "sylar/clock.h"
-#include "sylar/timer_stats.h"
 #include "sylar/timer_task.h"
 
 namespace sylar {
@@ -104,6 +103,8 @@ class Timer {
   ~Timer() = default;
 };
 
+struct TimerStats;
+
 /// A set of timers, to be derived from: the derived driver, which sleeps until the next deadline, is told when that deadline
 /// moves nearer.
 class TimerManager {
@@ -175,8 +176,8 @@ class TimerManager {
   /// sylar.
   bool detectClockRollover();
 
-  /// Returns the counts since the manager was made, all of one moment. Takes the lock, so use it for a report and not for each
-  /// request. Works after close() as well.
+  /// Returns the counts since the manager was made, all of one moment; sylar/timer_stats.h has their type. Takes the lock, so use
+  /// it for a report and not for each request. Works after close() as well.
   TimerStats getStats() const;
   /// Returns the clock of the deadlines.
   const Clock& timerClock() const;

@@ -2,6 +2,7 @@
 
 #include "sylar/check.h"
 #include "sylar/fiber.h"
+#include "sylar/sync/holder.h"
 
 namespace sylar {
 
@@ -18,9 +19,9 @@ bool Mutex::try_lock() {
 }
 
 void Mutex::lock() {
-  const Holder me = Holder::me();
+  const uintptr_t me = Holder::me().bits();
   uintptr_t free = 0;
-  if (m_word.compare_exchange_strong(free, me.bits(), std::memory_order_acquire, std::memory_order_relaxed)) return;
+  if (m_word.compare_exchange_strong(free, me, std::memory_order_acquire, std::memory_order_relaxed)) return;
   const this_fiber::CancelShield shield;
   while (!lockSlowly(me, Deadline::never())) continue;  // behind the deadline of a stop, until the fiber is abandoned
 }
@@ -28,17 +29,17 @@ void Mutex::lock() {
 bool Mutex::lock(Deadline deadline) {
   if (try_lock()) return true;
   detail::SyncQueue::reserve(deadline);
-  return lockSlowly(Holder::me(), deadline);
+  return lockSlowly(Holder::me().bits(), deadline);
 }
 
-bool Mutex::lockSlowly(Holder me, Deadline deadline) {
+bool Mutex::lockSlowly(uintptr_t me, Deadline deadline) {
   m_lock.lock();
   for (uintptr_t word = m_word.load(std::memory_order_relaxed);;) {
-    if (Holder(word & ~kContended) == me) {
+    if ((word & ~kContended) == me) {
       m_lock.unlock();
-      detail::failRelock(me, "Mutex");
+      detail::failRelock(Holder(me), "Mutex");
     }
-    const uintptr_t next = word == 0 ? me.bits() : word | kContended;
+    const uintptr_t next = word == 0 ? me : word | kContended;
     if (!m_word.compare_exchange_weak(word, next, std::memory_order_acquire, std::memory_order_relaxed)) continue;
     if (word != 0) break;
     m_lock.unlock();
@@ -63,7 +64,7 @@ void Mutex::handOver() {
   detail::SyncWaiter* const next = m_waiters.takeOldest();
   if (next == nullptr) return m_word.store(0, std::memory_order_release);
   const uintptr_t contended = m_waiters.empty() ? 0 : kContended;
-  m_word.store(static_cast<const Holder*>(next->data)->bits() | contended, std::memory_order_relaxed);
+  m_word.store(*static_cast<const uintptr_t*>(next->data) | contended, std::memory_order_relaxed);
   wakes.add(*next);
 }
 

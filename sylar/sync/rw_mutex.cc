@@ -1,6 +1,7 @@
 #include "sylar/check.h"
 #include "sylar/fiber.h"
 #include "sylar/mutex.h"
+#include "sylar/sync/holder.h"
 
 namespace sylar {
 
@@ -8,7 +9,7 @@ using detail::Holder;
 
 struct RWMutex::Request {
   bool writes;
-  Holder me;
+  uintptr_t me;
 };
 
 RWMutex::~RWMutex() {
@@ -18,7 +19,7 @@ RWMutex::~RWMutex() {
 
 /// Lets `request` in, if those who are in allow it.
 bool RWMutex::admit(const Request& request) {
-  if (!m_writer.isNobody() || (request.writes && m_readers > 0)) return false;
+  if (m_writer != 0 || (request.writes && m_readers > 0)) return false;
   request.writes ? void(m_writer = request.me) : void(++m_readers);
   return true;
 }
@@ -27,7 +28,7 @@ bool RWMutex::admit(const Request& request) {
 void RWMutex::admitWaiters(detail::SyncWakes& wakes) {
   while (detail::SyncWaiter* const oldest = m_waiters.oldest()) {
     const Request request = *static_cast<const Request*>(oldest->data);
-    if (!m_writer.isNobody() || (request.writes && m_readers > 0)) return;
+    if (m_writer != 0 || (request.writes && m_readers > 0)) return;
     if (!m_waiters.take(*oldest)) continue;
     SYLAR_CHECK(admit(request));
     wakes.add(*oldest);
@@ -36,11 +37,11 @@ void RWMutex::admitWaiters(detail::SyncWakes& wakes) {
 
 bool RWMutex::wait(bool writes, Deadline deadline) {
   detail::SyncQueue::reserve(deadline);
-  Request request{writes, Holder::me()};
+  Request request{writes, Holder::me().bits()};
   m_lock.lock();
   if (m_writer == request.me) {
     m_lock.unlock();
-    detail::failRelock(request.me, "RWMutex");
+    detail::failRelock(Holder(request.me), "RWMutex");
   }
   if (m_waiters.empty() && admit(request)) {
     m_lock.unlock();
@@ -66,23 +67,23 @@ void RWMutex::wrlock() {
 
 bool RWMutex::try_lock() {
   const ThreadMutex::Lock lock(m_lock);
-  return m_waiters.empty() && admit({true, Holder::me()});
+  return m_waiters.empty() && admit({true, Holder::me().bits()});
 }
 
 bool RWMutex::try_lock_shared() {
   const ThreadMutex::Lock lock(m_lock);
-  return m_waiters.empty() && admit({false, Holder()});
+  return m_waiters.empty() && admit({false, 0});
 }
 
 void RWMutex::unlock() {
-  const Holder me = Holder::me();
+  const uintptr_t me = Holder::me().bits();
   detail::SyncWakes wakes;
   const ThreadMutex::Lock lock(m_lock);
   if (m_readers > 0) {
     --m_readers;
   } else {
-    if (m_writer != me) detail::failUnlock(me, m_writer, "RWMutex");
-    m_writer = Holder();
+    if (m_writer != me) detail::failUnlock(Holder(me), Holder(m_writer), "RWMutex");
+    m_writer = 0;
   }
   admitWaiters(wakes);
 }

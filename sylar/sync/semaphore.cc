@@ -1,6 +1,5 @@
-#include "sylar/sync/semaphore.h"
-
 #include "sylar/check.h"
+#include "sylar/mutex.h"
 
 namespace sylar {
 

@@ -26,6 +26,7 @@
 #include "sylar/timer/front_news.h"
 #include "sylar/timer/timer_pool.h"
 #include "sylar/timer/timer_state.h"
+#include "sylar/timer_stats.h"
 
 namespace sylar {
 

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "sylar/fiber/fiber_control.h"
-#include "sylar/sync/blocking_pool.h"
 #include "sylar/iomanager.h"
+#include "sylar/sync/blocking_pool.h"
 #include "tests/faults/enumerate.h"
 
 namespace sylar::faults {

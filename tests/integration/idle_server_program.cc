@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "sylar/http/http_server.h"
+#include "sylar/timer_stats.h"
 #include "tests/support/queue_operations.h"
 
 namespace {

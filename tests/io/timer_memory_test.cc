@@ -11,6 +11,7 @@
 #include "sylar/iomanager.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/timer_stats.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 

@@ -15,6 +15,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/timer_stats.h"
 #include "tests/io/kernel_double.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"

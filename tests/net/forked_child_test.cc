@@ -28,6 +28,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "sylar/tcp_server.h"
+#include "sylar/timer_stats.h"
 #include "tests/net/server_support.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"

@@ -1,5 +1,3 @@
-#include "sylar/sync/semaphore.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/iomanager.h"
+#include "sylar/mutex.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 #include "tests/sync/waiter.h"

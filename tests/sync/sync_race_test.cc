@@ -18,7 +18,6 @@
 #include "sylar/sync/channel.h"
 #include "sylar/sync/condition_variable.h"
 #include "sylar/sync/event.h"
-#include "sylar/sync/semaphore.h"
 #include "sylar/sync/task_group.h"
 #include "sylar/sync/wait_group.h"
 #include "tests/support/fibers.h"

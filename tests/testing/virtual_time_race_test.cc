@@ -14,8 +14,8 @@
 
 #include "sylar/base/fd.h"
 #include "sylar/base/sanitizers.h"
-#include "sylar/sync/blocking_pool.h"
 #include "sylar/iomanager.h"
+#include "sylar/sync/blocking_pool.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "sylar/base/fd.h"
-#include "sylar/sync/blocking_pool.h"
 #include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/sync/blocking_pool.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sylar/iomanager.h"
+#include "sylar/timer_stats.h"
 #include "tests/support/manual_timers.h"
 #ifdef SYLAR_COUNTS_QUEUE_OPERATIONS
 #include "tests/support/queue_operations.h"

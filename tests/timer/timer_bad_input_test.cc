@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sylar/timer.h"
+#include "sylar/timer_stats.h"
 #include "tests/support/manual_timers.h"
 
 namespace sylar {

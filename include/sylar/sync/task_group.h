@@ -15,8 +15,8 @@
 #include <optional>
 
 #include "sylar/fiber.h"
+#include "sylar/mutex.h"
 #include "sylar/scheduler.h"
-#include "sylar/sync/semaphore.h"
 #include "sylar/sync/wait_group.h"
 
 namespace sylar {

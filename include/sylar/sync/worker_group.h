@@ -9,8 +9,8 @@
 #include <functional>
 #include <memory>
 
+#include "sylar/mutex.h"
 #include "sylar/scheduler.h"
-#include "sylar/sync/semaphore.h"
 #include "sylar/sync/wait_group.h"
 
 namespace sylar {

@@ -1,4 +1,4 @@
-// The fiber or thread that holds a lock. Users need the locks, not this.
+// Internal. The fiber or thread that holds a lock.
 #pragma once
 
 #include <cstdint>
