@@ -33,7 +33,7 @@ class RunWaits;
 class TimerCore;
 }  // namespace detail
 
-/// The structure that keeps the deadlines in order. Their costs, and when to choose which: docs/design/timer.md.
+/// The structure that keeps the deadlines in order. Their costs, and when to choose which: docs/design/timer-queues.md.
 ///
 /// kFourAryHeap  exact to the nanosecond, O(log n); the default
 /// kBinaryHeap   exact, O(log n); the heap of most libraries, to compare with

@@ -1,5 +1,5 @@
 // Internal. The life of a timer with an id from when it is handed out until it is freed, the waiters for the end of its run, and
-// the wait for the end of a manager's calls: stop against fire (RT-7.4). `docs/design/timer.md` has the states' meaning,
+// the wait for the end of a manager's calls: stop against fire (RT-7.4). `docs/design/timer-protocol.md` has the states' meaning,
 // PoolTimer their order.
 //
 // Thread safety: as said at each function; "locked" means that the caller holds the owner's lock.

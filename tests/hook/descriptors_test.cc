@@ -145,7 +145,7 @@ TEST(AdoptedDescriptor, ParksThoughNoHookMadeIt) {
 }
 
 // FM-17: closed behind our back while its number was registered. (Opened behind our back as well, it is lost: no call tells the
-// two apart without asking the kernel each time. docs/design/hook.md)
+// two apart without asking the kernel each time. docs/design/hook-deviations.md)
 TEST(AdoptedDescriptor, MakesNoTroubleForTheNextOneBehindItsNumber) {
   const LeakCheck leaks;
   inFiber([] {
