@@ -29,7 +29,10 @@ class Blocking : public testing::Test {
   Blocking() = default;
   ~Blocking() override {
     setBlockingLimits({});
-    BlockingPool::process().endIdle();
+    EXPECT_TRUE(test::eventually([] {  // a thread is idle a moment after its function has brought the result
+      BlockingPool::process().endIdle();
+      return BlockingPool::process().threads() == 0;
+    }));
   }
 
  private:
