@@ -9,6 +9,7 @@ pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(LIBPQ REQUIRED IMPORTED_TARGET libpq)
 sylar_test(integration/deadline_clients_test
   LINKS sylar::sylar sylar::hook PkgConfig::HIREDIS PkgConfig::CURL PkgConfig::LIBPQ)
+sylar_test(integration/cancel_many_test LINKS sylar::sylar sylar::hook)
 sylar_test(integration/bounds_test LINKS sylar::sylar sylar::hook)
 sylar_test(integration/never_early_test LINKS sylar::sylar sylar::hook)
 add_executable(integration_stopped_program ${CMAKE_CURRENT_LIST_DIR}/stopped_program.cc)
