@@ -142,8 +142,8 @@ bool cancelled();
 /// Deadline::never().
 Deadline deadline();
 
-/// Bounds all waits of the fiber that makes it, and of those that it resumes by hand, while it exists. Calls of unmodified libraries are bounded as well: a hooked call
-/// that would wait past the deadline ends as it does when its own timeout passes.
+/// Bounds all waits of the fiber that makes it, and of those that it resumes by hand, while it exists. Calls of unmodified
+/// libraries are bounded as well: a hooked call that would wait past the deadline ends as it does when its own timeout passes.
 ///
 ///   recv, send, accept and their kin    -1 with EAGAIN, or what they have transferred so far
 ///   connect                             -1 with ETIMEDOUT
@@ -151,11 +151,11 @@ Deadline deadline();
 ///   sleep, usleep, nanosleep            the rest, or -1 with EINTR and the rest
 ///   Mutex, Channel and their kin        as if the deadline had been given to the call
 ///
-/// What needs no waiting succeeds even after the deadline. A poll or sleep that begins after it does not wait, but fails with
-/// ETIMEDOUT (sleep returns 0), because loops that poll again or sleep the rest would not end otherwise. In nested scopes the earliest
-/// deadline counts. Waits within a CancelShield are not bounded, nor are those of Fiber::join, YieldToHold, calls without a
-/// deadline of Mutex and RWMutex, and functions on the blocking pool, such as getaddrinfo. The clock is the scheduler's. Has no
-/// effect on a thread's own stack.
+/// Calls that need no waiting succeed even after the deadline. A poll or sleep that begins after it does not wait, but fails with
+/// ETIMEDOUT (sleep returns 0), because loops that poll again or sleep the rest would not end otherwise. In nested scopes the
+/// earliest deadline counts. Waits within a CancelShield are not bounded, nor are those of Fiber::join, YieldToHold, calls
+/// without a deadline of Mutex and RWMutex, and functions on the blocking pool, such as getaddrinfo. The clock is the
+/// scheduler's. Has no effect on a thread's own stack.
 ///
 /// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: Trio's move_on_at, Go's context.WithDeadline.
 class DeadlineScope {

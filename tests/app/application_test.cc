@@ -195,7 +195,7 @@ TEST_F(ApplicationTest, EndsThoughAListenerHangs) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(Application::kTimedOut), "");
 }
 
-/// What the library logs, in a file.
+/// Collects the library's log in a file.
 class ApplicationLogTest : public ApplicationTest {
  protected:
   std::string logSetting() const {

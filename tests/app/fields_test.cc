@@ -35,7 +35,7 @@ namespace {
 
 Engine read(const std::string& text) { return detail::castNode<LexicalCast<std::string, Engine>>(parseYaml(text)); }
 
-/// What reading `text` says is wrong: path, line and reason.
+/// Returns the mistakes that reading `text` reports: path, line and reason.
 std::string mistake(const std::string& text) {
   try {
     read(text);

@@ -1,4 +1,4 @@
-// What is said about broken files: each with its line, its key, its value, and what would be right.
+// The reports about broken files: each with its line, its key, its value, and what would be right.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a text can ask of the process is bounded, whatever stands in it: at each limit, and one beyond.
+// A text cannot ask for more than the limits allow, whatever it contains. Tests each limit, and one beyond.
 #include <gtest/gtest.h>
 #include <limits.h>
 #include <pthread.h>

@@ -73,9 +73,9 @@ class Trial {
   /// Joins a fiber of accepted work().
   void join(Fiber& fiber);
 
-  /// What was accepted runs in the end, whatever was reported.
+  /// Accepted work runs in the end, whatever was reported.
   void triesAgain() { m_tries_again = true; }
-  /// What was accepted is destroyed without a trial, as promised: the scheduler could not start.
+  /// Accepted work is destroyed without a trial, as promised, because the scheduler could not start.
   void dropsWork() { m_drops = true; }
 
   bool complete() const { return m_complete; }
@@ -99,7 +99,7 @@ class Trial {
 
 using Scenario = std::function<void(Trial&)>;
 
-/// What each scenario meets.
+/// The surroundings of each scenario.
 std::vector<Fault> usualFaults();
 /// The same but for those that never pass: for what is tried again until it succeeds.
 std::vector<Fault> passingFaults();

@@ -1,7 +1,7 @@
 // For tests: the n-th call of a kind fails. A program that is linked with injector.cc has these in place of the library's own
 // calls (sylar/base/sys.h tells how) and of operator new.
 //
-// Calls are counted on all threads while a fault is armed. What the test itself allocates then stands in a scope of Exempt, or
+// Calls are counted on all threads while a fault is armed. The test's own allocations then stand in a scope of Exempt, or
 // takes its bad_alloc as the library's user would.
 #pragma once
 

@@ -60,7 +60,7 @@ TEST(SchedFaults, StartAnIOManager) {  // FM-04, FM-23, FM-35
   });
 }
 
-/// What has a fate of its own in each element: those before the one that had no memory were accepted, the others stay.
+/// Each element has a fate of its own: those before the one that had no memory were accepted, the others stay.
 void scheduleMany(Trial& trial, IOManager& iom) {
   std::vector<std::function<void()>> batch;
   {

@@ -1,4 +1,4 @@
-// Who waits for the end of a fiber: each is told once, outside the lock.
+// Each observer of a fiber's end is told once, outside the lock.
 #include "sylar/fiber/end_observers.h"
 
 #include <gtest/gtest.h>

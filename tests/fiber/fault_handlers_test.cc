@@ -155,7 +155,7 @@ TEST(FaultHandlersDeathTest, EarlierHandlerMayJumpOut) {
   EXPECT_EXIT(jumped(), testing::ExitedWithCode(10), "^$");
 }
 
-// What sigaction(2) promises: the signal and sa_mask are blocked meanwhile, SA_NODEFER and SA_RESETHAND count.
+// sigaction(2) promises this: the signal and sa_mask are blocked meanwhile, SA_NODEFER and SA_RESETHAND count.
 TEST(FaultHandlersDeathTest, EarlierHandlersFlagsAndMaskHold) {
   const auto isBlocked = [](int signal) {
     sigset_t now;

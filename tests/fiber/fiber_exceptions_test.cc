@@ -1,4 +1,4 @@
-// What C++ keeps per thread about exceptions belongs to the fiber.
+// The state of exceptions that C++ keeps for each thread belongs to the fiber.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What a fiber owns, and that all of it is given back.
+// A fiber gives back all that it owns.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What other threads ask of a fiber: who must send a message, and to whom.
+// Requests of other threads to a fiber. Tests who must send a message, and to whom.
 #include "sylar/fiber/fiber_requests.h"
 
 #include <gtest/gtest.h>

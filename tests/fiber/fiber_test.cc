@@ -19,7 +19,7 @@ namespace {
 
 Fiber::ptr make(std::function<void()> cb) { return std::make_shared<Fiber>(std::move(cb)); }
 
-/// What the library logs while `body` runs.
+/// Returns what the library logs while `body` runs.
 std::string logOf(const std::function<void()>& body) {
   testing::internal::CaptureStderr();
   body();

@@ -1,4 +1,4 @@
-// What tools see of a fiber's stack: backtraces end, frame pointers end, and what nobody catches ends the process with a trace.
+// Tools see a fiber's stack: backtraces end, frame pointers end, and an exception that nobody catches leaves a trace.
 #include <execinfo.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What happens when a fiber runs off its stack: a report, then the end. And what happens at every other fault.
+// A fiber that runs off its stack causes a report and then the end. Other faults happen as without fibers.
 #include "sylar/fiber/overflow.h"
 
 #include <alloca.h>

@@ -61,7 +61,7 @@ bool onItsThread(const std::function<bool()>& round) {
   return result;
 }
 
-/// What a process and its first thread keep for ever is there before each test.
+/// Whatever a process and its first thread keep for ever exists before each test.
 class StackFailure : public testing::Test {
  protected:
   StackFailure() {

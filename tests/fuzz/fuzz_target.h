@@ -1,4 +1,4 @@
-// What each fuzz target is: one function over bytes, that aborts when a promise is broken. libFuzzer calls it in the fuzz preset,
+// Each fuzz target is one function over bytes that aborts when a promise is broken. libFuzzer calls it in the fuzz preset,
 // and replay_main.cc with the files of the corpus everywhere else.
 #pragma once
 

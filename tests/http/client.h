@@ -89,7 +89,7 @@ class Client {
     return answer;
   }
 
-  /// What still comes, up to the end; nothing: it ended in order.
+  /// Returns the bytes that still come, up to the end. None means that it ended in order.
   std::string rest() {
     while (more()) {
     }

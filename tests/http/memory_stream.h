@@ -44,7 +44,7 @@ class MemorySource : public ByteSource {
     return static_cast<ssize_t>(count);
   }
 
-  /// What was not read yet.
+  /// Returns the bytes that were not read yet.
   std::string unread() const {
     std::string all;
     for (const Piece& piece : m_pieces) all += piece.bytes;
@@ -79,7 +79,7 @@ class MemorySource : public ByteSource {
   size_t m_reads = 0;
 };
 
-/// What was written, and with how many calls. Fails from call `fail_from` on.
+/// Records the bytes that were written, and the number of calls. Fails from call `fail_from` on.
 class MemorySink : public ByteSink {
  public:
   bool writeAll(std::span<iovec> parts) override {

@@ -1,4 +1,4 @@
-// What a handler has let go is another's, and what anybody still has is not.
+// An object that a handler has let go is used again. One that anybody still has is not.
 #include "sylar/http/object_pool.h"
 
 #include <gtest/gtest.h>

@@ -93,7 +93,7 @@ bool askUntilTheEnd(uint16_t port, const std::string& path, std::atomic<int>& an
       told = answer.headers.count("connection") != 0;
       ++answered;
     }
-    // Who was told that it is the last one is not reset.
+    // A client that was told that this is the last answer is not reset.
     if (told && (!client.rest().empty() || client.wasReset())) return false;
   }
 }

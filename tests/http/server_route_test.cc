@@ -1,4 +1,4 @@
-// What becomes of a request before its servlet has it: path, method, size of the body.
+// Tests what happens to a request before its servlet has it: path, method, size of the body.
 #include <atomic>
 #include <chrono>
 #include <map>

@@ -148,7 +148,7 @@ TEST_F(ServerStream, SessionKeepsTheLimitsThatItWasMadeWith) {
 
 // ---- Handlers that were cancelled. ------------------------------------------------------------------------------------------
 
-/// What a cancelled handler does after its wait.
+/// Counts what a cancelled handler does after its wait.
 Answer answerOfCancelled(FunctionServlet::callback after, bool* was_reset = nullptr) {
   std::promise<Fiber::ptr> at_work;
   Serving server;

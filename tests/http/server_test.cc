@@ -34,7 +34,7 @@ class Server : public testing::Test {
 /// More than a client's kernel takes before the client reads.
 constexpr size_t kLargeAnswer = 2 << 20;
 
-/// What a request without anything else looks like.
+/// The shortest request.
 std::string request(const std::string& method, const std::string& target, const std::string& fields = "") {
   return method + ' ' + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
 }
@@ -74,7 +74,7 @@ TEST_F(Server, ClientEndsItWithConnectionClose) {
   EXPECT_EQ(client.rest(), "");
 }
 
-// SEC-08. What is behind the last request is not served, and does not turn the end into a reset.
+// SEC-08. Bytes behind the last request are not served, and do not turn the end into a reset.
 TEST_F(Server, ConnectionEndsAfterItsLastRequest) {
   HttpLimits limits;
   limits.max_requests = 3;

@@ -1,4 +1,4 @@
-// What a request costs when nothing new happens: no memory. System calls are counted in tests/integration/http_steady_test.py.
+// A request takes no memory when nothing new happens. System calls are counted in tests/integration/http_steady_test.py.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What each request is worth: an input, and exactly what a reader says about it. The ids are promises; each has at least five
+// The verdict on each request: an input, and exactly what a reader says about it. The ids are promises; each has at least five
 // rows. The reader has the default limits, but a body of at most 64 bytes.
 #pragma once
 

@@ -30,7 +30,7 @@ HttpLimits tableLimits() {
   return limits;
 }
 
-// What a reader makes of all that a source sends.
+// The verdict of a reader on all that a source sends.
 void expectRow(const VerdictRow& row, MemorySource& source) {
   const HttpLimits limits = tableLimits();
   MemorySink sink;

@@ -28,7 +28,7 @@ class IdleCallsTest : public testing::Test {
   IOManager m_iom{2, false, "server"};
 };
 
-// What passes the Socket by, as a client library does that has the descriptor, is noticed all the same.
+// Calls that pass the Socket by, as those of a client library that has the descriptor, are noticed all the same.
 TEST_F(IdleCallsTest, AsksTheKernelBeforeItCloses) {
   const auto server = started([&](const Socket::ptr& client) {
     char byte;
@@ -46,7 +46,7 @@ TEST_F(IdleCallsTest, AsksTheKernelBeforeItCloses) {
   server->stop();
 }
 
-// What the kernel sends again and again to a peer that is gone moves no byte: the first look finds that.
+// The kernel sends again and again to a peer that is gone. That moves no byte, and the first look finds out.
 TEST_F(IdleCallsTest, ARetransmissionIsIdle) {
   constexpr auto kLong = 2000ms;  // the kernel's attempts come at about 0.2, 0.6, 1.4, 3 and 6.2 s
   std::atomic<bool> gone{false};

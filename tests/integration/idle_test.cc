@@ -1,4 +1,4 @@
-// Who goes on sending stays, who is silent is closed in time, and a touch costs no queue operation: 5 000 connections from a
+// A client that sends stays, a silent one is closed in time, and a touch costs no queue operation: 5 000 connections from a
 // second process. The machine may be busy: what it kept from this process is not held against the server.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class Stalls {
     }
   }
 
-  /// Who calls had run last at `last`, and wanted to run again within a millisecond or so. Returns the time.
+  /// The caller had run last at `last`, and wanted to run again within a millisecond or so. Returns the time.
   Time note(Time last) {
     const Time time = now();
     if (time - last < kNoticed) return time;
@@ -244,8 +244,8 @@ void expectClosedInTime(const Peer& peer, Stalls& stalls, std::chrono::nanosecon
   if (stalled.count() == 0) latest = std::max<std::chrono::nanoseconds>(latest, peer.closed - peer.received);
 }
 
-/// What the server did to the queues of its fibers' timeouts from the first connection on, while all talked for ten timeouts, or
-/// a little longer; how many requests that were, and how many talkers were closed because they came too late.
+/// Counts what the server did to the queues of its fibers' timeouts from the first connection on, while all talked for ten
+/// timeouts, or a little longer; how many requests that were, and how many talkers were closed because they came too late.
 struct Talk {
   uint64_t operations;
   uint64_t requests;

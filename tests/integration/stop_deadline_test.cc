@@ -163,7 +163,7 @@ TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
   EXPECT_TRUE(std::count(names.begin(), names.end(), "yields") == 1);
 }
 
-/// What a worker that is left behind has stays for ever, on purpose. Leak checkers find it here; into cores they do not look.
+/// A worker that is left behind keeps all it has for ever, on purpose. Leak checkers find it here; into cores they do not look.
 void keep(const Fiber::ptr& fiber) {
   static std::vector<Fiber::ptr>& kept = *new std::vector<Fiber::ptr>;
   kept.push_back(fiber);

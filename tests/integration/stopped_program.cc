@@ -1,5 +1,5 @@
-// What stopped_test.cc stops in the middle: timers and sleeps of up to four seconds, and two recurring timers. Prints "ready"
-// when they are armed, "woken" when it has seen a pause of its process, and then what was wrong, or "right".
+// The program that stopped_test.cc stops in the middle: timers and sleeps of up to four seconds, and two recurring timers. Prints
+// "ready" when they are armed, "woken" when it has seen a pause of its process, and then what was wrong, or "right".
 #include <unistd.h>
 
 #include <algorithm>

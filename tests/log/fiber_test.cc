@@ -81,7 +81,7 @@ TEST_F(InAFiber, LoggingToAStuckDeviceNeitherSuspendsNorWaits) {
   EXPECT_TRUE(LoggerMgr::GetInstance()->flush());
 }
 
-// What a daemon does: the log's descriptor is the library's own.
+// A daemon closes all descriptors. That of the log is the library's own.
 TEST_F(InAFiber, ClosingWhateverThereIsLeavesTheLogAlone) {
   const std::string path = m_directory / "x.log";
   m_logger->addAppender(std::make_shared<FileLogAppender>(path));

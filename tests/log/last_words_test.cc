@@ -1,4 +1,4 @@
-// What was logged before a crash is in the file, whatever the process died of. Each case is a child that dies.
+// Lines that were logged before a crash are in the file, whatever the process died of. Each case is a child that dies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -19,7 +19,7 @@ using test::Recorder;
 
 class LoggerTest : public testing::Test {
  protected:
-  // What root writes goes to the recorder as long as the test lasts.
+  // The lines of root go to the recorder as long as the test lasts.
   LoggerTest() {
     m_root->clearAppenders();
     m_root->addAppender(m_at_root);

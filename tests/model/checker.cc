@@ -41,7 +41,7 @@ struct Buffered {
   Message message;
 };
 
-/// What a thread is about to do.
+/// The next step of a thread.
 struct Step {
   enum class Kind : uint8_t { kGoOn, kAccess, kDrain, kLock, kPause, kAwait };
   Kind kind = Kind::kGoOn;

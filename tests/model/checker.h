@@ -55,7 +55,7 @@ Outcome explore(const std::function<void()>& scenario, const Plan& plan);
 /// Adds a thread; before runThreads().
 void addThread(std::string name, std::function<void()> body);
 
-/// Runs all threads to their end. What they did happens before what the scenario does after it.
+/// Runs all threads to their end. All of that happens before the scenario's next step.
 void runThreads();
 
 /// Ends the run as failed unless `holds`.

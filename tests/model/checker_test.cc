@@ -160,7 +160,7 @@ TEST(Checker, Coherence) {
   EXPECT_EQ(outcomes(program, kWeak), ordered);
 }
 
-// What a thread knows goes on through a third: causality.
+// The knowledge of a thread goes on through a third: causality.
 TEST(Checker, WhatIsKnownIsHandedOn) {
   const auto program = [] {
     Atomic<int> x, y, z;

@@ -16,7 +16,7 @@ inline constexpr size_t kMaxPlaces = 64;  // a bit each
 
 using PlaceId = uint32_t;
 
-/// What a thread knows: of every thread how far it has seen it (a vector clock), of every place the newest store it knows of.
+/// The knowledge of a thread: how far it has seen each thread (a vector clock), and the newest store that it knows of each place.
 struct View {
   std::array<uint32_t, kMaxThreads> clock{};
   std::array<int16_t, kMaxPlaces> seen{};

@@ -1,5 +1,5 @@
-// What the scenarios have in common: cores, workers and their scheduler in model form, around the production protocols. What is
-// not a protocol header (the order of a turn, what a worker does with a woken fiber) is written again here, in short.
+// The parts that the scenarios have in common: cores, workers and their scheduler in model form, around the production protocols.
+// What is not a protocol header (the order of a turn, what a worker does with a woken fiber) is written again here, in short.
 //
 // Fibers run on top of their worker's loop: park() is that loop, until the core comes out of a queue. So a worker has one fiber
 // at a time.
@@ -23,7 +23,7 @@ namespace sylar::model {
 class House;
 class Worker;
 
-/// What others touch of a worker, as WorkerSlot.
+/// The part of a worker that others touch, as WorkerSlot.
 struct Slot {
   explicit Slot(Worker& owner) : worker(owner) {}
 
@@ -62,7 +62,7 @@ struct Core : QueueNode {
 
 using ModelWaker = WakerOf<Core>;
 
-/// What a worker is asked, or unstarted work: runs on the worker's stack.
+/// A request to a worker, or unstarted work. Runs on the worker's stack.
 struct Task : QueueNode {
   explicit Task(std::function<void()> body) : QueueNode(Kind::kMessage), run(std::move(body)) {}
   std::function<void()> run;
@@ -70,7 +70,7 @@ struct Task : QueueNode {
   int runs = 0;
 };
 
-/// What a worker collects events from.
+/// The source of a worker's events.
 class Driver {
  public:
   virtual bool ready() const = 0;
@@ -109,7 +109,7 @@ class Worker {
   void detach() { m_detached = true; }
   void count(size_t live, size_t waiting) { m_live = live, m_waiting = waiting; }
   void setCancelled(size_t cancelled) { m_cancelled = cancelled; }
-  /// What it does about a round of cancelling.
+  /// Follows a round of cancelling.
   std::function<void()> on_cancel_round;
   std::function<void(CancelPhase)> on_cancel_phase;
 

@@ -1,4 +1,4 @@
-// What becomes of a fiber besides its waits: what it is asked while it moves, who is told of its end, and what a worker leaves
+// The life of a fiber besides its waits: requests while it moves, the observers of its end, and the remains of a worker
 // that is detached (fiber_requests.h, end_observers.h, run_queue.h). A worker's part around them is written again, in short.
 #include <array>
 #include <deque>

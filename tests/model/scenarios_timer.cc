@@ -15,7 +15,7 @@
 namespace sylar::model {
 namespace {
 
-/// What a timer runs, and what became of it.
+/// The task of a timer, and its outcome.
 struct Work {
   void run() {
     require(!stopped, "nothing runs that was stopped");
@@ -45,7 +45,7 @@ struct Work {
   Atomic<int> m_while;
 };
 
-/// What a timer's task captures.
+/// The captures of a timer's task.
 class Capture {
  public:
   explicit Capture(Work& work) : m_work(&work) {}
@@ -151,7 +151,7 @@ class Timers {
   size_t m_others = 0;
 };
 
-/// What every stop may say, and then must be so.
+/// The answers that every stop may give, and what must then be so.
 void checkStop(Work& work, TimerStop result) {
   if (result == TimerStop::kCancelled) {
     require(work.begun == 0, "what was cancelled has not begun");
@@ -161,7 +161,7 @@ void checkStop(Work& work, TimerStop result) {
   if (result == TimerStop::kRunning) require(work.begun == 1, "it has begun");
 }
 
-/// What stopSync() promises on top, on another thread than the callback's.
+/// The further promises of stopSync(), on another thread than the callback's.
 void checkSync(Work& work, TimerStop result) {
   require(result != TimerStop::kRunning, "it waits");
   if (result == TimerStop::kCancelled) require(work.begun == work.ended, "it does not run");

@@ -157,7 +157,7 @@ void abandoning() {
   runThreads();
 }
 
-// What a waker wrote before it woke is there after the park, by whatever way the delivery came.
+// After the park the fiber sees all that a waker wrote before it woke, by whatever way the delivery came.
 void whatWasWrittenIsSeen() {
   Waits waits;
   Var<int> result;

@@ -50,7 +50,7 @@ int endOfAFork(const std::function<int()>& child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// What the kernel says of the descriptors that workers wait on: registrations, notifications, and the time that is set, in
+/// Returns the kernel's view of the descriptors that workers wait on: registrations, notifications, and the time that is set, in
 /// thousands of seconds.
 std::map<std::string, std::string> sharedWithTheChild() {
   std::map<std::string, std::string> all;

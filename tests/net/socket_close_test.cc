@@ -34,7 +34,7 @@ class Waits {
 
 class CloseTest : public InBothPlaces {
  protected:
-  /// What `call` on `socket` says, with errno, when `end` comes while it waits.
+  /// Returns the result of `call` on `socket`, with errno, if `end` comes while it waits.
   void expectEnds(const char* name, const Socket::ptr& socket, const std::function<long(Socket&)>& call,
                   const std::function<void(Socket&)>& end, int error, Socket::Failure failure) {
     SCOPED_TRACE(name);

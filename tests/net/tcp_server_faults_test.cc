@@ -25,7 +25,8 @@ class TcpServerFaults : public testing::TestWithParam<Fault> {
     for (const int fd : m_clients) ::close(fd);
     m_clients.clear();
   }
-  /// What a new client of `address` sees: true, its byte again; false, the end. It stays connected, so that each needs a stack.
+  /// Returns true if a new client of `address` gets its byte back, false if it sees the end. It stays connected, so that each
+  /// needs a stack.
   bool isServed(const Address& address) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     m_clients.push_back(fd);

@@ -130,7 +130,7 @@ TEST_F(TcpServerIdleTest, NoTimerOutlivesTheConnections) {
   server->stop();
 }
 
-// What a connection began with holds for it.
+// The limits that a connection began with hold for it.
 TEST_F(TcpServerIdleTest, AnotherTimeoutHoldsForThoseWhoComeLater) {
   const auto server = started(kNotNow, echo);
   const auto old = connectedTo(server->address());

@@ -225,7 +225,7 @@ class Busy {
   const std::shared_ptr<State> m_state = std::make_shared<State>();  // the fiber's, too
 };
 
-// What the kernel has taken for the server is the server's: no client that could connect sees a reset.
+// Connections that the kernel has taken are the server's, so no client that could connect sees a reset.
 TEST(TcpServerStop, ServesWhoWaitsInTheKernelsQueue) {
   const LeakCheck leaks;
   IOManager iom(1, false, "server");

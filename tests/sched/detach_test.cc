@@ -1,4 +1,4 @@
-// What becomes of the others when stop(deadline) leaves a worker behind whose fiber does not come back. No leak check: the
+// Tests what happens to the others when stop(deadline) leaves a worker behind whose fiber does not come back. No leak check: the
 // thread, the fibers and the descriptors of such a worker stay.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -230,7 +230,7 @@ TEST_P(DetachTest, WhatItsFiberResumedByHandMayParkWhenTheSchedulerIsGone) {
   EXPECT_TRUE(eventually([&] { return stateOf(*inner) == FiberState::kParked; }));
 }
 
-// What is resumed by hand leaves that list when it parks, yields or ends.
+// A fiber that is resumed by hand leaves that list when it parks, yields or ends.
 TEST_P(DetachTest, OnlyTheFibersOfItsChainAreReported) {
   Scheduler scheduler(GetParam(), false, "stuck");
   const Trap trap;
@@ -399,7 +399,7 @@ TEST_P(DetachTest, WhoJoinsWhatItsFiberScheduledGetsAnException) {
   EXPECT_THROW(unstarted->join(), std::runtime_error);
 }
 
-// What had been offered when the last worker was left behind is told, too.
+// Work that had been offered when the last worker was left behind is reported, too.
 TEST_P(DetachTest, WhoJoinsWhatNobodyIsLeftToRunGetsAnException) {
   Scheduler scheduler(GetParam(), false, "stuck");
   const Trap trap;

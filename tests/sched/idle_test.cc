@@ -1,4 +1,4 @@
-// Who is woken for unstarted work, in a forced order: workers that sleep one inside the other, on one thread.
+// Tests who is woken for unstarted work, in a forced order, with workers that sleep one inside the other on one thread.
 #include "sylar/sched/idle.h"
 
 #include <gtest/gtest.h>

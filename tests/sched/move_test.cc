@@ -66,7 +66,7 @@ TEST_P(MoveTest, SwitchToAThreadGoesThere) {
   fiber->join();
 }
 
-// What belongs to the computation moves with it.
+// The state of the computation moves with it.
 TEST_P(MoveTest, ExceptionsAndErrnoMoveWithIt) {
   Scheduler first(workers(), false, "first");
   Scheduler second(workers(), false, "second");

@@ -27,7 +27,7 @@ struct Item : QueueNode {
   size_t taken = 0;
 };
 
-/// What one consumer got; of each source in its order.
+/// The nodes that one consumer got, of each source in its order.
 struct Consumer {
   std::vector<size_t> next = std::vector<size_t>(kSources, 0);
   size_t count = 0;

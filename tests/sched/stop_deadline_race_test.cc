@@ -1,5 +1,5 @@
 // Rounds of start, work and stop(deadline) with workers that do not come back, while others schedule, place, pin, cancel and
-// join. What a worker that is left behind keeps (its thread, stacks) stays as long as the process, so rounds run in child
+// join. The thread and the stacks of a worker that is left behind stay as long as the process, so rounds run in child
 // processes. SYLAR_TEST_SCALE multiplies their number: 50 makes 5 000 rounds.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -142,7 +142,7 @@ pid_t someThread(std::mt19937_64& random, const Scheduler& scheduler) {
   return coreOf(scheduler).workers()[random() % coreOf(scheduler).workers().size()]->threadId();
 }
 
-/// What another thread does meanwhile. `token` counts the functions that it has given away.
+/// The work of another thread meanwhile. `token` counts the functions that it has given away.
 void meddle(std::mt19937_64& random, Scheduler& scheduler, const std::vector<Fiber::ptr>& fibers,
             const std::shared_ptr<int>& token) {
   const Fiber::ptr& fiber = fibers[random() % fibers.size()];

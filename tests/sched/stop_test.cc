@@ -228,7 +228,7 @@ TEST_P(StopTest, FibersThatWaitForOneAnotherAreCancelled) {
   EXPECT_EQ(held->getState(), Fiber::TERM);
 }
 
-// What a cancelled fiber schedules on its way out is run, too, and cancelled if need be.
+// Work that a cancelled fiber schedules on its way out runs, too, and is cancelled if need be.
 TEST_P(StopTest, CancelledFibersMayStillSchedule) {
   Scheduler scheduler(workers(), false, "stop");
   scheduler.start();

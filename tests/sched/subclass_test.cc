@@ -1,4 +1,4 @@
-// What a program may do with the class itself: derive from it, ask it for reports.
+// A program may derive from the class and ask it for reports.
 #include <gtest/gtest.h>
 
 #include <atomic>

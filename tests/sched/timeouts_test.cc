@@ -128,7 +128,7 @@ TEST_F(TimeoutTest, TheClockOfWaitsIsTheSchedulers) {
   EXPECT_FALSE(mayPark());
 }
 
-// What yields in between does not pay for its next timeout anew.
+// A fiber that yields in between does not pay for its next timeout anew.
 TEST_F(TimeoutTest, AYieldLeavesTheTimeoutInTheQueue) {
   Handed handed;
   const auto fiber = parked([&] {
@@ -355,7 +355,7 @@ TEST_F(TimeoutTest, AWakeBeforeThePark) {
   EXPECT_TRUE(done.wait());
 }
 
-// What a wait's fiber owes to stop(): a deadline is waited for.
+// stop() waits for the deadline of a waiting fiber.
 TEST_F(TimeoutTest, StopWaitsForADeadline) {
   std::atomic<bool> stopped{false};
   std::atomic<bool> woke{false};

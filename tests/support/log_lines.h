@@ -1,4 +1,4 @@
-// What the library logs, for a test that looks at it.
+// The lines that the library logs, for a test that looks at them.
 #pragma once
 
 #include <functional>

@@ -162,7 +162,7 @@ TEST_P(TaskGroupTest, ADeadlineScopeReachesTheTasks) {
       workers());
 }
 
-// What a primitive has is given after the deadline, too, and a lock without a deadline of its own is waited for.
+// After the deadline a primitive still gives what it has, and a lock without a deadline of its own is waited for.
 TEST_P(TaskGroupTest, ADeadlineScopeBoundsThePrimitives) {
   Event set, never;
   set.set();

@@ -93,8 +93,8 @@ class Channel {
     return value;
   }
 
-  /// Ends the channel. What was sent before can still be received; sends that wait return false. A second call does nothing. May
-  /// suspend: no.
+  /// Ends the channel. Values that were sent before can still be received; sends that wait return false. A second call does
+  /// nothing. May suspend: no.
   void close() {
     detail::SyncWakes wakes;
     const ThreadMutex::Lock lock(m_lock);

@@ -1,6 +1,6 @@
 // The fibers and threads that wait for a primitive of sylar/sync, oldest first. Users need the primitives, not this.
 //
-// A fiber that waits is suspended, a plain thread blocks. What is waited for is handed to the oldest waiter, so nobody overtakes.
+// A waiting fiber is suspended, a plain thread blocks. The value or lock is handed to the oldest waiter, so nobody overtakes.
 #pragma once
 
 #include <atomic>
