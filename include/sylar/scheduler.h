@@ -113,10 +113,10 @@ class Scheduler {
   /// an exception no thread runs, and the scheduled work is destroyed.
   void start();
 
-  /// Runs until nothing is left to do, then joins the threads. Left to do are runnable fibers, armed timers, fibers that wait
-  /// for a descriptor or a deadline, and the work that a WorkGuard announces. When only fibers remain that another fiber would
-  /// have to wake, they are cancelled: their waits end, and hooked calls fail with ECANCELED. A fiber that keeps waiting
-  /// regardless is abandoned, with a log line. A second call does nothing.
+  /// Runs until nothing is left to do, then joins the threads. Left to do are runnable fibers, armed timers, fibers that wait for
+  /// a descriptor, a deadline or a primitive of sylar/sync, and the work that a WorkGuard announces. When only fibers remain that
+  /// are held or join others, they are cancelled: their waits end, and hooked calls fail with ECANCELED. A fiber that keeps
+  /// waiting regardless is abandoned, with a log line. A second call does nothing.
   ///
   /// With use_caller, only the thread that made the scheduler may call this; a fiber of the scheduler itself never may (both
   /// are checked). Throws what start() throws, if that was not called before. Blocks the thread.

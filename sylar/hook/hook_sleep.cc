@@ -34,7 +34,7 @@ Slept sleepFor(int64_t ns) {
   const Clock& clock = waitClock();
   const int64_t begin_ns = clock.nowNs();
   const Deadline end = Deadline::at(saturatingAdd(begin_ns, ns));
-  const Deadline until = withinScope(end);
+  const Deadline until = ns > 0 ? withinScope(end) : end;
   if (!reserveTimeout(until)) {
     timespec left = toTimespec(ns);
     while (real::nanosleep(&left, &left) != 0) continue;  // a signal handler does not end a hooked sleep
@@ -114,7 +114,7 @@ int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* 
 int thrd_sleep(const timespec* duration, timespec* rest) {
   const int error = clock_nanosleep(CLOCK_REALTIME, 0, duration, rest);
   if (error == 0) return 0;
-  return error == EINTR || error == ECANCELED || error == ETIMEDOUT ? -1 : -2;
+  return error == EINTR || error == ECANCELED ? -1 : -2;  // -1: interrupted, and loops sleep the rest
 }
 
 }  // extern "C"

@@ -1,5 +1,6 @@
 #include "sylar/sync/blocking.h"
 
+#include <cerrno>
 #include <stdexcept>
 
 #include "sylar/sync/blocking_pool.h"

@@ -168,7 +168,7 @@ void BlockingPool::leaveIdle() {
 }
 
 void BlockingPool::finish(Job& job) {
-  if (job.waker.core == nullptr) return finishPosted(static_cast<PostedJob&>(job));
+  if (job.call == &runPosted) return finishPosted(static_cast<PostedJob&>(job));
   Lock lock(m_mutex);
   ++m_idle;
   job.done = true;

@@ -27,6 +27,7 @@ bool Event::isSet() const {
 }
 
 bool Event::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  if (isSet()) return true;
   detail::SyncQueue::reserve(deadline);
   m_lock.lock();
   if (m_set) {

@@ -1,10 +1,12 @@
 #include "sylar/sync/future.h"
 
-#include <cerrno>
 #include <future>
 #include <system_error>
 
 #include "sylar/base/log.h"
+#include "sylar/check.h"
+#include "sylar/fiber/thread_fibers.h"
+#include "sylar/sched/park.h"
 
 namespace sylar::detail {
 namespace {
@@ -21,6 +23,13 @@ void logUnasked(const std::exception_ptr& exception) {
 
 }  // namespace
 
+int endOfWait(Deadline deadline) {
+  if (!mayPark()) return !deadline.isNever() && steadyClock().nowNs() >= deadline.ns() ? ETIMEDOUT : 0;
+  if (!runningFiber()->shielded && this_fiber::cancelled()) return ECANCELED;
+  const Deadline earliest = withinScope(deadline);
+  return !earliest.isNever() && waitClock().nowNs() >= earliest.ns() ? ETIMEDOUT : 0;
+}
+
 Outcome::~Outcome() {
   if (m_exception != nullptr && !m_asked.load(std::memory_order_relaxed)) logUnasked(m_exception);
 }
@@ -31,6 +40,7 @@ void Outcome::claim() {
 
 void Outcome::fail(std::exception_ptr exception) {
   claim();
+  SYLAR_CHECK(exception != nullptr);
   m_exception = std::move(exception);
   m_ended.set();
 }
@@ -43,7 +53,7 @@ void Outcome::breakOff() noexcept {
 }
 
 void Outcome::await() {
-  if (!m_ended.wait()) throw std::system_error(ECANCELED, std::generic_category(), "sylar::Future");
+  if (!m_ended.wait()) throw std::system_error(errorOfWait(Deadline::never()), std::generic_category(), "sylar::Future");
   m_asked.store(true, std::memory_order_relaxed);
   if (m_exception != nullptr) std::rethrow_exception(m_exception);
 }

@@ -2,10 +2,16 @@
 
 #include <cxxabi.h>
 
+#include <cerrno>
+#include <new>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/sched/park.h"
+#include "sylar/sync/future.h"
 
 namespace sylar {
 
@@ -16,6 +22,7 @@ TaskGroup::TaskGroup(size_t limit, Scheduler* scheduler)
 }
 
 TaskGroup::~TaskGroup() {
+  if (sys::inForkedChild()) return;  // the tasks are the parent's
   if (std::uncaught_exceptions() > m_exceptions_before) cancel();
   awaitAll();
   try {
@@ -30,11 +37,11 @@ TaskGroup::~TaskGroup() {
 /// A task of the group, from spawn() until its function is destroyed, whether that has run or was refused.
 class TaskGroup::Task {
  public:
-  Task(TaskGroup& group, const Fiber::ptr& fiber) : m_group(group) {
-    m_mine.push_back({fiber});
+  Task(TaskGroup& group, std::function<void()>&& function) : m_group(group), m_function(std::move(function)), m_mine(1) {
     m_group.m_running.add();
   }
   ~Task() {
+    m_function = nullptr;  // first, because the owner goes on when it counts as ended
     if (m_entered) {
       const ThreadMutex::Lock lock(m_group.m_lock);
       m_mine.splice(m_mine.end(), m_group.m_entries, m_place);
@@ -45,20 +52,22 @@ class TaskGroup::Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  /// Returns false if the group was cancelled, or the fiber while it waited.
-  bool enter() {
+  /// Lets `fiber`, which will run the task, be cancelled with the group. Returns false if the group was cancelled, or if the wait
+  /// for a slot ended in vain.
+  bool enter(const Fiber::ptr& fiber) {
     m_has_slot = !m_group.m_slots || m_group.m_slots->wait();
     if (!m_has_slot) return false;
     const ThreadMutex::Lock lock(m_group.m_lock);
     if (m_group.m_cancelled) return false;
     m_place = m_mine.begin();
+    m_place->fiber = fiber;
     m_group.m_entries.splice(m_group.m_entries.begin(), m_mine);
     return m_entered = true;
   }
-  void run(const std::function<void()>& function) {
+  void run() {
     try {
       const this_fiber::DeadlineScope scope(m_deadline);
-      function();
+      m_function();
     } catch (abi::__forced_unwind&) {
       throw;
     } catch (...) {
@@ -68,20 +77,19 @@ class TaskGroup::Task {
 
  private:
   TaskGroup& m_group;
-  const Deadline m_deadline = this_fiber::deadline();  // of the fiber that spawns
+  std::function<void()> m_function;
+  const Deadline m_deadline = withinScope(Deadline::never());  // of the fiber that spawns
   std::list<Entry> m_mine;
   std::list<Entry>::iterator m_place;
   bool m_has_slot = false;
   bool m_entered = false;
 };
 
-bool TaskGroup::spawn(std::function<void()> task) {
-  if (task == nullptr) return false;
-  auto fiber = std::make_shared<Fiber>([] {});
-  auto entry = std::make_shared<Task>(*this, fiber);
-  if (!entry->enter()) return false;
-  fiber->reset([entry = std::move(entry), task = std::move(task)] { entry->run(task); });
-  return m_scheduler->trySchedule(std::move(fiber));
+bool TaskGroup::spawn(std::function<void()> function) {
+  if (function == nullptr) return false;
+  const auto task = std::make_shared<Task>(*this, std::move(function));
+  auto fiber = std::make_shared<Fiber>([task] { task->run(); });
+  return task->enter(fiber) && m_scheduler->trySchedule(std::move(fiber));
 }
 
 void TaskGroup::fail(std::exception_ptr exception) {
@@ -112,24 +120,49 @@ Fiber::ptr TaskGroup::nextToCancel() {
 }
 
 void TaskGroup::join() {
-  awaitAll();
+  if (sys::inForkedChild()) throw std::logic_error("sylar::TaskGroup::join: the tasks run in the parent");
+  const int error = awaitAll();
   rethrow();
+  if (error != 0) throw std::system_error(error, std::generic_category(), "sylar::TaskGroup::join");
 }
 
 bool TaskGroup::join(Deadline deadline) {
-  if (!m_running.wait(deadline)) {
-    if (!this_fiber::cancelled()) return false;
-    awaitAll();
+  if (!sys::inForkedChild() && !m_running.wait(deadline)) {
+    const bool own = deadline <= withinScope(Deadline::never()) && detail::errorOfWait(deadline) == ETIMEDOUT;
+    if (own) return false;
   }
-  rethrow();
+  join();
   return true;
 }
 
-void TaskGroup::awaitAll() {
-  if (m_running.wait()) return;
-  cancel();  // as this fiber was, or its time is up
+/// Waits for all tasks. If that would end in vain, cancels them and goes on waiting. Returns the error that ended the first wait,
+/// or 0.
+int TaskGroup::awaitAll() {
+  int error = ENOMEM;
+  try {
+    if (m_running.wait()) return 0;
+    error = detail::errorOfWait(Deadline::never());
+  } catch (const std::bad_alloc&) {  // for the deadline of a scope
+  }
+  cancel();
   const this_fiber::CancelShield shield;
-  while (!m_running.wait()) continue;  // behind the deadline of a stop, until the fiber is abandoned
+  // The last phases of a stop end this wait, too, but spare a fiber that joins another until that is over.
+  while (!m_running.wait()) joinAny();
+  return error;
+}
+
+void TaskGroup::joinAny() {
+  Fiber::ptr fiber;
+  {
+    const ThreadMutex::Lock lock(m_lock);
+    for (const Entry& entry : m_entries) {
+      if ((fiber = entry.fiber.lock()) != nullptr) break;
+    }
+  }
+  try {
+    if (fiber != nullptr) fiber->join();
+  } catch (...) {  // it was abandoned
+  }
 }
 
 void TaskGroup::rethrow() {

@@ -14,12 +14,16 @@ void WaitGroup::add(size_t count) {
   m_count += count;
 }
 
-void WaitGroup::done(size_t count) {
-  detail::SyncWakes wakes;
-  const ThreadMutex::Lock lock(m_lock);
+void WaitGroup::end(size_t count, detail::SyncWakes& wakes) {
   SYLAR_CHECK_GE(m_count, count);
   m_count -= count;
   if (m_count == 0) m_waiters.wakeAll(wakes);
+}
+
+void WaitGroup::done(size_t count) {
+  detail::SyncWakes wakes;
+  const ThreadMutex::Lock lock(m_lock);
+  end(count, wakes);
 }
 
 bool WaitGroup::isDone() const {
@@ -27,9 +31,13 @@ bool WaitGroup::isDone() const {
   return m_count == 0;
 }
 
-bool WaitGroup::wait(Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+bool WaitGroup::wait(Deadline deadline) { return isDone() || doneAndWait(0, deadline); }
+
+bool WaitGroup::doneAndWait(size_t count, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   detail::SyncQueue::reserve(deadline);
+  detail::SyncWakes wakes;
   m_lock.lock();
+  end(count, wakes);
   if (m_count == 0) {
     m_lock.unlock();
     return true;

@@ -46,8 +46,15 @@ void SyncWakes::deliver() {
 
 // ---- SyncQueue. --------------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// The only fiber of a forked child waits like a thread, because no worker runs there.
+bool parksHere() { return mayPark() && !sys::inForkedChild(); }
+
+}  // namespace
+
 void SyncQueue::reserve(Deadline deadline) {
-  if (mayPark() && !reserveTimeout(withinScope(deadline))) throw std::bad_alloc();
+  if (parksHere() && !reserveTimeout(withinScope(deadline))) throw std::bad_alloc();
 }
 
 void SyncQueue::append(SyncWaiter& waiter) {
@@ -65,7 +72,7 @@ void SyncQueue::unlink(SyncWaiter& waiter) {
 }
 
 bool SyncQueue::wait(ThreadMutex& lock, SyncWaiter& mine, Deadline deadline) {
-  if (!mayPark()) return block(lock, mine, deadline);
+  if (!parksHere()) return block(lock, mine, deadline);
   Wait wait;
   mine.m_core = wait.waker().core;
   mine.m_epoch = wait.waker().epoch;

@@ -14,15 +14,31 @@ WorkerGroup::WorkerGroup(uint32_t batch_size, Scheduler* scheduler) : m_schedule
   if (scheduler == nullptr) throw std::invalid_argument("sylar::WorkerGroup: no scheduler");
 }
 
+/// A function of the group, until it is destroyed, whether it ran, threw, or was refused. Then its slot is given back.
+class WorkerGroup::Call {
+ public:
+  Call(ptr group, std::function<void()>&& cb) : m_group(std::move(group)), m_cb(std::move(cb)) { m_group->m_running.add(); }
+  ~Call() {
+    m_cb = nullptr;  // first, because others go on when it counts as ended
+    if (m_has_slot) m_group->m_slots.notify();
+    m_group->m_running.done();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  bool takeSlot() { return m_has_slot = m_group->m_slots.wait(); }
+  void run() { m_cb(); }
+
+ private:
+  const ptr m_group;
+  std::function<void()> m_cb;
+  bool m_has_slot = false;
+};
+
 bool WorkerGroup::schedule(std::function<void()> cb, int thread) {
-  if (cb == nullptr || !m_slots.wait()) return false;
-  m_running.add();
-  // The slot is given back when the last copy of the function is gone, whether it ran, threw, or was refused.
-  const std::shared_ptr<void> slot(nullptr, [group = shared_from_this()](void*) {
-    group->m_slots.notify();
-    group->m_running.done();
-  });
-  return m_scheduler->trySchedule([cb = std::move(cb), slot] { cb(); }, thread);
+  if (cb == nullptr) return false;
+  const auto call = std::make_shared<Call>(shared_from_this(), std::move(cb));
+  return call->takeSlot() && m_scheduler->trySchedule([call] { call->run(); }, thread);
 }
 
 }  // namespace sylar

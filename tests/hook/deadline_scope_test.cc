@@ -1,5 +1,6 @@
 // A DeadlineScope bounds what libraries call without knowing of it: each hooked call ends as it does when its own timeout passes.
 // On virtual time, where the deadline is an hour away, except where the kernel's own time matters.
+#include <threads.h>
 #include <time.h>
 
 #include <chrono>
@@ -129,6 +130,11 @@ TEST(DeadlineScope, LoopsThatSleepTheRestEnd) {
     while (::nanosleep(&left, &left) != 0 && errno == EINTR) continue;
     EXPECT_EQ(errno, ETIMEDOUT);
     EXPECT_EQ(left.tv_sec, 23 * 3600);
+  });
+  forAnHour([] {
+    timespec left{24 * 3600, 0};
+    while (::thrd_sleep(&left, &left) == -1) continue;
+    EXPECT_EQ(::usleep(0), 0) << "it needs no waiting";
   });
 }
 

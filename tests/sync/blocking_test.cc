@@ -95,6 +95,17 @@ TEST_F(Blocking, ADeadlineOrACancelEndsTheWaitAndNotTheWork) {
   EXPECT_TRUE(test::eventually([&] { return gate.use_count() == 2; })) << "gate and work";
 }
 
+TEST_F(Blocking, WhatWouldNotBeWaitedForDoesNotRun) {
+  test::inFiber([] {
+    EXPECT_EQ(errorOf([] { blocking([] { ADD_FAILURE(); }, Deadline::after(0ns)); }), ETIMEDOUT);
+    Fiber::GetThis()->cancel();
+    EXPECT_TRUE(this_fiber::cancelled());
+    EXPECT_EQ(errorOf([] { blocking([] { ADD_FAILURE(); }); }), ECANCELED);
+    const this_fiber::CancelShield shield;
+    EXPECT_EQ(blocking([] { return 7; }), 7);
+  });
+}
+
 TEST_F(Blocking, BeyondTheLimitsItIsRefused) {
   setBlockingLimits({.max_threads = 1, .max_queued = 1});
   const auto gate = std::make_shared<Gate>();

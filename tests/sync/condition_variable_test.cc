@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -97,6 +98,15 @@ TEST_P(ConditionVariableTest, ACancelEndsTheWaitWithTheLockHeld) {
   fiber->join();
   EXPECT_TRUE(mutex.try_lock());
   mutex.unlock();
+}
+
+// The standard's lock throws if it is not held. Nothing is kept locked by that.
+TEST(ConditionVariable, ALockThatIsNotHeldIsRefused) {
+  Mutex mutex;
+  ConditionVariable changed;
+  std::unique_lock lock(mutex, std::defer_lock);
+  EXPECT_THROW(changed.wait(lock), std::system_error);
+  std::thread([&] { changed.notify_all(); }).join();
 }
 
 TEST_P(ConditionVariableTest, AFiberAndAThreadTakeTurns) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -72,6 +73,41 @@ TEST_P(FutureTest, AWaitEndsWhenCancelledAndTheFutureIsKept) {
   fiber->join();
   promise.setValue(1);
   EXPECT_EQ(future.get(), 1);
+}
+
+TEST_P(FutureTest, TheFunctionIsGoneWhenTheValueIsThere) {
+  test::inFiber(
+      [] {
+        for (int i = 0; i < 200; ++i) {
+          const auto owned = std::make_shared<int>(7);
+          EXPECT_EQ(go([owned] { return *owned; }).get(), 7);
+          ASSERT_EQ(owned.use_count(), 1);
+          EXPECT_THROW(go([owned] { throw std::runtime_error("out"); }).get(), std::runtime_error);
+          ASSERT_EQ(owned.use_count(), 1);
+        }
+      },
+      workers());
+}
+
+TEST_P(FutureTest, TheDeadlineOfAScopeIsATimeout) {
+  Promise<int> promise;
+  Future<int> future = promise.getFuture();
+  test::inFiber(
+      [&] {
+        try {
+          withDeadline(Deadline::after(1ms), [&] { return future.get(); });
+          ADD_FAILURE();
+        } catch (const std::system_error& e) {
+          EXPECT_EQ(e.code().value(), ETIMEDOUT);
+        }
+      },
+      workers());
+}
+
+TEST(FutureDeathTest, ANullExceptionIsAProgrammersError) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  Promise<int> promise;
+  EXPECT_DEATH(promise.setException(nullptr), "exception != nullptr");
 }
 
 TEST(Future, APromiseThatGoesIsBroken) {

@@ -18,6 +18,7 @@
 #include "sylar/sync/channel.h"
 #include "sylar/sync/condition_variable.h"
 #include "sylar/sync/event.h"
+#include "sylar/sync/latch.h"
 #include "sylar/sync/task_group.h"
 #include "sylar/sync/wait_group.h"
 #include "tests/support/fibers.h"
@@ -286,6 +287,41 @@ TEST_P(SyncRaceTest, AGroupLeavesNoTask) {
     iom.schedule(fibers.back());
   }
   fibers[0]->cancel();
+}
+
+/// A task that is being spawned while a sibling fails is cancelled, and not forgotten.
+TEST_P(SyncRaceTest, ACancelMeetsASpawn) {
+  const test::LeakCheck leaks;
+  IOManager iom(workers(), false, "race"), other(1, false, "other");
+  for (uint64_t i = 0; i < test::scaled(2'000); ++i) {
+    Event never;
+    TaskGroup group(0, &iom);
+    std::atomic<bool> go{false};
+    std::thread failing([&] {
+      go = true;
+      group.cancel();
+    });
+    while (!go) continue;
+    for (int k = 0; k < 4; ++k) group.spawn([&never] { EXPECT_FALSE(never.wait()); });
+    failing.join();
+    group.join();
+  }
+}
+
+/// A latch may go as soon as its owner's wait has returned, whoever arrives last.
+TEST_P(SyncRaceTest, ALatchMayEndWithItsWait) {
+  const test::LeakCheck leaks;
+  IOManager iom(workers(), false, "race");
+  for (uint64_t i = 0; i < test::scaled(3'000); ++i) {
+    auto latch = std::make_unique<Latch>(2);
+    iom.schedule([latch = latch.get()] { EXPECT_TRUE(latch->arrive_and_wait()); });
+    if (i % 2 == 0) {
+      latch->count_down();
+      EXPECT_TRUE(latch->wait());
+    } else {
+      EXPECT_TRUE(latch->arrive_and_wait());
+    }
+  }
 }
 
 }  // namespace

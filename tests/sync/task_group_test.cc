@@ -3,16 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "sylar/iomanager.h"
 #include "sylar/mutex.h"
 #include "sylar/sync/event.h"
+#include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 #include "tests/sync/waiter.h"
 
@@ -36,6 +39,17 @@ class TaskGroupTest : public test::OverWorkers {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Workers, TaskGroupTest, test::kWorkerCounts);
+
+/// Returns the error number that `call` throws, or 0.
+template <class Call>
+int errorOf(Call call) {
+  try {
+    call();
+    return 0;
+  } catch (const std::system_error& e) {
+    return e.code().value();
+  }
+}
 
 TEST_P(TaskGroupTest, JoinWaitsForAll) {
   inGroup([](TaskGroup& group) {
@@ -115,7 +129,7 @@ TEST_P(TaskGroupTest, ACancelOfTheOwnerReachesTheTasks) {
     const Fiber::ptr owner = waiterOn(iom, [&] {
       TaskGroup group;
       for (int i = 0; i < 5; ++i) group.spawn([&] { cancelled += never.wait() ? 0 : 1; });
-      with_deadline ? void(group.join(Deadline::never())) : group.join();
+      EXPECT_EQ(errorOf([&] { with_deadline ? void(group.join(Deadline::never())) : group.join(); }), ECANCELED);
       EXPECT_EQ(cancelled, 5);
     });
     owner->cancel();
@@ -153,9 +167,10 @@ TEST_P(TaskGroupTest, ADeadlineScopeReachesTheTasks) {
               ended += never.wait() ? 0 : 1;
             });
           }
-          group.join();
+          const int error = errorOf([&] { group.join(); });
+          EXPECT_TRUE(error == 0 || error == ETIMEDOUT) << "its tasks have the same deadline";
           EXPECT_EQ(ended, 5);
-          older.join();
+          EXPECT_EQ(errorOf([&] { older.join(Deadline::after(24h)); }), ETIMEDOUT);
           EXPECT_EQ(own, 1) << "cancelled, because time is up for those who wait for it";
         });
       },
@@ -183,6 +198,78 @@ TEST_P(TaskGroupTest, ADeadlineScopeBoundsThePrimitives) {
   EXPECT_TRUE(locking.wait());
   mutex.unlock();
   fiber->join();
+}
+
+// A shield hides the cancel, so the wait ends at its own deadline.
+TEST_P(TaskGroupTest, AJoinInAShieldEndsAtItsDeadline) {
+  IOManager iom(workers(), false, "shield");
+  const auto owner = std::make_shared<Fiber>([] {
+    Fiber::GetThis()->cancel();
+    EXPECT_TRUE(this_fiber::cancelled());
+    const this_fiber::CancelShield shield;
+    Event go_on;
+    TaskGroup group;
+    group.spawn([&] { EXPECT_TRUE(go_on.wait()); });
+    EXPECT_FALSE(group.join(Deadline::after(1ms)));
+    go_on.set();
+    group.join();
+  });
+  iom.schedule(owner);
+  owner->join();
+}
+
+// Clean-up in a shield has all the time it needs, also where it spawns.
+TEST_P(TaskGroupTest, TasksOfAShieldAreNotBounded) {
+  test::inFiber(
+      [] {
+        withDeadline(Deadline::after(0ns), [] {
+          const this_fiber::CancelShield shield;
+          TaskGroup group;
+          group.spawn([] { EXPECT_TRUE(this_fiber::deadline().isNever()); });
+          group.join();
+        });
+      },
+      workers());
+}
+
+// What a task owns is gone when the group says that it has ended.
+TEST_P(TaskGroupTest, TheFunctionIsGoneWhenItHasEnded) {
+  inGroup([](TaskGroup& group) {
+    const auto owned = std::make_shared<int>(0);
+    for (int i = 0; i < 100; ++i) {
+      for (int k = 0; k < 5; ++k) group.spawn([owned] { Fiber::YieldToReady(); });
+      group.join();
+      ASSERT_EQ(owned.use_count(), 1);
+    }
+  });
+}
+
+// The tasks end within the grace of the stop, and so does their owner, with its destructors.
+TEST_P(TaskGroupTest, AStopSparesTheOwnerOfTasksThatEnd) {
+  std::atomic<bool> cleaned_up{false};
+  test::Gate computing;
+  IOManager iom(workers() + 1, false, "stop");
+  iom.schedule([&] {
+    struct CleanUp {
+      ~CleanUp() { flag = true; }
+      std::atomic<bool>& flag;
+    } const clean_up{cleaned_up};
+    TaskGroup group;
+    group.spawn([&] {
+      computing.open();
+      // Computes until the deadline of the stop has passed and ended all shields, and then a little.
+      const Deadline end = Deadline::after(30ms);
+      while (steadyClock().nowNs() < end.ns()) continue;
+    });
+    (void)errorOf([&] { group.join(); });
+  });
+  ASSERT_TRUE(computing.wait());
+  const StopResult result = iom.stop(Deadline::after(10ms));
+  leaks().excuseLateWorkersOf(iom);
+  if (result.clean) {
+    EXPECT_TRUE(cleaned_up);
+  }
+  for (const FiberInfo& left : result.abandoned) EXPECT_NE(left.waits_for, "waits") << "a slow machine may leave the task, but not its owner alone";
 }
 
 TEST_P(TaskGroupTest, SoManyRunAtATime) {

@@ -79,6 +79,27 @@ TEST(WorkerGroup, WhatItsSchedulerRefusesIsNotWaitedFor) {
   EXPECT_TRUE(group->waitAll());
 }
 
+TEST_P(WorkerGroupTest, TheFunctionIsGoneWhenItHasEnded) {
+  test::inFiber(
+      [] {
+        const auto group = WorkerGroup::Create(3);
+        const auto owned = std::make_shared<int>(0);
+        for (int i = 0; i < 100; ++i) {
+          for (int k = 0; k < 5; ++k) group->schedule([owned] { Fiber::YieldToReady(); });
+          EXPECT_TRUE(group->waitAll());
+          ASSERT_EQ(owned.use_count(), 1);
+        }
+      },
+      workers());
+}
+
+TEST(WorkerGroup, OneThatNoSharedPointerHoldsTakesNothing) {
+  IOManager iom(1, false, "stack");
+  WorkerGroup group(1, &iom);
+  EXPECT_THROW(group.schedule([] {}), std::bad_weak_ptr);
+  EXPECT_TRUE(group.waitAll());
+}
+
 TEST(WorkerGroup, NoSlotsOrNoSchedulerIsRefused) {
   EXPECT_THROW(WorkerGroup::Create(1), std::invalid_argument);
   IOManager iom(1, false, "group");

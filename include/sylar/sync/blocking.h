@@ -3,7 +3,6 @@
 //   std::string text = sylar::blocking([path] { return readFile(path); });      // this fiber waits, its worker goes on
 #pragma once
 
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -46,15 +45,16 @@ auto goBlocking(Function function) -> Future<std::invoke_result_t<Function&>> {
 }
 
 /// Runs `function` as goBlocking() does, waits for it, and returns or throws what it does. Throws std::system_error with
-/// ETIMEDOUT if `deadline` passed, also that of a DeadlineScope, and with ECANCELED if the fiber was cancelled. That ends the
-/// waiting and not the work, so `function` must own what it uses. May suspend: yes. A plain thread calls it itself. Source:
-/// Tokio's spawn_blocking.
+/// ETIMEDOUT if `deadline` passed, also that of a DeadlineScope, and with ECANCELED if the fiber was cancelled. If that was so at
+/// the call, the function does not run. Otherwise it ends the waiting and not the work, so `function` must own what it uses. A
+/// function that waits for fibers keeps a thread of the pool from the hooked calls and lookups that need one. May suspend: yes. A
+/// plain thread calls it itself. Source: Tokio's spawn_blocking.
 template <class Function>
 auto blocking(Function function, Deadline deadline = Deadline::never()) -> std::invoke_result_t<Function&> {
+  const auto fail = [](int error) { throw std::system_error(error, std::generic_category(), "sylar::blocking"); };
+  if (const int error = detail::endOfWait(deadline)) fail(error);
   auto future = goBlocking(std::move(function));
-  if (!future.wait(deadline)) {
-    throw std::system_error(this_fiber::cancelled() ? ECANCELED : ETIMEDOUT, std::generic_category(), "sylar::blocking");
-  }
+  if (!future.wait(deadline)) fail(detail::errorOfWait(deadline));
   return future.get();
 }
 

@@ -25,14 +25,19 @@ class ConditionVariable {
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
   /// Unlocks `lock`, which must be held, waits, and locks it again. Returns false if `deadline` passed or the fiber was cancelled
-  /// before a notification came. Throws std::bad_alloc if there is no memory for a deadline, with `lock` held. May suspend: yes.
-  /// A plain thread blocks.
+  /// before a notification came. Throws std::bad_alloc if there is no memory for a deadline, and what unlocking throws, with
+  /// `lock` as it was. May suspend: yes. A plain thread blocks.
   template <class Lock>
   bool wait(Lock& lock, Deadline deadline = Deadline::never()) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     detail::SyncQueue::reserve(deadline);
     detail::SyncWaiter mine;
     m_lock.lock();  // a notification that comes after the unlock finds the waiter in the queue
-    lock.unlock();
+    try {
+      lock.unlock();
+    } catch (...) {
+      m_lock.unlock();
+      throw;
+    }
     const bool notified = m_waiters.wait(m_lock, mine, deadline);
     lock.lock();
     return notified;

@@ -9,6 +9,7 @@
 #include <cxxabi.h>
 
 #include <atomic>
+#include <cerrno>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -23,6 +24,12 @@ namespace sylar {
 
 namespace detail {
 
+/// Returns why a wait with `deadline` would end at once: ECANCELED if the fiber was cancelled, ETIMEDOUT if `deadline` or that of
+/// its DeadlineScope has passed, or 0.
+int endOfWait(Deadline deadline);
+/// Returns the error of a wait with `deadline` that has ended in vain: ETIMEDOUT or ECANCELED.
+inline int errorOfWait(Deadline deadline) { return endOfWait(deadline) == ETIMEDOUT ? ETIMEDOUT : ECANCELED; }
+
 /// How something ended that others wait for, apart from its value.
 class Outcome {
  public:
@@ -34,7 +41,8 @@ class Outcome {
 
   bool wait(Deadline deadline) { return m_ended.wait(deadline); }
   bool hasEnded() const { return m_ended.isSet(); }
-  /// Has `store` put the value into its place, and ends. Throws std::future_error if it has ended before, and what `store` throws.
+  /// Has `store` put the value into its place, and ends. Throws std::future_error if it has ended before, and what `store`
+  /// throws.
   template <class Store>
   void bring(Store store) {
     claim();
@@ -49,7 +57,7 @@ class Outcome {
   void fail(std::exception_ptr exception);
   /// Ends it if it has not ended, because nobody will bring a value any more.
   void breakOff() noexcept;
-  /// Waits for the end. Throws the exception that it ended by, or std::system_error with ECANCELED if the fiber was cancelled.
+  /// Waits for the end. Throws the exception that it ended by, or std::system_error if the wait was in vain.
   void await();
 
  private:
@@ -82,11 +90,12 @@ class Future {
   bool valid() const { return m_outcome != nullptr; }
   /// Returns true if wait() would not wait.
   bool isReady() const { return m_outcome->hasEnded(); }
-  /// Waits for the value or the exception. Returns false if `deadline` passed or the fiber was cancelled before. Throws
-  /// std::bad_alloc if there is no memory for a deadline.
+  /// Waits for the value or the exception. Returns false if `deadline`, or that of a DeadlineScope, passed or the fiber was
+  /// cancelled before. Throws std::bad_alloc if there is no memory for a deadline.
   bool wait(Deadline deadline = Deadline::never()) const { return m_outcome->wait(deadline); }
-  /// Waits, and returns the value, or throws the exception. Throws std::system_error with ECANCELED, and keeps the future, if the
-  /// fiber was cancelled before; and std::future_error (broken_promise) if nobody will bring a value any more.
+  /// Waits, and returns the value, or throws the exception. Throws std::system_error, and keeps the future, with ECANCELED if the
+  /// fiber was cancelled before, and with ETIMEDOUT if the deadline of a DeadlineScope passed. Throws std::future_error
+  /// (broken_promise) if the promise has gone.
   T get() {
     m_outcome->await();
     const auto outcome = std::move(m_outcome);
@@ -120,7 +129,7 @@ class Promise {
   void setValue(Value&&... value) requires(sizeof...(Value) == (std::is_void_v<T> ? 0 : 1)) {
     m_outcome->bring([&] { m_outcome->value.emplace(std::forward<Value>(value)...); });
   }
-  /// Brings an exception. Throws as setValue() does.
+  /// Brings an exception, which must not be null. Throws as setValue() does.
   void setException(std::exception_ptr exception) { m_outcome->fail(std::move(exception)); }
 
  private:
@@ -129,40 +138,45 @@ class Promise {
 
 namespace detail {
 
-/// A function that keeps a promise.
+/// A function that keeps a promise. The function is gone, with all that it owns, before the promise is kept.
 template <class Function>
 class PromisedCall {
  public:
   using Result = std::invoke_result_t<Function&>;
 
-  explicit PromisedCall(Function function) : m_function(std::move(function)) {}
+  explicit PromisedCall(Function function) : m_function(std::in_place, std::move(function)) {}
   Future<Result> getFuture() { return m_promise.getFuture(); }
 
   void run() {
     try {
       if constexpr (std::is_void_v<Result>) {
-        m_function();
+        (*m_function)();
+        m_function.reset();
         m_promise.setValue();
       } else {
-        m_promise.setValue(m_function());
+        Result result = (*m_function)();
+        m_function.reset();
+        m_promise.setValue(std::move(result));
       }
     } catch (abi::__forced_unwind&) {
       throw;
     } catch (...) {
+      m_function.reset();
       m_promise.setException(std::current_exception());
     }
   }
 
  private:
-  Function m_function;
+  std::optional<Function> m_function;
   Promise<Result> m_promise;
 };
 
 }  // namespace detail
 
 /// Runs `function` in a new fiber of `scheduler`, and returns the future of what it returns or throws. If the scheduler refuses
-/// the function, the promise is broken. Throws std::invalid_argument if `scheduler` is null, as it is outside of one, and
-/// std::bad_alloc. May suspend: no.
+/// the function, the promise is broken. If a stop with a deadline abandons the fiber, the future never ends: wait with a deadline
+/// for fibers of another scheduler. On a thread that a scheduler uses as its caller, the function runs no sooner than in stop().
+/// Throws std::invalid_argument if `scheduler` is null, as it is outside of one, and std::bad_alloc. May suspend: no.
 template <class Function>
 auto go(Function function, Scheduler* scheduler = Scheduler::GetThis()) -> Future<std::invoke_result_t<Function&>> {
   if (scheduler == nullptr) throw std::invalid_argument("sylar::go: no scheduler");

@@ -24,11 +24,9 @@ class Latch {
   /// Waits until the count is 0. Returns false if `deadline` passed or the fiber was cancelled before. Throws std::bad_alloc if
   /// there is no memory for a deadline. May suspend: yes. A plain thread blocks.
   bool wait(Deadline deadline = Deadline::never()) { return m_group.wait(deadline); }
-  /// Counts down by `count`, and then waits. May suspend: yes. A plain thread blocks.
-  bool arrive_and_wait(size_t count = 1, Deadline deadline = Deadline::never()) {
-    count_down(count);
-    return wait(deadline);
-  }
+  /// Counts down by `count` and waits, in one step, so that the latch may go with the last. May suspend: yes. A plain thread
+  /// blocks.
+  bool arrive_and_wait(size_t count = 1, Deadline deadline = Deadline::never()) { return m_group.doneAndWait(count, deadline); }
 
  private:
   WaitGroup m_group;

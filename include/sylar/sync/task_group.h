@@ -4,7 +4,7 @@
 //   for (const Upstream& upstream : upstreams) group.spawn([&] { ask(upstream); });
 //   group.join();                                               // throws the first exception of a task
 //
-// So tasks may use what the scope owns. If a task throws, the others are cancelled.
+// So tasks may use what the scope owns. If a task throws, the others are cancelled, but not the fiber that owns the scope.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,9 @@ namespace sylar {
 class TaskGroup {
  public:
   /// The tasks run on `scheduler`, up to `limit` of them at a time; 0: as many as are spawned. Throws std::invalid_argument if
-  /// `scheduler` is null, as it is outside of one.
+  /// `scheduler` is null, as it is outside of one. On the thread that a scheduler uses as its caller, tasks may run no sooner
+  /// than in stop(). A task that a stop with a deadline abandons never ends, and the group waits for it, because its stack may
+  /// use what the scope owns.
   explicit TaskGroup(size_t limit = 0, Scheduler* scheduler = Scheduler::GetThis());
   /// Waits for all tasks. Cancels them first if the scope is left by an exception, and when join() would. An exception of a task
   /// that no join() has thrown is logged. May suspend: yes. A plain thread blocks.
@@ -36,10 +38,12 @@ class TaskGroup {
   /// Runs `task` in a fiber of its own, once fewer than the limit are running, with the deadline of the caller's DeadlineScope.
   /// Returns false, and the task will not run, if the group was cancelled, if the scheduler refused it, or if the fiber was
   /// cancelled or its deadline passed while it waited. Throws std::bad_alloc. May suspend: only at the limit. A plain thread
-  /// blocks then.
+  /// blocks then. A task that spawns at the limit may wait for its own end.
   bool spawn(std::function<void()> task);
   /// Waits for all tasks, and throws the first exception of a task, once. If the fiber is cancelled meanwhile, or the deadline of
-  /// its DeadlineScope passes, the tasks are cancelled, and it still waits for them. May suspend: yes. A plain thread blocks.
+  /// its DeadlineScope passes, the tasks are cancelled, and it still waits for them. Then it throws std::system_error with
+  /// ECANCELED or ETIMEDOUT, unless a task threw. Throws std::logic_error in a forked child. May suspend: yes. A plain thread
+  /// blocks.
   void join();
   /// Waits as join() does, but not beyond `deadline`. Returns false if it has passed, and the tasks go on.
   bool join(Deadline deadline);
@@ -55,7 +59,8 @@ class TaskGroup {
 
   Fiber::ptr nextToCancel();
   void fail(std::exception_ptr exception);
-  void awaitAll();
+  int awaitAll();
+  void joinAny();
   void rethrow();
 
   Scheduler* const m_scheduler;

@@ -33,11 +33,15 @@ class WaitGroup {
   void done(size_t count = 1);
   /// Returns true if everything that was counted has ended. May suspend: no.
   bool isDone() const;
+  /// Ends `count` that were counted, and waits for the others as wait() does. The group may go as soon as all have ended.
+  bool doneAndWait(size_t count = 1, Deadline deadline = Deadline::never());
   /// Waits until everything that was counted has ended. Returns false if `deadline` has passed or the fiber was cancelled
   /// before. Throws std::bad_alloc if there is no memory for a deadline. May suspend: yes. A plain thread blocks.
   bool wait(Deadline deadline = Deadline::never());
 
  private:
+  void end(size_t count, detail::SyncWakes& wakes);
+
   mutable ThreadMutex m_lock;
   size_t m_count = 0;
   detail::SyncQueue m_waiters;

@@ -23,6 +23,7 @@ class WorkerGroup : public std::enable_shared_from_this<WorkerGroup> {
   /// Makes a group that runs up to `batch_size` functions at a time on `scheduler`. Throws std::invalid_argument if `batch_size`
   /// is 0, or if `scheduler` is null, as it is outside of one.
   static ptr Create(uint32_t batch_size, Scheduler* scheduler = Scheduler::GetThis());
+  /// Must be held by a shared_ptr, as by Create().
   explicit WorkerGroup(uint32_t batch_size, Scheduler* scheduler = Scheduler::GetThis());
 
   /// Schedules `cb`, on worker `thread` if that is not -1, once fewer than `batch_size` are running. Returns false, and `cb` will
@@ -34,6 +35,8 @@ class WorkerGroup : public std::enable_shared_from_this<WorkerGroup> {
   bool waitAll() { return m_running.wait(); }
 
  private:
+  class Call;
+
   Scheduler* const m_scheduler;
   Semaphore m_slots;
   WaitGroup m_running;
