@@ -87,7 +87,7 @@ class Deadline {
 
   constexpr int64_t ns() const { return m_ns; }
   constexpr bool isNever() const { return m_ns == kNever; }
-  friend constexpr auto operator<=>(Deadline, Deadline) = default;
+  friend constexpr auto operator<=>(Deadline, Deadline) = default;  // NOLINT(modernize-use-nullptr): the compiler's 0
 
  private:
   constexpr explicit Deadline(int64_t ns) : m_ns(ns) {}

@@ -13,7 +13,7 @@ LogLocks& LogLocks::get() {
   static auto* const instance = [] {
     // Locks that are taken under an appender's lock (localtime_r's and the writers') register first, so a fork takes them after
     // it.
-    LogFormatter();
+    const LogFormatter first;
     LogWriter::toStdout();
     auto* const made = new LogLocks;
     ::pthread_atfork([] { get().beforeFork(); }, [] { get().afterForkInParent(); }, [] { get().afterForkInChild(); });

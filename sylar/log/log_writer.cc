@@ -170,7 +170,7 @@ void LogWriter::append(std::string line) noexcept {
       m_lost.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    const size_t size = line.size() + sizeof line;
+    const size_t size = line.size() + sizeof(std::string);
     m_queue.push_back(std::move(line));
     m_bytes += size;
     const bool first = m_queue.size() == 1;
@@ -237,7 +237,7 @@ bool LogWriter::startThread() noexcept {
   Lock lock(m_start);
   if (m_running.load(std::memory_order_relaxed)) return true;
   try {
-    Thread([self = shared_from_this()] { self->run(); }, "log");  // the thread outlives its Thread
+    const Thread thread([self = shared_from_this()] { self->run(); }, "log");  // the thread outlives its Thread
     m_running.store(true, std::memory_order_release);
     return true;
   } catch (const std::exception& error) {

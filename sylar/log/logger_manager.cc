@@ -188,6 +188,7 @@ Texts LoggerManager::apply(const std::vector<LogDefine>& defines) {
     wanted.emplace(name, std::move(initial));  // no effect if `defines` has this name
   }
   m_state->defined = std::move(names);
+  old.reserve(wanted.size());
   for (auto& [name, made] : wanted) {
     old.push_back(m_state->loggerOf(name)->replace(made.level, made.formatter, std::move(made.appenders)));
   }

@@ -150,7 +150,7 @@ bool TimerCore::reset(ArmedTimer& timer, uint64_t ms, bool from_now) {
 }
 
 // The next round of a recurring timer comes sooner. A one-shot stays Queued and can be cancelled as before.
-void TimerCore::rearm(ArmedTimer::ptr timer) noexcept {
+void TimerCore::rearm(ArmedTimer::ptr timer) noexcept {  // NOLINT(bugprone-exception-escape)
   const std::shared_ptr<TimerCore> keep = timer->m_core;
   Rollover rollover;
   Event event;

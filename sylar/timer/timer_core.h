@@ -104,7 +104,7 @@ class detail::TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerStop stopSync(TimerId id) SYLAR_EXCLUDES(m_mutex);
 
   void fire(ArmedTimer& timer) SYLAR_EXCLUDES(m_mutex);
-  void rearm(ArmedTimer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);
+  void rearm(ArmedTimer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);  // NOLINT(bugprone-exception-escape): nothing throws
 
   const Clock& clock() const { return m_clock; }
   uint64_t nextTimerMs() SYLAR_EXCLUDES(m_mutex);
