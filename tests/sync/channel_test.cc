@@ -142,7 +142,8 @@ TEST_P(ChannelTest, ASenderThatIsCancelledOrLateHasSentNothing) {
     EXPECT_FALSE(channel.send(std::move(value)));
     EXPECT_EQ(value, "mine");  // NOLINT(bugprone-use-after-move)
   });
-  const Fiber::ptr late = waiterOn(iom, [&] { EXPECT_FALSE(channel.send("late", Deadline::after(1ms))); });
+  const auto late = std::make_shared<Fiber>([&] { EXPECT_FALSE(channel.send("late", Deadline::after(1ms))); });
+  iom.schedule(late);
   cancelled->cancel();
   cancelled->join();
   late->join();
