@@ -269,7 +269,8 @@ TEST_P(TaskGroupTest, AStopSparesTheOwnerOfTasksThatEnd) {
   if (result.clean) {
     EXPECT_TRUE(cleaned_up);
   }
-  for (const FiberInfo& left : result.abandoned) EXPECT_NE(left.waits_for, "waits") << "a slow machine may leave the task, but not its owner alone";
+  for (const FiberInfo& left : result.abandoned)
+    EXPECT_NE(left.waits_for, "waits") << "a slow machine may leave the task, but not its owner alone";
 }
 
 TEST_P(TaskGroupTest, SoManyRunAtATime) {
