@@ -7,7 +7,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "sylar/iomanager.h"
@@ -15,12 +14,14 @@
 #include "sylar/testing/virtual_time.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
+#include "tests/sync/error_of.h"
 #include "tests/sync/waiter.h"
 
 namespace sylar {
 namespace {
 
 using namespace std::chrono_literals;
+using test::errorOf;
 using test::Gate;
 using test::waiterOn;
 
@@ -38,17 +39,6 @@ class Blocking : public testing::Test {
  private:
   const test::LeakCheck m_leaks;
 };
-
-/// Returns the error number that `call` throws, or 0.
-template <class Call>
-int errorOf(Call call) {
-  try {
-    call();
-    return 0;
-  } catch (const std::system_error& e) {
-    return e.code().value();
-  }
-}
 
 TEST_F(Blocking, TheResultOrTheExceptionComesBack) {
   test::inFiber([] {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,12 +16,14 @@
 #include "sylar/sync/event.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
+#include "tests/sync/error_of.h"
 #include "tests/sync/waiter.h"
 
 namespace sylar {
 namespace {
 
 using namespace std::chrono_literals;
+using test::errorOf;
 using test::waiterOn;
 
 class TaskGroupTest : public test::OverWorkers {
@@ -39,17 +40,6 @@ class TaskGroupTest : public test::OverWorkers {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Workers, TaskGroupTest, test::kWorkerCounts);
-
-/// Returns the error number that `call` throws, or 0.
-template <class Call>
-int errorOf(Call call) {
-  try {
-    call();
-    return 0;
-  } catch (const std::system_error& e) {
-    return e.code().value();
-  }
-}
 
 TEST_P(TaskGroupTest, JoinWaitsForAll) {
   inGroup([](TaskGroup& group) {

@@ -30,7 +30,7 @@ int endOfWait(Deadline deadline);
 /// Returns the error of a wait with `deadline` that has ended in vain: ETIMEDOUT or ECANCELED.
 inline int errorOfWait(Deadline deadline) { return endOfWait(deadline) == ETIMEDOUT ? ETIMEDOUT : ECANCELED; }
 
-/// How something ended that others wait for, apart from its value.
+/// The outcome of something that others wait for, apart from its value.
 class Outcome {
  public:
   Outcome() = default;

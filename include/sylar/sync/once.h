@@ -1,7 +1,7 @@
-// Runs a function once, whoever comes first.
+// Runs a function once, even if many ask for it.
 //
 //   sylar::Once loaded;
-//   loaded.call([&] { load(); });            // others who come meanwhile wait until it has returned
+//   loaded.call([&] { load(); });            // others that come meanwhile wait until it has returned
 #pragma once
 
 #include <atomic>
