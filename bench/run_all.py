@@ -22,6 +22,7 @@ TOPICS = {  # topic: goals that it measures
     "http": ["P-5"],
     "latency": [],
     "fiber": ["P-6", "P-7", "P-8", "P-12", "P-17"],
+    "sync": ["P-18", "P-19"],
     "memory": ["P-9"],
     "hooks": ["P-14"],
     "profile": [],

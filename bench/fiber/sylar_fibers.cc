@@ -25,11 +25,10 @@
 #include <cstdlib>
 #include <functional>
 #include <latch>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "bench/support/fibers.h"
 #include "bench/support/loopback.h"
 #include "bench/support/stopwatch.h"
 #include "sylar/iomanager.h"
@@ -37,46 +36,15 @@
 
 namespace {
 
+using bench::joinAll;
+using bench::onEachWorker;
+using bench::spawn;
+using bench::spawnHere;
 using bench::Stopwatch;
 using sylar::Fiber;
 using sylar::IOManager;
 
 constexpr int kPairs = 8;
-
-Fiber::ptr spawn(std::function<void()> work, size_t stack_bytes = 0) {
-  auto fiber = std::make_shared<Fiber>(std::move(work), stack_bytes);
-  IOManager::GetThis()->schedule(fiber);
-  return fiber;
-}
-
-/// The same on the worker that the caller is on.
-Fiber::ptr spawnHere(std::function<void()> work) {
-  auto fiber = std::make_shared<Fiber>(std::move(work));
-  IOManager::GetThis()->schedule(fiber, sylar::GetThreadId());
-  return fiber;
-}
-
-void joinAll(const std::vector<Fiber::ptr>& fibers) {
-  for (const auto& fiber : fibers) fiber->join();
-}
-
-/// Runs `work` in a fiber on each worker, all from the same moment on.
-void onEachWorker(int workers, double operations, const std::function<void()>& work) {
-  IOManager iom(workers, false, "bench");
-  std::latch begin(workers + 1);
-  std::latch end(workers);
-  for (int i = 0; i < workers; ++i) {
-    iom.place([&] {
-      begin.arrive_and_wait();  // blocks the worker: each has one of these to run
-      work();
-      end.count_down();
-    });
-  }
-  begin.arrive_and_wait();
-  const Stopwatch watch;
-  end.wait();
-  watch.print(operations);
-}
 
 void yieldTwo(int n, int) {
   onEachWorker(1, 2.0 * n, [n] {
@@ -273,16 +241,17 @@ void live(int n, int) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, void (*)(int, int)> cases = {
-      {"yield", yieldTwo},       {"spawn", spawnAndJoin}, {"spawn-many", spawnMany}, {"chain", chain},
-      {"yield-many", yieldMany}, {"skynet", skynet},      {"pairs", pairs},          {"wake", wake},
-      {"sockets", sockets},      {"tree", tree},          {"timers", timers},        {"live", live}};
-  const auto found = argc > 2 ? cases.find(argv[1]) : cases.end();
-  const int n = argc > 2 ? std::atoi(argv[2]) : 0;
-  const int workers = argc > 3 ? std::atoi(argv[3]) : 1;
-  if (found == cases.end() || n < 1 || workers < 1) {
-    std::fprintf(stderr, "usage: sylar_fibers CASE N [WORKERS]\n");
-    return 2;
-  }
-  found->second(n, workers);
+  return bench::runCase(argc, argv,
+                        {{"yield", yieldTwo},
+                         {"spawn", spawnAndJoin},
+                         {"spawn-many", spawnMany},
+                         {"chain", chain},
+                         {"yield-many", yieldMany},
+                         {"skynet", skynet},
+                         {"pairs", pairs},
+                         {"wake", wake},
+                         {"sockets", sockets},
+                         {"tree", tree},
+                         {"timers", timers},
+                         {"live", live}});
 }

@@ -1,4 +1,4 @@
-// What a case of topic `fiber` took, as one line of JSON for the driver.
+// Prints what a case of topics `fiber` and `sync` took, as one line of JSON for the driver.
 #pragma once
 
 #include <sys/types.h>

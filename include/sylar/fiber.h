@@ -125,7 +125,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  static constexpr size_t kControlSize = 240;
+  static constexpr size_t kControlSize = 288;
 
   const uint64_t m_id;
   alignas(8) std::byte m_control[kControlSize];  // holds a detail::FiberControl, so that a fiber is one allocation
@@ -147,6 +147,8 @@ Deadline deadline();
 ///
 ///   recv, send, accept and their kin    -1 with EAGAIN, or what they have transferred so far
 ///   connect                             -1 with ETIMEDOUT
+///   locks of files, open of a FIFO      -1 with ETIMEDOUT
+///   getaddrinfo                         EAI_SYSTEM with ETIMEDOUT
 ///   poll                                0
 ///   sleep, usleep, nanosleep            the rest, or -1 with EINTR and the rest
 ///   Mutex, Channel and their kin        as if the deadline had been given to the call
@@ -154,7 +156,7 @@ Deadline deadline();
 /// Calls that need no waiting succeed even after the deadline. A poll or sleep that begins after it does not wait, but fails with
 /// ETIMEDOUT (sleep returns 0), because loops that poll again or sleep the rest would not end otherwise. In nested scopes the
 /// earliest deadline counts. Waits within a CancelShield are not bounded, nor are those of Fiber::join, YieldToHold, calls
-/// without a deadline of Mutex and RWMutex, and functions on the blocking pool, such as getaddrinfo. The clock is the
+/// without a deadline of Mutex and RWMutex, and other calls on the blocking pool, such as getpwnam. The clock is the
 /// scheduler's. Has no effect on a thread's own stack.
 ///
 /// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: Trio's move_on_at, Go's context.WithDeadline.

@@ -21,7 +21,8 @@
 
 namespace sylar {
 
-/// Lets one fiber or thread in at a time. Meets the standard's requirements of a Lockable.
+/// Lets one fiber or thread in at a time. Meets the standard's requirements of a Lockable. A fiber that ends while it holds one is
+/// a programmer error, which ends the process with a message that names both.
 ///
 /// lock() without a deadline is no point of cancellation: a cancelled fiber waits like any other, and after the deadline of
 /// Scheduler::stop(deadline) it is abandoned.
@@ -48,14 +49,12 @@ class Mutex {
   void unlock();
 
  private:
-  bool lockSlowly(uintptr_t me, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
-  void handOver();
+  bool lockSlowly(Deadline deadline);
 
-  // The detail::Holder, or 0 if it is free. kContended says that somebody may be in the queue, so that unlock() has to look.
-  static constexpr uintptr_t kContended = 1;
+  detail::SyncQueue m_waiters{detail::SyncKind::kMutex};  // first: reports tell its address as that of the mutex
+  // The detail::Holder, or 0 if it is free. The lowest bit says that somebody may be in the queue, so that unlock() has to look.
   std::atomic<uintptr_t> m_word{0};
   ThreadMutex m_lock;  // guards the queue, and the word while the queue is not empty
-  detail::SyncQueue m_waiters;
 };
 
 /// Lets many readers in at a time, or one writer. Readers and writers form one queue, so neither keeps the other out for ever: a
@@ -101,10 +100,10 @@ class RWMutex {
   void admitWaiters(detail::SyncWakes& wakes);
   bool wait(bool writes, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
 
+  detail::SyncQueue m_waiters{detail::SyncKind::kRWMutex};  // first: reports tell its address as that of the mutex
   ThreadMutex m_lock;
   size_t m_readers = 0;
   uintptr_t m_writer = 0;  // a detail::Holder
-  detail::SyncQueue m_waiters;
 };
 
 /// Lets so many in at a time, or counts what was made for those who take it.
@@ -137,7 +136,7 @@ class Semaphore {
  private:
   mutable ThreadMutex m_lock;
   size_t m_count;
-  detail::SyncQueue m_waiters;  // empty unless m_count is 0
+  detail::SyncQueue m_waiters{detail::SyncKind::kSemaphore};  // empty unless m_count is 0
 };
 
 using FiberSemaphore = Semaphore;

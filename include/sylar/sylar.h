@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sylar/application.h"
+#include "sylar/cancel.h"
 #include "sylar/clock.h"
 #include "sylar/compat/atomic.h"
 #include "sylar/compat/fiber_id.h"
@@ -24,6 +25,7 @@
 #include "sylar/config.h"
 #include "sylar/env.h"
 #include "sylar/fiber.h"
+#include "sylar/fiber_local.h"
 #include "sylar/hook.h"
 #include "sylar/http/http.h"
 #include "sylar/http/http_server.h"
@@ -33,7 +35,9 @@
 #include "sylar/macro.h"
 #include "sylar/mutex.h"
 #include "sylar/noncopyable.h"
+#include "sylar/peer_scope.h"
 #include "sylar/scheduler.h"
+#include "sylar/select.h"
 #include "sylar/signal_wait.h"
 #include "sylar/singleton.h"
 #include "sylar/sync/blocking.h"
@@ -45,6 +49,7 @@
 #include "sylar/sync/once.h"
 #include "sylar/sync/task_group.h"
 #include "sylar/sync/wait_group.h"
+#include "sylar/sync/when.h"
 #include "sylar/sync/worker_group.h"
 #include "sylar/tcp_server.h"
 #include "sylar/thread.h"

@@ -79,7 +79,7 @@ class TcpServer : public std::enable_shared_from_this<TcpServer> {
   virtual void stop();
   /// Waits until no connection is open and, after stop(), none can come any more; one that is just being accepted is still
   /// served. Returns false if some are open at `deadline`, or if the calling fiber was cancelled. handleClient() must not call
-  /// this. May suspend: yes.
+  /// this. Throws std::bad_alloc if there is no memory for a deadline. May suspend: yes.
   bool join(Deadline deadline = Deadline::never());
 
   /// Returns the milliseconds that a connection's read may wait; 0 is no limit. The default is 120 000 (sylar's

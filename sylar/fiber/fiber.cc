@@ -129,7 +129,8 @@ uint64_t Fiber::GetFiberId() {
 
 [[gnu::noinline]] bool this_fiber::cancelled() {
   const FiberCore* const me = t_running;
-  return me != nullptr && (me->cancelled || control(*me->fiber).cancelRequested());
+  return me != nullptr &&
+         (me->isCancelledByRequest() || control(*me->fiber).cancelRequested() || FiberControl::inFiredScope(*me));
 }
 
 [[gnu::noinline]] this_fiber::CancelShield::CancelShield()
@@ -220,6 +221,9 @@ void FiberControl::resume() {
   if (host != nullptr) host->hasResumed(back);
   SYLAR_CHECK_EQ(back.fiber, &fiber());
   if (me != nullptr) control(*me->fiber).move(FiberState::kResuming, FiberState::kRunning);
+  back.resumer = nullptr;  // which may end before it; from here on the scopes of the resumer are not its own
+  back.setCancelledByScope(inFiredScope(back));
+  if (back.cancelled == 0) back.cancelled_waits = FiberCore::kCancelledWaits;
   switch (back.switch_reason) {
     case SwitchReason::kReady: move(FiberState::kRunning, FiberState::kReady); return;
     case SwitchReason::kHold: move(FiberState::kRunning, FiberState::kHeldByHand); return;

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -114,6 +115,20 @@ void FiberControl::run() {
     m_exception = std::current_exception();
   }
   m_cb = nullptr;  // destroys the captures here, on the fiber's stack, because that may block
+  if (m_locals != nullptr) endLocals();
+  if (m_held.count() > 0) failHolding();
+}
+
+/// Nobody could unlock it any more, and all who wait for it would wait for ever.
+[[gnu::cold]] void FiberControl::failHolding() const {
+  const uintptr_t last = m_held.at(m_held.named() - 1);
+  checkFailed(__FILE__, __LINE__, "no lock is held",
+              fmt::format("fiber {} {} ends, and holds the sylar lock at {:#x}", fiber().getId(), name(), last));
+}
+
+[[gnu::noinline, gnu::cold]] void FiberControl::endLocals() {
+  m_locals->end();  // while their destructors can still reach the others
+  delete std::exchange(m_locals, nullptr);
 }
 
 void FiberControl::end(FiberState how) {
@@ -175,21 +190,35 @@ Fiber::ptr FiberRequest::open(QueueNode* request) {
   return fiber;
 }
 
+namespace {
+
+std::string describeSync(unsigned kind, uint64_t address) {
+  constexpr const char* kWaits[] = {
+      "locks Mutex",     "locks RWMutex",       "waits for Semaphore", "waits for ConditionVariable",
+      "waits for Event", "waits for WaitGroup", "sends to Channel",    "receives from Channel",
+      "selects"};
+  SYLAR_CHECK_GE(std::size(kWaits), kind + 1);
+  return address == 0 ? kWaits[kind] : fmt::format("{} {:#x}", kWaits[kind], address);
+}
+
+}  // namespace
+
 std::string FiberControl::describe() const {
   const FiberState now = state();
   if (now != FiberState::kParked && now != FiberState::kAbandoned) return nameOf(now);
-  const uint64_t waits_for = m_waits_for.load(std::memory_order_relaxed);
-  const auto fd = static_cast<int>(static_cast<uint32_t>(waits_for));
-  switch (static_cast<WaitsFor>(waits_for >> 32)) {
+  const auto [what, where] = wants();
+  switch (what) {
     case WaitsFor::kEvent: return "waits";
     case WaitsFor::kTime: return "sleeps";
-    case WaitsFor::kRead: return fmt::format("reads descriptor {}", fd);
-    case WaitsFor::kWrite: return fmt::format("writes to descriptor {}", fd);
+    case WaitsFor::kRead: return fmt::format("reads descriptor {}", where);
+    case WaitsFor::kWrite: return fmt::format("writes to descriptor {}", where);
     case WaitsFor::kPoll: return "polls";
-    case WaitsFor::kFiber: return "joins a fiber";
+    case WaitsFor::kFiber: return fmt::format("joins fiber {}", where);
     case WaitsFor::kHelper: return "waits for a helper thread";
+    case WaitsFor::kMutex:
+    case WaitsFor::kRWMutex: break;
   }
-  return "?";
+  return describeSync(static_cast<unsigned>(what) - static_cast<unsigned>(WaitsFor::kMutex), where);
 }
 
 void FiberControl::setExceptionHandler(Fiber::ExceptionHandler handler) {

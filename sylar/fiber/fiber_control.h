@@ -19,12 +19,17 @@
 #include "sylar/fiber.h"
 #include "sylar/fiber/end_observers.h"
 #include "sylar/fiber/fiber_requests.h"
+#include "sylar/fiber/held_locks.h"
 #include "sylar/fiber/queue_node.h"
+#include "sylar/fiber_local.h"
 
 namespace sylar {
 
 namespace detail {
 class MigrationTarget;
+}
+namespace this_fiber {
+class CancelScope;
 }
 using detail::FiberControl;
 using detail::MigrationTarget;
@@ -52,8 +57,9 @@ inline bool isUnstarted(FiberState state) { return state <= FiberState::kRefused
 /// Returns the state in words, such as "parked".
 const char* nameOf(FiberState state);
 
-/// The kind of event that a parked fiber waits for, for reports.
-enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper };
+/// The kind of event that a parked fiber waits for, for reports. Those from kMutex on are at objects of sylar/sync: kMutex plus a
+/// detail::SyncKind.
+enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper, kMutex, kRWMutex };
 
 /// A message that makes the fiber's worker handle what the fiber was asked (FiberControl::Requested). It goes through the
 /// worker's mailbox, and keeps the fiber alive until it is opened.
@@ -77,6 +83,12 @@ class detail::FiberControl final : public QueueNode {
  public:
   FiberControl(std::function<void()>&& cb, size_t stack_size, FiberState state)
       : QueueNode(Kind::kFiber), m_state(state), m_cb(std::move(cb)), m_stack_size(stack_size) {}
+
+  ~FiberControl() {
+    if (m_locals != nullptr) endLocals();
+  }
+  FiberControl(const FiberControl&) = delete;
+  FiberControl& operator=(const FiberControl&) = delete;
 
   static FiberControl& of(Fiber& fiber) { return *std::launder(reinterpret_cast<FiberControl*>(fiber.m_control)); }
   static const FiberControl& of(const Fiber& fiber) {
@@ -112,7 +124,12 @@ class detail::FiberControl final : public QueueNode {
   void unobserveEnd(EndObserver& observer) { m_ends.remove(observer); }
 
   /// The requests that other threads may make to a fiber.
-  enum Requested : uint8_t { kPermit = 1, kCancel = 2 };
+  enum Requested : uint8_t { kPermit = 1, kCancel = 2, kScopeFired = 4 };
+  /// Returns true if a CancelScope of the fiber that runs on `core`, or of one of its resumers, has been told to stop. A shield of a
+  /// resumer hides its scopes and those beyond. For its own thread.
+  static bool inFiredScope(const FiberCore& core);
+  /// Lets go of the tokens of its scopes, because its stack is reclaimed and their destructors will not run.
+  void dropScopes();
   /// Returns true if the fiber was cancelled and its thread has not looked yet. On plain threads only this_fiber::cancelled()
   /// looks.
   bool cancelRequested() const { return (m_requests.pending() & kCancel) != 0; }
@@ -125,8 +142,26 @@ class detail::FiberControl final : public QueueNode {
   Deadline scopeDeadline() const { return Deadline::at(m_scope_deadline_ns); }
   void setScopeDeadline(Deadline deadline) { m_scope_deadline_ns = deadline.ns(); }
 
-  void noteWait(WaitsFor what, int fd) {
-    m_waits_for.store(static_cast<uint64_t>(what) << 32 | static_cast<uint32_t>(fd), std::memory_order_relaxed);
+  /// The locks that it holds exclusively.
+  HeldLocks& held() { return m_held; }
+  const HeldLocks& held() const { return m_held; }
+
+  /// The values of FiberLocal, null if there are none. For the fiber itself.
+  detail::FiberLocals*& locals() { return m_locals; }
+
+  /// Notes what the fiber is about to wait for. `where` is the number of the descriptor, or the address of an object; kept are the
+  /// lower 56 bits.
+  void noteWait(WaitsFor what, uint64_t where) {
+    m_waits_for.store(static_cast<uint64_t>(what) << kWhereBits | (where & kWhereMask), std::memory_order_relaxed);
+  }
+  struct Wants {
+    WaitsFor what;
+    uint64_t where;
+  };
+  /// Returns what noteWait() has noted last.
+  Wants wants() const {
+    const uint64_t noted = m_waits_for.load(std::memory_order_relaxed);
+    return {static_cast<WaitsFor>(noted >> kWhereBits), noted & kWhereMask};
   }
   /// Returns what the fiber is doing, in words, such as "reads descriptor 7".
   std::string describe() const;
@@ -135,6 +170,10 @@ class detail::FiberControl final : public QueueNode {
   friend Fiber;
   friend FiberRequest;
   friend ThreadFibers;
+  friend this_fiber::CancelScope;
+
+  static constexpr unsigned kWhereBits = 56;
+  static constexpr uint64_t kWhereMask = (uint64_t{1} << kWhereBits) - 1;
 
   // The implementations of Fiber's functions of these names.
   void reset(std::function<void()> cb);
@@ -145,7 +184,9 @@ class detail::FiberControl final : public QueueNode {
   size_t copyName(char* out, size_t size) const noexcept;
   static void setExceptionHandler(Fiber::ExceptionHandler handler);
 
-  void run();                // on its own stack
+  void run();  // on its own stack
+  void endLocals();
+  [[noreturn]] void failHolding() const;
   void end(FiberState how);  // when nothing will run on its stack any more
   void endUnfinished(FiberState how);
   void blockUntilEnd();
@@ -163,8 +204,12 @@ class detail::FiberControl final : public QueueNode {
   std::atomic<uint64_t> m_waits_for{0};
   FiberCore* m_core = nullptr;  // from start to end
   Fiber* m_joins = nullptr;
-  int64_t m_scope_deadline_ns;  // not initialised, because most fibers are never in a DeadlineScope
-  Fiber::ptr m_self;            // set while a scheduler owns it
+  // The innermost scopes. Not initialised, because most fibers are never in one, and the core says whether this one is.
+  int64_t m_scope_deadline_ns;
+  this_fiber::CancelScope* m_cancel_scope;
+  HeldLocks m_held;
+  detail::FiberLocals* m_locals = nullptr;  // its own
+  Fiber::ptr m_self;                        // set while a scheduler owns it
   std::function<void()> m_cb;
   std::exception_ptr m_exception;
   size_t m_stack_size;

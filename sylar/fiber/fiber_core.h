@@ -44,12 +44,19 @@ struct alignas(64) FiberCore : QueueNode {
   bool permit : 1 = false;                     ///< a schedule() that no YieldToHold has consumed yet
   bool timer_linked : 1 = false;               ///< `timer` is linked in the home worker's queue
   bool hook_enabled : 1 = true;                ///< set_hook_enable of this fiber
-  bool cancelled : 1 = false;                  ///< sticky: every park from now on ends at once
+  bool in_cancel_scope : 1 = false;            ///< its control has the scope
   bool shielded : 1 = false;                   ///< its waits must not end early: cancelling does not touch them
   bool live : 1 = false;                       ///< is in the home worker's list of live fibers
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
   bool counted : 1 = false;                    ///< the wake-up of its present or last park comes from outside
+  uint8_t cancelled = 0;                       ///< the sum of why every park from now on ends at once
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
+  // `cancelled`.
+  static constexpr uint8_t kByRequest = 1;  ///< Fiber::cancel() or a stop; sticky
+  static constexpr uint8_t kByScope = 2;    ///< a CancelScope that it, or one of its resumers, is in
+  bool isCancelledByRequest() const { return (cancelled & kByRequest) != 0; }
+  void setCancelledByScope(bool on) { cancelled = static_cast<uint8_t>((cancelled & kByRequest) | (on ? kByScope : 0)); }
+
   WaitWord<> wait;
   FiberHome* home = nullptr;     ///< where it is pinned from its first run on; null on a plain thread
   Fiber* fiber = nullptr;        ///< the user's handle; alive as long as the fiber

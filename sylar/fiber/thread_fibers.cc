@@ -141,9 +141,10 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->switch_reason = SwitchReason::kReady;
   core->permit = false;
   core->hook_enabled = true;
-  core->cancelled = false;
+  core->cancelled = 0;
   core->shielded = false;
   core->in_deadline_scope = false;
+  core->in_cancel_scope = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
   core->stack = stack;
@@ -165,7 +166,8 @@ void ThreadFibers::moveIn(Fiber& fiber) {
   control(fiber).m_thread_id.store(sys::threadId(), std::memory_order_release);
   const uint8_t requested = control(fiber).m_requests.moveIn(m_home);
   if ((requested & FiberControl::kPermit) != 0) core.permit = true;
-  if ((requested & FiberControl::kCancel) != 0) core.cancelled = true;
+  if ((requested & FiberControl::kCancel) != 0) core.cancelled |= FiberCore::kByRequest;
+  if ((requested & FiberControl::kScopeFired) != 0) core.setCancelledByScope(FiberControl::inFiredScope(core));
 }
 
 void ThreadFibers::moveOut(Fiber& fiber) {
@@ -302,8 +304,10 @@ void ThreadFibers::announceAbandoned(Fiber& fiber) {
 }
 
 void ThreadFibers::discard(Fiber& fiber) {
+  if (control(fiber).m_held.count() > 0) control(fiber).failHolding();
   log::warn("fiber {} is dropped while suspended: its stack is reclaimed, destructors on it do not run", fiber.getId());
   tsan::acquire(control(fiber).m_core);
+  control(fiber).dropScopes();
   recycle(*control(fiber).m_core);
 }
 

@@ -44,6 +44,18 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
   return sys::epollControl(m_epoll.get(), op, fd, &event);
 }
 
+/// A few calls of a fiber that computes between them may take long. The clock is not asked at each call, because most calls are
+/// quicker than it.
+[[gnu::noinline]] void EpollEngine::lookAtTime() {
+  if (m_charged >= kCallBudget) return;
+  const int64_t now_ns = steadyClock().nowNs();
+  if (m_charged == kCallsPerLook) {
+    m_first_look_ns = now_ns;
+  } else if (now_ns - m_first_look_ns >= kTimeBudgetNs) {
+    m_charged = kCallBudget;
+  }
+}
+
 bool EpollEngine::serve(int64_t now_ns) { return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch); }
 
 /// Collects events, after spinning if that is on. The worker has already said that it sleeps, so work that comes while it spins

@@ -61,9 +61,9 @@ class EpollEngine final : public Driver {
   /// Counts a call that did not have to wait.
   void chargeCall() {
     const tsan::Exempt of_this_thread;
-    ++m_charged;
+    if (++m_charged % kCallsPerLook == 0) lookAtTime();
   }
-  /// Returns true if there were so many such calls that the budget of calls is spent.
+  /// Returns true if there were so many such calls, or calls for so long, that the budget of calls is spent.
   bool budgetIsSpent() const {
     const tsan::Exempt of_this_thread;
     return m_charged >= kCallBudget;
@@ -83,7 +83,10 @@ class EpollEngine final : public Driver {
  private:
   static constexpr int kMaxEvents = 256;
   static constexpr unsigned kCallBudget = 64;
+  static constexpr unsigned kCallsPerLook = 4;
+  static constexpr int64_t kTimeBudgetNs = 100'000;
 
+  void lookAtTime();
   int collect(int64_t now_ns, int64_t deadline_ns);
   int control(int op, int fd, uint32_t generation, uint32_t events);
   void watch(int fd, uint32_t events);
@@ -96,6 +99,7 @@ class EpollEngine final : public Driver {
   bool m_timer_event = false;
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_charged = 0;
+  int64_t m_first_look_ns = 0;  // since the budget was refilled
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];
 };

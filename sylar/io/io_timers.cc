@@ -24,8 +24,8 @@ constexpr int64_t kNoMemoryNs = 1'000'000;  // until the next pass, if there was
 bool fiberIsAsNew() {
   const tsan::Exempt of_this_thread;
   const FiberCore& me = *runningFiber();
-  return me.hook_enabled && !me.cancelled && !me.permit && me.fiber->weak_from_this().use_count() == 1 &&
-         me.fiber->getName().empty();
+  return me.hook_enabled && me.cancelled == 0 && !me.permit && control(*me.fiber).locals() == nullptr &&
+         control(*me.fiber).held().count() == 0 && me.fiber->weak_from_this().use_count() == 1 && me.fiber->getName().empty();
 }
 
 }  // namespace

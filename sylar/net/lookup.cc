@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "sylar/address.h"
-#include "sylar/sync/blocking_pool.h"
 
 namespace sylar {
 namespace {
@@ -72,21 +71,10 @@ int errnoOf(int answer, int resolver_errno) {
 }
 
 /// Asks the resolver. Returns 0 or an errno.
-int resolve(const HostAndService& name, addrinfo hints, AddrInfo& result) {
+int resolve(const HostAndService& name, const addrinfo& hints, AddrInfo& result) {
   addrinfo* list = nullptr;
-  int resolver_errno = 0;
-  const auto ask = [&] {
-    const int answer = ::getaddrinfo(name.host.c_str(), name.service.empty() ? nullptr : name.service.c_str(), &hints, &list);
-    resolver_errno = errno;
-    return answer;
-  };
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // answered at once, without files or servers
-  int answer = ask();
-  if (answer == EAI_NONAME) {
-    hints.ai_flags = 0;
-    if (BlockingPool::process().run([&] { answer = ask(); }) < 0) return EAGAIN;
-  }
-  if (answer != 0) return errnoOf(answer, resolver_errno);
+  const int answer = ::getaddrinfo(name.host.c_str(), name.service.empty() ? nullptr : name.service.c_str(), &hints, &list);
+  if (answer != 0) return errnoOf(answer, errno);
   result.reset(list);
   return 0;
 }

@@ -108,8 +108,13 @@ bool TcpServer::Impl::acceptOne(Socket& listener, Backoff& backoff) {
 /// Waits until `deadline`, or until a connection ends, which may have been what was missing. Returns false if `listener` accepts
 /// no more.
 bool TcpServer::Impl::pause(const Socket& listener, Deadline deadline) {
-  const Lock lock(mutex);
-  return listensOn(listener) && changed.wait(mutex, deadline) != WakeReason::kCanceled;
+  try {
+    const Lock lock(mutex);
+    return listensOn(listener) && (changed.wait(mutex, deadline) || !this_fiber::cancelled());
+  } catch (const std::bad_alloc&) {  // for the deadline
+    Fiber::YieldToReady();
+    return !this_fiber::cancelled();
+  }
 }
 
 void TcpServer::Impl::serve(const Socket::ptr& client) {
@@ -134,7 +139,7 @@ bool TcpServer::Impl::admit(Connection& connection) {
   const Lock lock(mutex);
   if (!stopped && counts.open >= limits.max_connections) ++counts.paused;
   while (counts.open >= limits.max_connections) {
-    if (stopped || changed.wait(mutex, Deadline::never()) == WakeReason::kCanceled) return false;
+    if (stopped || !changed.wait(mutex)) return false;
   }
   if (idle != nullptr) SocketControl::watch(*connection.client);
   if (peer) {
@@ -157,7 +162,7 @@ bool TcpServer::Impl::admit(Connection& connection) {
 }
 
 void TcpServer::Impl::ended(Connection& connection) {
-  Lock lock(mutex);
+  const Lock lock(mutex);
   (connection.prev == nullptr ? connections : connection.prev->next) = connection.next;
   if (connection.next != nullptr) connection.next->prev = connection.prev;
   if (connection.peer) {
@@ -165,7 +170,7 @@ void TcpServer::Impl::ended(Connection& connection) {
     if (--same->second == 0) per_peer.erase(same);
   }
   --counts.open;
-  changed.notifyAll(lock);
+  changed.notify_all();
 }
 
 /// Accepts the connections that are in the kernel's queue now, but in a flood only as many as the queue can hold.

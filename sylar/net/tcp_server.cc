@@ -152,12 +152,12 @@ void TcpServer::stop() {
   if (sys::inForkedChild()) return;  // its connections belong to the parent
   bool ran;
   {
-    Lock lock(m_impl->mutex);
+    const Lock lock(m_impl->mutex);
     if (m_impl->stopping) return;
     ran = !std::exchange(m_impl->stopped, true);
     if (!ran && m_impl->listeners.empty()) return;
     m_impl->stopping = true;
-    m_impl->changed.notifyAll(lock);  // fibers that wait for room get none
+    m_impl->changed.notify_all();  // fibers that wait for room get none
   }
   while (const Socket::ptr listener = m_impl->anyListener()) {
     if (ran) m_impl->acceptRest(*listener);
@@ -166,7 +166,7 @@ void TcpServer::stop() {
   std::vector<Socket::ptr> clients;
   bool listed = true;
   {
-    Lock lock(m_impl->mutex);
+    const Lock lock(m_impl->mutex);
     try {
       clients.reserve(m_impl->counts.open);
     } catch (const std::bad_alloc&) {
@@ -176,7 +176,7 @@ void TcpServer::stop() {
       clients.push_back(one->client);
     m_impl->told = listed;
     m_impl->stopping = false;
-    m_impl->changed.notifyAll(lock);
+    m_impl->changed.notify_all();
   }
   if (!listed) throw std::bad_alloc();
   for (const Socket::ptr& client : clients) endClient(client);
@@ -208,7 +208,7 @@ bool TcpServer::join(Deadline deadline) {
   if (sys::inForkedChild()) return false;
   const Lock lock(m_impl->mutex);
   while (m_impl->isBusy()) {
-    if (m_impl->changed.wait(m_impl->mutex, deadline) != WakeReason::kReady) return !m_impl->isBusy();
+    if (!m_impl->changed.wait(m_impl->mutex, deadline)) return !m_impl->isBusy();
   }
   return true;
 }

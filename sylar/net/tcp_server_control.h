@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "sylar/base/os_mutex.h"
-#include "sylar/net/fiber_condition.h"
 #include "sylar/net/socket_control.h"
+#include "sylar/sync/condition_variable.h"
 #include "sylar/tcp_server.h"
 
 namespace sylar {
@@ -57,7 +57,7 @@ struct TcpServer::Impl {
   TcpServerLimits limits;
 
   mutable OsMutex mutex;
-  FiberCondition changed;  // of listeners and connections
+  ConditionVariable changed;  // of listeners and connections
   bool stopped SYLAR_GUARDED_BY(mutex) = true;
   bool stopping SYLAR_GUARDED_BY(mutex) = false;   // a call of stop() is running
   bool told SYLAR_GUARDED_BY(mutex) = false;       // stop() has listed whom it tells; later ones are told one by one
@@ -101,9 +101,9 @@ class TcpServer::Impl::Accepting {
     ++m_impl.accepting;
   }
   ~Accepting() {
-    Lock lock(m_impl.mutex);
+    const Lock lock(m_impl.mutex);
     --m_impl.accepting;
-    m_impl.changed.notifyAll(lock);
+    m_impl.changed.notify_all();
   }
   Accepting(const Accepting&) = delete;
   Accepting& operator=(const Accepting&) = delete;

@@ -5,10 +5,8 @@
 namespace sylar {
 
 /// Takes handles under the lock, which each begin and end of a fiber needs, and describes the fibers outside it.
-void LiveFibers::list(std::vector<FiberInfo>& out) {
-  const auto describe = [&out](const Fiber& fiber) {
-    out.push_back({fiber.getId(), fiber.getName(), control(fiber).describe()});
-  };
+void LiveFibers::list(std::vector<FiberReport>& out) {
+  const auto describe = [&out](const Fiber& fiber) { out.emplace_back(fiber); };
   std::vector<Fiber::ptr> fibers;
   for (size_t count = 0;; count += count / 8) {
     fibers.reserve(count);

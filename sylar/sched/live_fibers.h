@@ -11,7 +11,7 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/tsan.h"
 #include "sylar/fiber/fiber_core.h"
-#include "sylar/scheduler.h"
+#include "sylar/sched/fiber_report.h"
 
 namespace sylar {
 
@@ -24,7 +24,7 @@ class LiveFibers {
     core.live = true;
     link(m_first, core);
     ++m_count;
-    m_cancelled += core.cancelled;
+    m_cancelled += core.isCancelledByRequest();
   }
   void remove(FiberCore& core) {
     const tsan::Exempt of_this_thread;
@@ -32,7 +32,7 @@ class LiveFibers {
     core.live = false;
     unlink(m_first, core);
     --m_count;
-    m_cancelled -= core.cancelled;
+    m_cancelled -= core.isCancelledByRequest();
   }
   void addResumed(FiberCore& core) {
     const tsan::Exempt of_this_thread;
@@ -47,8 +47,8 @@ class LiveFibers {
     unlink(m_first_resumed, core);
   }
   void markCancelled(FiberCore& core) {
-    if (core.cancelled) return;
-    core.cancelled = true;
+    if (core.isCancelledByRequest()) return;
+    core.cancelled |= FiberCore::kByRequest;
     m_cancelled += core.live;
   }
 
@@ -61,7 +61,7 @@ class LiveFibers {
   // ---- Any thread. -----------------------------------------------------------------------------------------------------------
 
   /// Appends the fibers to bring to their end to `out`. Throws std::bad_alloc.
-  void list(std::vector<FiberInfo>& out);
+  void list(std::vector<FiberReport>& out);
 
   /// Calls `resumed` and `live` with each fiber of the two lists, under the lock. They must not change the lists.
   template <class Resumed, class Live>

@@ -12,6 +12,10 @@
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/waker.h"
 
+namespace sylar::detail {
+enum class SyncKind : uint8_t;
+}
+
 namespace sylar {
 
 /// Says where the wake-up comes from. stop() waits for fibers that somebody outside will wake, but not for those that only
@@ -21,8 +25,11 @@ enum class WaitFor : uint8_t { kOutside, kFibers };
 /// One wait of the running fiber, on a worker. A fiber has one at a time.
 class Wait {
  public:
-  /// `what`, and the number if it is a descriptor, are for reports.
-  explicit Wait(WaitsFor what = WaitsFor::kEvent, int fd = -1);
+  /// `what` is for reports, and so is `where`, the number of the descriptor or the id of the fiber.
+  explicit Wait(WaitsFor what = WaitsFor::kEvent, uint64_t where = 0);
+  /// A wait at `object`, one of sylar/sync. Without a core, and then it is none, where not mayPark(), and in a forked child, whose
+  /// only fiber waits like a thread.
+  Wait(detail::SyncKind kind, const void* object);
   ~Wait() { SYLAR_CHECK(m_ended); }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
@@ -34,6 +41,9 @@ class Wait {
   /// first.
   /// May suspend: yes.
   WakeReason park(Deadline deadline = Deadline::never(), WaitFor what = WaitFor::kOutside);
+
+  /// The same, but not beyond the deadline of the fiber's scopes.
+  WakeReason parkWithinScope(Deadline deadline);
 
   /// Ends the wait without suspending and returns true if nobody has woken it yet. Otherwise consumes that wake-up and returns
   /// false.
@@ -50,6 +60,9 @@ bool mayPark();
 /// Makes room for a timeout of the running fiber. Must be called before a Wait with a deadline is opened, so that no wait can
 /// fail half-way. Returns false if there is no memory.
 [[nodiscard]] bool reserveTimeout(Deadline deadline);
+
+/// Does reserveTimeout() for the earlier of `deadline` and that of the scopes, and nothing where not mayPark().
+[[nodiscard]] bool reserveWithinScope(Deadline deadline);
 
 /// Returns `deadline`, or the earliest of the DeadlineScopes that the running fiber and its resumers are in. A shield hides those
 /// of its fiber and beyond.

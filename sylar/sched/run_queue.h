@@ -5,6 +5,9 @@
 //   kFiber      the worker, before it gives its thread to one      store release
 //   kDetached   who gives the worker up: detach(), for good        CAS acq_rel from kFiber
 //
+// A fiber that has used up its budget (of calls that did not wait) comes behind all others, or ten of them would make each one
+// that wakes wait for ten turns.
+//
 // In its loop the worker owns the queue. While a fiber has the thread, nobody touches the queue, and what the fiber makes
 // runnable waits aside, in the same order, until the worker is back. So the queue belongs to the thread that has won detach().
 #pragma once
@@ -32,12 +35,23 @@ class RunQueue {
       m_aside.push(node);
     }
   }
+  /// Queues a fiber that has used up its budget, behind all others. In the loop.
+  void pushSpent(QueueNode* node) {
+    m_touched.write();
+    m_spent.push(node);
+  }
   /// Removes and returns the oldest node, or null if there is none. In the loop.
   QueueNode* pop() {
     m_touched.write();
     return m_queue.pop();
   }
-  bool empty() const { return m_queue.empty(); }
+  /// Does the same with those that have used up their budget.
+  QueueNode* popSpent() {
+    m_touched.write();
+    return m_spent.pop();
+  }
+  bool anySpent() const { return !m_spent.empty(); }
+  bool empty() const { return m_queue.empty() && m_spent.empty(); }
   bool inLoop() const { return m_owner.load(std::memory_order_relaxed) == Owner::kLoop; }
 
   /// Called from the loop, before the thread runs code that is not the library's.
@@ -62,17 +76,19 @@ class RunQueue {
   }
   bool detached() const { return m_owner.load(std::memory_order_acquire) == Owner::kDetached; }
 
-  /// Returns all that is left, for the thread that has detached the worker.
+  /// Returns all that is left, for the thread that has detached the worker, or when the worker has ended.
   NodeList takeLeft() {
     m_touched.write();
+    m_queue.append(m_spent);
     return std::exchange(m_queue, NodeList());
   }
 
  private:
   enum class Owner : uint8_t { kLoop, kFiber, kDetached };
 
-  typename Memory::Touched m_touched;  // m_queue
+  typename Memory::Touched m_touched;  // m_queue and m_spent
   NodeList m_queue;
+  NodeList m_spent;
   NodeList m_aside;  // always belongs to the worker's thread
   typename Memory::template Atomic<Owner> m_owner{Owner::kLoop};
 };

@@ -1,6 +1,8 @@
 // How work is offered to a scheduler, placed and moved, and the scheduler's reports.
 #include <new>
 #include <ostream>
+#include <span>
+#include <vector>
 
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
@@ -169,13 +171,21 @@ std::ostream& SchedulerCore::dump(std::ostream& os) const {
   if (sys::inForkedChild()) return os << fmt::format("scheduler {}: the parent's\n", getName());
   os << fmt::format("scheduler {}: {} workers, {} asleep, {} functions wait for one\n", getName(), m_workers.size(),
                     m_idle.sleeping(), m_idle.injector().count());
+  std::vector<FiberReport> all;
+  std::vector<size_t> ends;  // of each worker's fibers
   for (const auto& worker : m_workers) {
-    std::vector<FiberInfo> fibers;
-    worker->list(fibers);
-    os << fmt::format("  worker {} (thread {}): {} fibers, {} functions wait\n", worker->name(), worker->threadId(),
-                      fibers.size(), worker->spawned().count());
-    for (const FiberInfo& fiber : fibers) os << fmt::format("    fiber {} {}: {}\n", fiber.id, fiber.name, fiber.waits_for);
+    worker->list(all);
+    ends.push_back(all.size());
   }
+  const FiberReports reports(all);
+  size_t begin = 0;
+  for (size_t i = 0; i < ends.size(); begin = ends[i++]) {
+    const std::span fibers(all.data() + begin, ends[i] - begin);
+    os << fmt::format("  worker {} (thread {}): {} fibers, {} functions wait\n", m_workers[i]->name(), m_workers[i]->threadId(),
+                      fibers.size(), m_workers[i]->spawned().count());
+    reports.write(os, fibers);
+  }
+  reports.writeDeadlocks(os);
   return os;
 }
 

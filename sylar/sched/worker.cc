@@ -54,7 +54,8 @@ Worker::~Worker() {
   m_driver.reset();
   m_slot.scheduler.store(nullptr, std::memory_order_release);
   takeMail();  // messages to fibers that have ended
-  while (QueueNode* node = m_runnable.pop()) {
+  NodeList left = m_runnable.takeLeft();
+  while (QueueNode* node = left.pop()) {
     auto& fiber = FiberControl::fiberOf(node);
     ThreadFibers::abandon(fiber);
     ThreadFibers::drop(fiber);

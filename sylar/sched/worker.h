@@ -2,8 +2,9 @@
 //
 // One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep;
 // 3. at most kBatch runnable fibers, or fewer that take kBatchNs, unstarted work in alternation with woken ones, the injector
-// first and at every 64th pick; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without
-// waiting if there is more to run, else asleep until mail, a descriptor or a deadline.
+// first and at every 64th pick. Fibers that have used up their budget come last, but first after a batch that had no time for
+// them; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
+// to run, else asleep until mail, a descriptor or a deadline.
 //
 // Thread safety: everything belongs to the worker's thread, except the sections marked otherwise.
 #pragma once
@@ -63,7 +64,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   /// Returns how often something got the thread. With that a fiber finds out whether it gave the thread away in between.
   uint64_t switches() const { return m_counts.switches.get(); }
-  /// Ends the batch with the fiber that runs, so that descriptors come first.
+  /// Ends the batch with the fiber that runs, so that descriptors come first. If it then yields, all others come first.
   void endBatch() {
     const tsan::Exempt of_this_thread;
     m_batch_over = true;
@@ -104,7 +105,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// Returns the number of functions that are placed on it. The number may outlive the worker.
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
   /// Appends its fibers to `out`.
-  void list(std::vector<FiberInfo>& out) { m_live.list(out); }
+  void list(std::vector<FiberReport>& out) { m_live.list(out); }
   void addStats(WorkerStats& sum) const;
 
   /// Detaches a worker whose fiber does not come back. Returns false if the worker is in its loop, or at its end. Otherwise its
@@ -143,6 +144,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void takeMail();
   void runBatch(int64_t now_ns);
   QueueNode* pick(int round);
+  QueueNode* takeSpent();
   void sleep();
   void enterIdle(AutoAdvance& time);
   bool isQuiescent() const override;
@@ -163,10 +165,12 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool behindStop() const;
   void followStop();
   void cancel(FiberCore& core);
+  void followScope(FiberCore& core);
+  FiberCore* innermostOf(const FiberCore& core) const;
   /// Returns true if the fiber is cancelled and its wait may end early. A joiner may have lent the joined fiber its stack, so it
   /// is interrupted last. It is told of that fiber's end, even if that fiber is abandoned.
   bool mayInterrupt(const FiberCore& core) const {
-    if (!core.cancelled || !core.shielded) return core.cancelled;
+    if (core.cancelled == 0 || !core.shielded) return core.cancelled != 0;
     return m_cancel_phase >= (control(*core.fiber).joins() == nullptr ? CancelPhase::kShields : CancelPhase::kJoins);
   }
   void interrupt(FiberCore& core);
@@ -193,6 +197,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool m_cancels_all = false;                       // the scheduler's, likewise
   AbandonedFibers m_abandoned;
   bool m_unstarted_next = false;
+  bool m_spent_overdue = false;
   int64_t m_due_ns = kNever;  // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;
 

@@ -19,14 +19,14 @@ namespace sylar {
 
 /// Does what the fiber asked for when it gave the thread back.
 [[gnu::always_inline]] inline void Worker::afterSwitch(FiberCore& core) {
-  if (core.cancelled && core.cancelled_waits > 0 &&
+  if (core.cancelled != 0 && core.cancelled_waits > 0 &&
       (m_cancel_phase != CancelPhase::kNone || (core.switch_reason != SwitchReason::kReady && !core.shielded))) {
     --core.cancelled_waits;
   }
   switch (core.switch_reason) {
     case SwitchReason::kReady:
       control(*core.fiber).move(FiberState::kRunning, FiberState::kQueued);
-      m_runnable.push(&core);
+      m_batch_over ? m_runnable.pushSpent(&core) : m_runnable.push(&core);
       return;
     case SwitchReason::kHold: {
       const bool goes_on = mayInterrupt(core);
@@ -80,7 +80,7 @@ bool Worker::joinIsOver(const FiberCore& core) {
   } else {
     core = static_cast<FiberCore*>(node);
   }
-  if (core->cancelled && core->cancelled_waits == 0 && !joinIsOver(*core)) {
+  if (core->cancelled != 0 && core->cancelled_waits == 0 && !joinIsOver(*core)) {
     abandon(*core);
     return;
   }
@@ -102,13 +102,21 @@ inline QueueNode* Worker::pick(int round) {
   }
   if (QueueNode* node = m_runnable.pop()) return node;
   if (QueueNode* node = m_spawned.take()) return node;
-  return m_scheduler.idle().injector().take();
+  if (QueueNode* node = m_scheduler.idle().injector().take()) return node;
+  return takeSpent();
+}
+
+/// Takes a fiber that has used up its budget. All others come first, but not for longer than a batch.
+inline QueueNode* Worker::takeSpent() {
+  m_spent_overdue = false;
+  return m_runnable.popSpent();
 }
 
 void Worker::runBatch(int64_t now_ns) {
   m_batch_over = false;
+  const bool spent_first = std::exchange(m_spent_overdue, m_runnable.anySpent());
   for (int round = 1; round <= kBatch && !m_batch_over; ++round) {
-    QueueNode* const node = pick(round);
+    QueueNode* const node = round == 1 && spent_first ? takeSpent() : pick(round);
     if (node == nullptr) return;
     m_spawned.share(m_scheduler.idle());
     runNode(node);

@@ -30,6 +30,7 @@ void Worker::handleRequests(const Fiber::ptr& fiber) {
   if (core == nullptr || isOver(stateOf(*fiber))) return;
   const uint8_t requested = ThreadFibers::takeRequests(*fiber);
   if ((requested & FiberControl::kCancel) != 0) cancel(*core);
+  if ((requested & FiberControl::kScopeFired) != 0) followScope(*core);
   if ((requested & FiberControl::kPermit) != 0) permit(*fiber);
 }
 
@@ -67,17 +68,34 @@ void Worker::migrate(FiberCore& core) {
 
 // ---- Cancelling and abandoning. ----------------------------------------------------------------------------------------------
 
-/// Cancels `core` with all fibers that it has resumed by hand. The innermost of those is the one that waits.
+/// Returns the fiber that waits and that `core` has resumed by hand, be it through others; or null.
+FiberCore* Worker::innermostOf(const FiberCore& core) const {
+  if (stateOf(*core.fiber) != FiberState::kResuming) return nullptr;
+  for (FiberCore* inner = m_live.first(); inner != nullptr; inner = inner->live_next) {
+    const FiberCore* outer = inner->resumer;
+    while (outer != nullptr && outer != &core) outer = outer->resumer;
+    if (outer != nullptr) return inner;
+  }
+  return nullptr;
+}
+
+/// Cancels `core` with all fibers that it has resumed by hand.
 void Worker::cancel(FiberCore& core) {
   m_live.markCancelled(core);
   interrupt(core);
-  if (stateOf(*core.fiber) != FiberState::kResuming) return;
-  for (FiberCore* inner = m_live.first(); inner != nullptr; inner = inner->live_next) {
-    FiberCore* outer = inner->resumer;
-    while (outer != nullptr && outer != &core) outer = outer->resumer;
-    if (outer == nullptr) continue;
-    for (FiberCore* member = inner; member != &core; member = member->resumer) m_live.markCancelled(*member);
-    interrupt(*inner);
+  FiberCore* const inner = innermostOf(core);
+  if (inner == nullptr) return;
+  for (FiberCore* member = inner; member != &core; member = member->resumer) m_live.markCancelled(*member);
+  interrupt(*inner);
+}
+
+/// Brings back `core`, or the fiber that waits for it, if a CancelScope says so. The scope may have ended since it said so.
+void Worker::followScope(FiberCore& core) {
+  FiberCore* const inner = innermostOf(core);
+  for (FiberCore* one : {&core, inner}) {
+    if (one == nullptr) continue;
+    one->setCancelledByScope(FiberControl::inFiredScope(*one));
+    interrupt(*one);
   }
 }
 
@@ -181,7 +199,7 @@ bool Worker::detach() {
 /// Makes the worker look after the fiber, also in a stop that is under way. `cancelled` is true if that stop has cancelled all.
 void Worker::linkLive(FiberCore& core, bool cancelled) {
   const tsan::Exempt of_this_thread;
-  if (cancelled) core.cancelled = true;
+  if (cancelled) core.cancelled |= FiberCore::kByRequest;
   if (m_cancel_phase != CancelPhase::kNone) core.cancelled_waits = std::min(core.cancelled_waits, FiberCore::kLastCancelledWaits);
   m_live.add(core);
 }

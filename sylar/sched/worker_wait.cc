@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/sched/park.h"
@@ -29,8 +30,9 @@ SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Dead
 }
 
 /// Parks a fiber that was resumed by hand. While it waits, it is the worker's.
-WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+[[gnu::noinline]] WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
   const Fiber::ptr keep = core.fiber->weak_from_this().lock();
+  core.setCancelledByScope(FiberControl::inFiredScope(core));  // of its resumers, which it may outlive
   hasResumed(core);
   linkLive(core, m_cancels_all);  // not the scheduler's: if this worker was detached, that may be gone
   const WakeReason reason = park(core, waker, deadline, what);
@@ -50,7 +52,7 @@ void Worker::awaitEnd(Fiber& fiber) {
   const this_fiber::CancelShield shield;
   Fiber& me = *runningFiber()->fiber;
   for (;;) {
-    Wait wait(WaitsFor::kFiber);
+    Wait wait(WaitsFor::kFiber, fiber.getId());
     joiner.waker = wait.waker();
     if (!control(fiber).observeEnd(joiner)) {
       wait.withdraw();
@@ -109,6 +111,17 @@ bool mayPark() {
   return deadline.isNever() || t_running->timer_linked || Worker::currentHere()->timeouts().reserve(*t_running, deadline.ns());
 }
 
+/// Returns false if withinScope() changes nothing.
+static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope || core.resumer != nullptr; }
+
+[[gnu::noinline]] bool reserveWithinScope(Deadline deadline) {
+  const tsan::Exempt of_this_thread;
+  const FiberCore* const me = t_running;
+  if (me == nullptr || me->home == nullptr) return true;
+  if (deadline.isNever() && !mayBeInScope(*me)) return true;
+  return sys::inForkedChild() || reserveTimeout(withinScope(deadline));
+}
+
 [[gnu::noinline]] Deadline withinScope(Deadline deadline) {
   const tsan::Exempt of_this_thread;
   for (const FiberCore* core = t_running; core != nullptr && !core->shielded; core = core->resumer) {
@@ -119,10 +132,19 @@ bool mayPark() {
 
 [[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }
 
-[[gnu::noinline]] Wait::Wait(WaitsFor what, int fd) {
+[[gnu::noinline]] Wait::Wait(WaitsFor what, uint64_t where) {
   FiberCore* const me = t_running;
   SYLAR_CHECK(me != nullptr && me->home != nullptr);  // mayPark()
-  control(*me->fiber).noteWait(what, fd);
+  control(*me->fiber).noteWait(what, where);
+  m_waker = {me, me->wait.prepare()};
+}
+
+[[gnu::noinline]] Wait::Wait(detail::SyncKind kind, const void* object) {
+  FiberCore* const me = t_running;
+  m_ended = me == nullptr || me->home == nullptr || sys::inForkedChild();
+  if (m_ended) return;
+  const auto what = static_cast<WaitsFor>(static_cast<unsigned>(WaitsFor::kMutex) + static_cast<unsigned>(kind));
+  control(*me->fiber).noteWait(what, reinterpret_cast<uintptr_t>(object));
   m_waker = {me, me->wait.prepare()};
 }
 
@@ -130,6 +152,15 @@ WakeReason Wait::park(Deadline deadline, WaitFor what) {
   SYLAR_CHECK(!std::exchange(m_ended, true));
   FiberCore& core = *m_waker.core;
   return static_cast<WorkerSlot*>(core.home)->worker->park(core, m_waker, deadline, what);
+}
+
+WakeReason Wait::parkWithinScope(Deadline deadline) {
+  bool bounded;
+  {
+    const tsan::Exempt of_this_thread;
+    bounded = mayBeInScope(*m_waker.core);
+  }
+  return park(bounded ? withinScope(deadline) : deadline);
 }
 
 bool Wait::withdraw() {

@@ -4,10 +4,7 @@
 
 namespace sylar {
 
-ConditionVariable::~ConditionVariable() {
-  const ThreadMutex::Lock lock(m_lock);  // the one who told the last waiter may still hold it
-  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
-}
+ConditionVariable::~ConditionVariable() { m_waiters.end(m_lock); }
 
 void ConditionVariable::notify_one() {
   detail::SyncWakes wakes;

@@ -4,10 +4,7 @@
 
 namespace sylar {
 
-Event::~Event() {
-  const ThreadMutex::Lock lock(m_lock);  // the set() that told the last waiter may still hold it
-  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
-}
+Event::~Event() { m_waiters.end(m_lock); }
 
 void Event::set() {
   detail::SyncWakes wakes;

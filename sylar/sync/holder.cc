@@ -9,7 +9,6 @@
 namespace sylar::detail {
 namespace {
 
-constexpr uintptr_t kThread = 2;  // in place of a fiber's core, whose address is a multiple of 64
 constexpr int kThreadIdShift = 2;
 
 }  // namespace
@@ -22,8 +21,8 @@ Holder Holder::me() {
 
 std::string Holder::describe() const {
   if (isNobody()) return "nobody";
-  if ((m_bits & kThread) != 0) return fmt::format("thread {}", m_bits >> kThreadIdShift);
-  const Fiber& fiber = *reinterpret_cast<const FiberCore*>(m_bits)->fiber;
+  if (!isFiber()) return fmt::format("thread {}", m_bits >> kThreadIdShift);
+  const Fiber& fiber = *core().fiber;
   const std::string name = fiber.getName();
   return fmt::format("fiber {}{}{}", fiber.getId(), name.empty() ? "" : " ", name);
 }

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/fiber/fiber_core.h"
+
 namespace sylar::detail {
 
 /// A fiber, a thread outside fibers, or nobody. Only valid while it holds something, because the fiber's state is used again when
@@ -18,10 +21,23 @@ class Holder {
   constexpr bool isNobody() const { return m_bits == 0; }
   bool operator==(const Holder&) const = default;
 
+  /// Notes for reports that it, which is the caller, holds the lock at `lock` from now on, or does not any more.
+  void noteLocked(const void* lock) const {
+    if (isFiber()) control(*core().fiber).held().add(reinterpret_cast<uintptr_t>(lock));
+  }
+  void noteUnlocked(const void* lock) const {
+    if (isFiber()) control(*core().fiber).held().remove(reinterpret_cast<uintptr_t>(lock));
+  }
+
   /// Returns it in words, such as "fiber 7 resolver" or "thread 4711". Throws std::bad_alloc.
   std::string describe() const;
 
  private:
+  static constexpr uintptr_t kThread = 2;  // set instead of a fiber's core, whose address is a multiple of 64
+
+  bool isFiber() const { return (m_bits & kThread) == 0; }
+  const FiberCore& core() const { return *reinterpret_cast<const FiberCore*>(m_bits); }
+
   uintptr_t m_bits = 0;
 };
 

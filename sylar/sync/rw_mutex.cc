@@ -12,10 +12,7 @@ struct RWMutex::Request {
   uintptr_t me;
 };
 
-RWMutex::~RWMutex() {
-  const ThreadMutex::Lock lock(m_lock);  // the unlock() that told the last waiter may still hold it
-  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
-}
+RWMutex::~RWMutex() { m_waiters.end(m_lock); }
 
 /// Lets `request` in, if those who are in allow it.
 bool RWMutex::admit(const Request& request) {
@@ -43,12 +40,11 @@ bool RWMutex::wait(bool writes, Deadline deadline) {
     m_lock.unlock();
     detail::failRelock(Holder(request.me), "RWMutex");
   }
-  if (m_waiters.empty() && admit(request)) {
-    m_lock.unlock();
-    return true;
-  }
   detail::SyncWaiter mine(&request);
-  if (m_waiters.wait(m_lock, mine, deadline)) return true;
+  bool admitted = m_waiters.empty() && admit(request);
+  admitted ? m_lock.unlock() : void(admitted = m_waiters.wait(m_lock, mine, deadline));
+  if (admitted && writes) Holder(request.me).noteLocked(this);
+  if (admitted) return true;
   detail::SyncWakes wakes;  // of readers that waited behind this writer only
   const ThreadMutex::Lock lock(m_lock);
   admitWaiters(wakes);
@@ -66,8 +62,11 @@ void RWMutex::wrlock() {
 }
 
 bool RWMutex::try_lock() {
+  const Holder me = Holder::me();
   const ThreadMutex::Lock lock(m_lock);
-  return m_waiters.empty() && admit({true, Holder::me().bits()});
+  const bool locked = m_waiters.empty() && admit({true, me.bits()});
+  if (locked) me.noteLocked(this);
+  return locked;
 }
 
 bool RWMutex::try_lock_shared() {
@@ -76,13 +75,14 @@ bool RWMutex::try_lock_shared() {
 }
 
 void RWMutex::unlock() {
-  const uintptr_t me = Holder::me().bits();
+  const Holder me = Holder::me();
   detail::SyncWakes wakes;
   const ThreadMutex::Lock lock(m_lock);
   if (m_readers > 0) {
     --m_readers;
   } else {
-    if (m_writer != me) detail::failUnlock(Holder(me), Holder(m_writer), "RWMutex");
+    if (m_writer != me.bits()) detail::failUnlock(me, Holder(m_writer), "RWMutex");
+    me.noteUnlocked(this);
     m_writer = 0;
   }
   admitWaiters(wakes);

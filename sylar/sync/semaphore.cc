@@ -3,10 +3,7 @@
 
 namespace sylar {
 
-Semaphore::~Semaphore() {
-  const ThreadMutex::Lock lock(m_lock);  // the notify() that told the last waiter may still hold it
-  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
-}
+Semaphore::~Semaphore() { m_waiters.end(m_lock); }
 
 bool Semaphore::tryWait() {
   const ThreadMutex::Lock lock(m_lock);

@@ -41,7 +41,9 @@ class TaskGroup::Task {
     m_group.m_running.add();
   }
   ~Task() {
-    m_function = nullptr;  // first, because the owner goes on when it counts as ended
+    // First, because the owner goes on when it counts as ended:
+    m_function = nullptr;
+    m_inherited.reset();
     if (m_entered) {
       const ThreadMutex::Lock lock(m_group.m_lock);
       m_mine.splice(m_mine.end(), m_group.m_entries, m_place);
@@ -66,6 +68,7 @@ class TaskGroup::Task {
   }
   void run() {
     try {
+      m_inherited->install();
       const this_fiber::DeadlineScope scope(m_deadline);
       m_function();
     } catch (abi::__forced_unwind&) {
@@ -73,11 +76,14 @@ class TaskGroup::Task {
     } catch (...) {
       m_group.fail(std::current_exception());
     }
+    m_function = nullptr;
+    detail::FiberLocals::endHere();
   }
 
  private:
   TaskGroup& m_group;
   std::function<void()> m_function;
+  std::optional<detail::InheritedLocals> m_inherited{std::in_place};
   const Deadline m_deadline = withinScope(Deadline::never());  // of the fiber that spawns
   std::list<Entry> m_mine;
   std::list<Entry>::iterator m_place;

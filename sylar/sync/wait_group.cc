@@ -4,10 +4,7 @@
 
 namespace sylar {
 
-WaitGroup::~WaitGroup() {
-  const ThreadMutex::Lock lock(m_lock);  // the last done() may still hold it
-  SYLAR_CHECK(m_waiters.takeOldest() == nullptr);
-}
+WaitGroup::~WaitGroup() { m_waiters.end(m_lock); }
 
 void WaitGroup::add(size_t count) {
   const ThreadMutex::Lock lock(m_lock);

@@ -51,7 +51,9 @@ TEST(FiberJoin, FiberMayJoinOneOnItsOwnPlainThreadThatHasEnded) {
 }
 
 TEST(FiberJoinDeathTest, OneselfIsAProgrammerError) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(make([] { Fiber::GetThis()->join(); })->resume(), "check failed");
+  EXPECT_DEATH(test::inFiber([] { Fiber::GetThis()->join(); }), "check failed");
 }
 
 // It never ends while it could be joined.

@@ -1,4 +1,5 @@
 sylar_test(fiber/stack_test LINKS sylar::fiber)
+sylar_test(fiber/fiber_local_test LINKS sylar::fiber)
 sylar_test(fiber/stack_failure_test LINKS sylar::io)
 sylar_test(fiber/context_test LINKS sylar::fiber)
 # The same with Boost.Context's switch. A sanitizer's build has no other.

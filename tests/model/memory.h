@@ -142,6 +142,17 @@ struct ModelMemory {
     await(
         "a futex", [&word, wakes = word.m_wakes] { return word.m_wakes != wakes; }, where);
   }
+  /// The deadline may pass at once or later.
+  [[nodiscard]] static bool futexWaitUntil(Atomic<uint32_t>& word, uint32_t expected, Deadline deadline,
+                                           Where where = Where::current()) {
+    if (word.fetch_add(0, std::memory_order_relaxed, where) != expected) return true;
+    const uint32_t wakes = word.m_wakes;
+    await(
+        "a futex", [&] { return word.m_wakes != wakes || !deadline.isNever(); }, where);
+    return word.m_wakes != wakes;
+  }
+  /// Of the one thread that sleeps there.
+  static void futexWakeOne(Atomic<uint32_t>& word, Where where = Where::current()) { futexWakeAll(word, where); }
   static void futexWakeAll(Atomic<uint32_t>& word, Where where = Where::current()) {
     word.fetch_add(0, std::memory_order_relaxed, where);
     ++word.m_wakes;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seeded defects in the protocol headers, and the scenario that must find each (RT-7.8).
 
-  mutants.py list                 names, scenarios and memories, one mutant a line, for CMake
+  mutants.py list                 names, headers, scenarios, memories and bounds, one mutant a line, for CMake
   mutants.py write NAME FOLDER    writes the header, with the defect, to FOLDER/sylar/...
 
 A defect is an exact piece of the header and what replaces it; a piece that is not there exactly once is an error, so a change of
@@ -16,9 +16,11 @@ WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/spawn_queu
 OWN, IDLE, ENTRY = "sched/own_spawn_queue.h", "sched/idle.h", "io/fd_entry.h"
 TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_pool.h"
 NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
+STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
+EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
 REQUESTS, ENDS, RUN = "fiber/fiber_requests.h", "fiber/end_observers.h", "sched/run_queue.h"
 
-# name: (header, piece, replacement, scenario, memory)
+# name: (header, piece, replacement, scenario, memory), and the preemptions that it takes, if more than 2
 MUTANTS = {
     # P1
     "wait_epoch_not_compared": (
@@ -269,14 +271,135 @@ MUTANTS = {
         "serve/stolen_batch", "tso"),
     "pass_leaves_when_it_was_woken": (PASS, "if (!woken && !pass", "if (!pass", "serve/stolen_batch_and_an_event", "tso"),
     "pass_does_not_rearm": (PASS, "  pass.rearm();\n", "", "serve/next_sleeper", "tso"),
+    # P5, the waiters of a queue
+    "waiter_taken_without_a_claim": (
+        STEPS, "if (claim(*waiter.m_wait)) return waiter.m_taken = true;",
+        "(void)claim(*waiter.m_wait);\n    return waiter.m_taken = true;", "sync/mutex_against_a_cancel", "tso"),
+    "waiter_left_after_a_timeout": (
+        STEPS, "    mine.m_linked ? unlink(queue, mine) : void(queue.m_leaving = queue.m_leaving - 1);\n", "",
+        "sync/mutex_against_a_timeout", "tso"),
+    "waiter_dequeued_without_the_lock": (
+        STEPS, "    const ScopedLockImpl<Mutex> again(lock);\n", "", "sync/mutex_against_a_timeout", "tso"),
+    "waiter_queued_after_the_lock": (
+        STEPS, "    enqueue(queue, mine, wait);\n    lock.unlock();", "    lock.unlock();\n    enqueue(queue, mine, wait);",
+        "sync/mutex_of_three", "tso"),
+    "waiters_newest_first": (
+        STEPS, "while (Waiter* const oldest = queue.m_first) {", "while (Waiter* const oldest = queue.m_last) {",
+        "sync/mutex_handed_over", "tso"),
+    "waiters_one_told_of_a_close": (
+        STEPS, "while (Waiter* const waiter = takeOldest(queue))", "if (Waiter* const waiter = takeOldest(queue))",
+        "sync/channel_closed_for_receivers", "tso"),
+    "wakes_one_delivered": (
+        STEPS, "while (wakes.m_first != nullptr) {", "if (wakes.m_first != nullptr) {", "sync/channel_closed", "tso"),
+    "select_waits_for_itself": (
+        STEPS, "waiter != nullptr && waiter->m_wait == &mine", "waiter != nullptr && waiter->m_linked && false",
+        "sync/select_of_both_ends", "tso"),
+    # P5, those who leave
+    "leaver_asks_nobody": (
+        STEPS, """ return false;  // was taken out; the queue may be gone
+    const ScopedLockImpl<Mutex> again(lock);
+    mine.m_linked ?""", """ return (void)ScopedLockImpl<Mutex>(lock), false;
+    const ScopedLockImpl<Mutex> again(lock);
+    mine.m_linked ?""", "sync/latch_goes_with_the_last", "tso"),
+    "leaver_looks_and_then_says_so": (
+        STEPS, "    if (mine.m_settled.exchange(true, std::memory_order_acq_rel)) return false;",
+        """    if (mine.m_settled.load(std::memory_order_acquire)) return false;
+    mine.m_settled.store(true, std::memory_order_release);""", "sync/latch_goes_with_the_last", "tso"),
+    "leaver_settles_relaxed": (
+        STEPS, "mine.m_settled.exchange(true, std::memory_order_acq_rel)", "mine.m_settled.exchange(true, std::memory_order_relaxed)",
+        "sync/latch_against_a_cancel", "tso"),
+    "leaver_still_counted": (
+        STEPS, "void(queue.m_leaving = queue.m_leaving - 1)", "void(queue.m_leaving - 1)", "sync/latch_goes_with_the_last", "tso"),
+    "leaver_gone_before_the_lock": (
+        STEPS, """    const ScopedLockImpl<Mutex> again(lock);
+    mine.m_linked ? unlink(queue, mine) : void(queue.m_leaving = queue.m_leaving - 1);""",
+        """    if (!mine.m_linked) return void(queue.m_leaving = queue.m_leaving - 1), false;
+    const ScopedLockImpl<Mutex> again(lock);
+    unlink(queue, mine);""", "sync/latch_goes_with_the_last", "tso"),
+    "taker_counts_nobody_who_leaves": (
+        STEPS, """    if (waiter.m_settled.exchange(true, std::memory_order_acq_rel)) queue.m_leaving = queue.m_leaving + 1;""",
+        "    waiter.m_settled.exchange(true, std::memory_order_acq_rel);", "sync/latch_goes_with_the_last", "tso"),
+    "taker_looks_and_does_not_say_so": (
+        STEPS, "if (waiter.m_settled.exchange(true, std::memory_order_acq_rel))", "if (waiter.m_settled.load(std::memory_order_acquire))",
+        "sync/latch_against_a_cancel", "tso"),
+    "taker_settles_relaxed": (
+        STEPS, "waiter.m_settled.exchange(true, std::memory_order_acq_rel)",
+        "waiter.m_settled.exchange(true, std::memory_order_relaxed)", "sync/latch_against_a_cancel", "tso"),
+    "taker_settles_before_it_unlinks": (
+        STEPS, """    unlink(queue, waiter);
+    if (claim(*waiter.m_wait)) return waiter.m_taken = true;
+    // The last touch of it, if it is not about to leave. Then the queue must stay until it has.
+    if (waiter.m_settled.exchange(true, std::memory_order_acq_rel)) queue.m_leaving = queue.m_leaving + 1;
+""", """    if (claim(*waiter.m_wait)) return unlink(queue, waiter), waiter.m_taken = true;
+    if (waiter.m_settled.exchange(true, std::memory_order_acq_rel)) queue.m_leaving = queue.m_leaving + 1;
+    unlink(queue, waiter);
+""", "sync/latch_goes_with_the_last", "tso"),
+    # P5, a thread that waits
+    "thread_told_relaxed": (
+        THREAD, "word.store(kTold, std::memory_order_release)", "word.store(kTold, std::memory_order_relaxed)",
+        "sync/channel_receiver_gives_up", "weak"),
+    "thread_told_unheard": (
+        THREAD, "    Memory::futexWakeOne(word);", "    (void)word;", "sync/mutex_of_three", "tso"),
+    "thread_goes_on_untold": (
+        THREAD, "    awaitTold();\n    return true;", "    return true;", "sync/channel_receiver_gives_up", "tso"),
+    "thread_gives_up_without_a_claim": (
+        THREAD, "deadline) && claim()) return false;", "deadline)) return false;", "sync/semaphore", "tso"),
+    "thread_withdraws_what_was_claimed": (
+        THREAD, "    if (claim()) return true;\n    awaitTold();\n    return false;", "    (void)claim();\n    return true;",
+        "sync/select_gives_up", "tso"),
+    # P5, the mutex
+    "mutex_waiters_behind_forgotten": (
+        MUTEX, "m_waiters.empty() ? 0 : kContended", "0", "sync/mutex_handed_over", "tso"),
+    "mutex_waiter_not_announced": (MUTEX, "word == 0 ? me : word | kContended", "word == 0 ? me : word", "sync/mutex_of_three", "tso"),
+    "mutex_free_while_it_is_handed_over": (
+        MUTEX, "m_word.store(*static_cast<const uintptr_t*>(next->data) | contended,", "m_word.store(0 * contended,",
+        "sync/mutex_of_three", "tso"),
+    "mutex_told_before_the_word": (
+        MUTEX, """    m_word.store(*static_cast<const uintptr_t*>(next->data) | contended, std::memory_order_relaxed);
+    wakes.add(*next);""", """    const uintptr_t holder = *static_cast<const uintptr_t*>(next->data);
+    wakes.add(*next);
+    m_word.store(holder | contended, std::memory_order_relaxed);""", "sync/mutex_of_three", "tso"),
+    "mutex_unlocked_relaxed": (
+        MUTEX, "(word, 0, std::memory_order_release, std::memory_order_relaxed)",
+        "(word, 0, std::memory_order_relaxed, std::memory_order_relaxed)", "sync/mutex_of_three", "tso"),
+    "mutex_locked_relaxed": (
+        MUTEX, "(free, me, std::memory_order_acquire, std::memory_order_relaxed)",
+        "(free, me, std::memory_order_relaxed, std::memory_order_relaxed)", "sync/mutex_of_three", "tso"),
+    "mutex_freed_relaxed": (
+        MUTEX, "m_word.store(0, std::memory_order_release)", "m_word.store(0, std::memory_order_relaxed)",
+        "sync/mutex_against_a_timeout", "tso"),
+    "mutex_delivered_under_the_lock": (
+        MUTEX, "    typename Types::Wakes wakes;\n    const ScopedLockImpl<Lock> lock(m_lock);\n",
+        "    const ScopedLockImpl<Lock> lock(m_lock);\n    typename Types::Wakes wakes;\n", "sync/mutex_of_three", "tso"),
+    # P5, the channel
+    "channel_looked_at_before_the_lock": (
+        EXCHANGE, "    Sending mine{&value};\n", "    m_lock.unlock();\n    m_lock.lock();\n    Sending mine{&value};\n",
+        "sync/channel_receiver_gives_up", "tso"),
+    "channel_send_not_noted": (EXCHANGE, "      sending.taken = true;\n", "", "sync/channel_both_give_up", "tso"),
+    "channel_selects_not_seen": (
+        EXCHANGE, "if (m_closed || m_size > 0 || m_senders.hasOther(wait)) return false;",
+        "if (m_closed || m_size > 0) return false;", "sync/selects_that_face", "tso"),
+    # P5, select()
+    "select_withdraws_in_vain": (
+        SELECT, "return wait.withdraw() ? Ended::kNeedless : Ended::kClaimed;", "return (void)wait.withdraw(), Ended::kNeedless;",
+        "sync/select_gives_up", "tso"),
+    "select_wait_gone_before_its_places": (
+        SELECT, "    OpenWait wait(SyncKind::kSelect, nullptr);\n    Shown shown(cases);\n",
+        "    Shown shown(cases);\n    OpenWait wait(SyncKind::kSelect, nullptr);\n", "sync/select_of_two", "tso"),
+    "select_places_left": (
+        SELECT, "while (m_count > 0) m_cases[--m_count]->dequeue();", "m_count = 0;", "sync/select_of_two", "tso"),
+    "select_in_any_order": (
+        SELECT, "    std::sort(ordered.begin(), ordered.end(), before);\n", "", "sync/selects_that_face", "tso", 3),
+    "select_does_what_was_not_done": (
+        SELECT, "        if (one->isDone()) return done(*one);", "        return done(*one);", "sync/select_of_two", "tso"),
 }
 
 
 def write(name, folder):
-    header, piece, replacement, _, _ = MUTANTS[name]
-    text = (ROOT / "sylar" / header).read_text()
+    header, piece, replacement = MUTANTS[name][:3]
+    text = next(path for path in (ROOT / "sylar" / header, ROOT / "include/sylar" / header) if path.exists()).read_text()
     if text.count(piece) != 1:
-        sys.exit(f"mutants.py: {name}: this must stand once in sylar/{header}, but stands {text.count(piece)} times:\n{piece}")
+        sys.exit(f"mutants.py: {name}: this must stand once in {header}, but stands {text.count(piece)} times:\n{piece}")
     target = pathlib.Path(folder) / "sylar" / header
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text.replace(piece, replacement))
@@ -284,8 +407,8 @@ def write(name, folder):
 
 def main():
     if sys.argv[1:] == ["list"]:
-        for name, (header, _, _, scenario, memory) in MUTANTS.items():
-            print(f"{name},{header},{scenario},{memory}")
+        for name, (header, _, _, scenario, memory, *bound) in MUTANTS.items():
+            print(f"{name},{header},{scenario},{memory},{bound[0] if bound else 2}")
     elif len(sys.argv) == 4 and sys.argv[1] == "write":
         write(sys.argv[2], sys.argv[3])
     else:

@@ -11,7 +11,8 @@ sylar_test(model/checker_test LINKS model_checker)
 target_compile_options(model_checker_test PRIVATE ${model_optimised})
 
 add_executable(model_check model/scenarios.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
-  model/scenarios_fd.cc model/scenarios_life.cc model/scenarios_timer.cc model/scenarios_serve.cc model/scenarios_core.cc)
+  model/scenarios_fd.cc model/scenarios_life.cc model/scenarios_timer.cc model/scenarios_serve.cc model/scenarios_core.cc
+  model/scenarios_sync.cc)
 target_compile_options(model_check PRIVATE ${model_optimised})
 target_link_libraries(model_check PRIVATE sylar_flags model_program)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
@@ -22,10 +23,11 @@ if(SYLAR_SANITIZE)  # the scenarios themselves: one preemption is enough to run 
   return()
 endif()
 
-# RG-02, RT-7.1 to RT-7.5, RT-7.7: all orders with two preemptions, in both memories. A group that has become a tenth smaller than
+# RG-02, RT-7.1 to RT-7.7: all orders with two preemptions, in both memories. A group that has become a tenth smaller than
 # it was has lost something.
 foreach(size tso:wait:94000 tso:sleep:3500000 tso:queue:19000 tso:stop:3700000 tso:fd:860000 tso:life:69000 tso:timer:33000 tso:serve:545000 tso:core:500
-    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:119000 weak:core:500)
+    tso:sync:1520000
+    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:119000 weak:core:500 weak:sync:1620000)
   string(REPLACE ":" ";" size ${size})
   list(GET size 0 memory)
   list(GET size 1 group)
@@ -34,6 +36,8 @@ foreach(size tso:wait:94000 tso:sleep:3500000 tso:queue:19000 tso:stop:3700000 t
     COMMAND model_check --bound 2 --memory ${memory} --at-least ${executions} ${group}/)
   set_tests_properties(Model.${group}.${memory} PROPERTIES TIMEOUT 900)
 endforeach()
+# Two selects that face each other need a third preemption to withdraw for each other.
+add_test(NAME Model.facing COMMAND model_check --bound 3 --at-least 240000 sync/selects_that_face)
 add_test(NAME Model.RandomRuns COMMAND model_check --random 2000)
 
 # RT-7.8: each seeded defect is found.
@@ -48,9 +52,10 @@ foreach(mutant IN LISTS mutants)
   list(GET mutant 1 header)
   list(GET mutant 2 scenario)
   list(GET mutant 3 memory)
+  list(GET mutant 4 bound)
   set(folder ${PROJECT_BINARY_DIR}/mutants/${name})
-  add_custom_command(OUTPUT ${folder}/sylar/${header} COMMAND ${mutants_py} write ${name} ${folder}
-    DEPENDS ${mutants_py} ${PROJECT_SOURCE_DIR}/sylar/${header})
+  file(GLOB original ${PROJECT_SOURCE_DIR}/sylar/${header} ${PROJECT_SOURCE_DIR}/include/sylar/${header})
+  add_custom_command(OUTPUT ${folder}/sylar/${header} COMMAND ${mutants_py} write ${name} ${folder} DEPENDS ${mutants_py} ${original})
   add_executable(mutant_${name} model/mutant.cc ${folder}/sylar/${header})
   target_include_directories(mutant_${name} BEFORE PRIVATE ${folder})
   string(REGEX REPLACE "/.*" "" group ${scenario})
@@ -59,6 +64,6 @@ foreach(mutant IN LISTS mutants)
     MODEL_SCENARIOS_FILE="tests/model/scenarios_${group}.cc")
   target_compile_options(mutant_${name} PRIVATE -O1 -g0 -w)
   target_link_libraries(mutant_${name} PRIVATE model_program)
-  add_test(NAME Mutant.${name} COMMAND mutant_${name} --expect-failure --memory ${memory} ${scenario})
+  add_test(NAME Mutant.${name} COMMAND mutant_${name} --expect-failure --bound ${bound} --memory ${memory} ${scenario})
   set_tests_properties(Mutant.${name} PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endforeach()

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "tests/net/support.h"
+#include "tests/support/thread_state.h"
 
 namespace sylar::test {
 namespace {
@@ -17,18 +18,10 @@ class Waits {
       return;
     }
     while (m_thread == 0) sched_yield();
-    for (std::string state; state != "S"; sched_yield()) state = stateOf(m_thread);
+    while (stateOfThread(m_thread) != 'S') sched_yield();
   }
 
  private:
-  /// "S": it sleeps.
-  static std::string stateOf(pid_t thread) {
-    std::FILE* const file = std::fopen(("/proc/self/task/" + std::to_string(thread) + "/stat").c_str(), "r");
-    char state[2] = {};
-    EXPECT_EQ(std::fscanf(file, "%*d (%*[^)]) %1s", state), 1);
-    std::fclose(file);
-    return state;
-  }
   std::atomic<pid_t> m_thread{0};
 };
 

@@ -52,8 +52,8 @@ TEST_P(SocketTest, TcpConnectsBothEnds) {
 TEST_P(SocketTest, UnixConnectsBothEnds) {
   run([] {
     const SocketDirectory directory;
-    for (const Address::ptr& address :
-         {directory.address("s"), Address::ptr(std::make_shared<UnixAddress>(std::string("\0sylar_net_socket_test", 22)))}) {
+    const std::string abstract = '\0' + std::string("sylar_net_socket_test_") + std::to_string(::getpid());
+    for (const Address::ptr& address : {directory.address("s"), Address::ptr(std::make_shared<UnixAddress>(abstract))}) {
       const auto [client, server] = connectedEnds(address);
       ASSERT_NE(server, nullptr);
       EXPECT_EQ(*client->getRemoteAddress(), *address);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tests/net/server_support.h"
+#include "tests/support/busy.h"
 
 namespace sylar::test {
 namespace {
@@ -209,7 +210,7 @@ class Busy {
   explicit Busy(IOManager& iom) {
     iom.schedule([state = m_state] {
       state->busy = true;
-      while (!state->over) sched_yield();
+      busyUntil([&] { return state->over.load(); });
     });
     until([this] { return m_state->busy.load(); });
   }

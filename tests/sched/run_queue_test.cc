@@ -48,6 +48,19 @@ TEST(RunQueue, WhatAFiberMakesRunnableComesBehindWhatWasThere) {
   EXPECT_EQ(queue.pop(), nullptr);
 }
 
+TEST(RunQueue, HoldsThoseWhoseBudgetIsSpentApart) {
+  RunQueue<> queue;
+  Node spent, other;
+  queue.pushSpent(&spent);
+  EXPECT_FALSE(queue.empty());
+  EXPECT_EQ(queue.pop(), nullptr);
+  queue.push(&other);
+  EXPECT_EQ(queue.pop(), &other);
+  EXPECT_EQ(queue.popSpent(), &spent);
+  EXPECT_EQ(queue.popSpent(), nullptr);
+  EXPECT_TRUE(queue.empty());
+}
+
 TEST(RunQueue, OnlyAWorkerInAFiberIsDetachedAndOnlyOnce) {
   RunQueue<> queue;
   EXPECT_FALSE(queue.detach());
@@ -61,12 +74,13 @@ TEST(RunQueue, OnlyAWorkerInAFiberIsDetachedAndOnlyOnce) {
 
 TEST(RunQueue, WhatADetachedWorkerHadIsLeftAndItsFiberTouchesNothingOfThat) {
   RunQueue<> queue;
-  Node left, later;
+  Node left, spent, later;
   queue.push(&left);
+  queue.pushSpent(&spent);
   queue.leaveLoop();
   ASSERT_TRUE(queue.detach());
   queue.push(&later);
-  EXPECT_EQ(all(queue.takeLeft()), (std::vector<QueueNode*>{&left}));
+  EXPECT_EQ(all(queue.takeLeft()), (std::vector<QueueNode*>{&left, &spent}));
 }
 
 TEST(SortLeft, OpensMessagesAndCollectsWhatHasNotRun) {

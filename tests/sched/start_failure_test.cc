@@ -28,7 +28,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto real = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
   if (g_allowed.fetch_sub(1) <= 0) {
-    for (int i = 0; i < 100; ++i) sched_yield();  // those that were made before may show what they do
+    for (int i = 0; i < 10; ++i) sched_yield();  // those that were made before may show what they do
     return EAGAIN;
   }
   return real(thread, attributes, start, argument);
@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, StartFailureTest, testing::Range(0, 4));
 // The threads that were made before are joined, whatever they are about: asleep, or just falling asleep.
 TEST_P(StartFailureTest, ASchedulerWhoseThreadCannotBeMadeLeavesNothing) {
   const test::LeakCheck leaks;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 100; ++round) {
     const auto capture = std::make_shared<int>(0);
     {
       Scheduler scheduler(4, false, "fail");
@@ -87,7 +87,7 @@ TEST_P(StartFailureTest, NothingBeginsBeforeAllThreadsAreThere) {
 
 TEST_P(StartFailureTest, AnIOManagerWhoseThreadCannotBeMadeLeavesNothing) {
   const test::LeakCheck leaks;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 100; ++round) {
     const FailingThread failing(GetParam());
     EXPECT_THROW(IOManager(4, false, "fail"), std::system_error);
   }

@@ -197,8 +197,9 @@ void runRound(uint64_t seed) {
   stopped = true;
   meddler.join();
   const auto detached = [](const auto& worker) { return worker->detached(); };
-  EXPECT_GE(std::count_if(coreOf(*scheduler).workers().begin(), coreOf(*scheduler).workers().end(), detached),
-            static_cast<ptrdiff_t>(stuck));
+  const auto& all = coreOf(*scheduler).workers();
+  const auto left_behind = static_cast<size_t>(std::count_if(all.begin(), all.end(), detached));
+  EXPECT_GE(left_behind, stuck);
   EXPECT_EQ(result.clean, result.abandoned.empty());
   size_t abandoned = 0;
   for (const Fiber::ptr& fiber : fibers) {  // whatever became of it, this returns
@@ -209,7 +210,8 @@ void runRound(uint64_t seed) {
     }
   }
   EXPECT_LE(abandoned, result.abandoned.size());
-  scheduler.reset();
+  // A worker that was merely late may be left behind in a function that is about to use its scheduler.
+  left_behind == stuck ? scheduler.reset() : void(scheduler.release());  // NOLINT(bugprone-unused-return-value)
   round->over = true;
   EXPECT_TRUE(eventually([&] { return token.use_count() == 1; }));  // all that was taken has run, or was destroyed
 }

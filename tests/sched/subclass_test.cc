@@ -157,7 +157,7 @@ TEST_P(SubclassTest, DumpNamesWhatFibersWaitFor) {
   std::ostringstream out;
   EXPECT_EQ(&scheduler.dump(out), &out);
   for (const char* part : {"scheduler reports", "worker reports_0", "sleeper: sleeps", "reader: reads descriptor 4711",
-                           "holder: held", "joiner: joins a fiber"}) {
+                           "holder: held", "joiner: joins fiber "}) {
     EXPECT_NE(out.str().find(part), std::string::npos) << part << " in\n" << out.str();
   }
   sleeper->cancel();

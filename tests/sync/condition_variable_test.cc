@@ -109,6 +109,16 @@ TEST(ConditionVariable, ALockThatIsNotHeldIsRefused) {
   std::thread([&] { changed.notify_all(); }).join();
 }
 
+TEST(ConditionVariableDeathTest, AMutexThatIsNotHeldIsAProgrammersError) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  Mutex mutex;
+  ConditionVariable changed;
+  EXPECT_DEATH(changed.wait(mutex), "thread [0-9]+ unlocks a sylar::Mutex that nobody holds");
+  mutex.lock();
+  EXPECT_DEATH(test::inFiber([&] { changed.wait(mutex); }), "fiber [0-9]+ unlocks a sylar::Mutex that thread [0-9]+ holds");
+  mutex.unlock();
+}
+
 TEST_P(ConditionVariableTest, AFiberAndAThreadTakeTurns) {
   Mutex mutex;
   ConditionVariable changed;

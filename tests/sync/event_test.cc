@@ -1,10 +1,12 @@
 #include "sylar/sync/event.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -80,6 +82,47 @@ TEST_P(LatchTest, AllGoOnWithTheLast) {
   latch.count_down();
   EXPECT_TRUE(latch.wait());
   EXPECT_TRUE(latch.try_wait());
+}
+
+/// A page that nobody may touch any more once its latch has gone.
+class LatchOnAPage {
+ public:
+  explicit LatchOnAPage(size_t count)
+      : m_page(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+        m_latch(new (m_page) Latch(count)) {}
+  ~LatchOnAPage() { ::munmap(m_page, kSize); }
+  LatchOnAPage(const LatchOnAPage&) = delete;
+  LatchOnAPage& operator=(const LatchOnAPage&) = delete;
+
+  Latch* operator->() { return m_latch; }
+  void destroy() {
+    m_latch->~Latch();
+    EXPECT_EQ(::mprotect(m_page, kSize, PROT_NONE), 0);
+  }
+
+ private:
+  static constexpr size_t kSize = 4096;
+  void* const m_page;
+  Latch* const m_latch;
+};
+
+// Cause: one whose wait a deadline or a cancel had ended looked at the latch once more, to take itself out, when the last one had
+// let it go.
+TEST(Latch, MayGoWithTheLastWhileAnotherIsAboutToLeave) {
+  for (int i = 0; i < 100; ++i) {
+    LatchOnAPage latch(2);
+    IOManager iom(1, false, "leave");
+    const Deadline deadline = Deadline::after(1ms);
+    const Fiber::ptr leaving = std::make_shared<Fiber>([&] { (void)latch->arrive_and_wait(1, deadline); });
+    iom.schedule(leaving);
+    iom.schedule([&] {
+      // In some of the rounds, the deadline has ended the wait, and that fiber stands behind this one.
+      while (steadyClock().nowNs() < deadline.ns()) Fiber::YieldToReady();
+      EXPECT_TRUE(latch->arrive_and_wait());
+      latch.destroy();
+    });
+    leaving->join();
+  }
 }
 
 TEST(LatchDeathTest, BelowZeroIsAProgrammersError) {

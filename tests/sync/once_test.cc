@@ -46,6 +46,25 @@ TEST_P(OnceTest, OthersWaitUntilTheFirstCallHasReturned) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_P(OnceTest, FibersAndThreadsFindItDone) {
+  for (int i = 0; i < 50; ++i) {
+    Once once;
+    int calls = 0;  // plain: what the function wrote is visible to all
+    const auto call = [&] {
+      once.call([&] {
+        Fiber::YieldToReady();
+        ++calls;
+      });
+      EXPECT_EQ(calls, 1);
+    };
+    IOManager one(workers(), false, "one"), other(1, false, "other");
+    for (int k = 0; k < 4; ++k) (k == 3 ? other : one).schedule(call);
+    std::thread thread(call);
+    call();
+    thread.join();
+  }
+}
+
 TEST(Once, AfterAnExceptionTheNextOneTries) {
   Once once;
   EXPECT_THROW(once.call([] { throw std::runtime_error("the first"); }), std::runtime_error);

@@ -140,6 +140,7 @@ TEST(RWMutexDeathTest, WhatIsWrongIsNamed) {
   EXPECT_DEATH(mutex.unlock(), "thread [0-9]+ unlocks a sylar::RWMutex that nobody holds");
   mutex.wrlock();
   EXPECT_DEATH(mutex.rdlock(), "thread [0-9]+ locks a sylar::RWMutex that it holds already");
+  EXPECT_DEATH(mutex.wrlock(), "thread [0-9]+ locks a sylar::RWMutex that it holds already");
   EXPECT_DEATH(test::inFiber([&] { mutex.unlock(); }), "fiber [0-9]+ unlocks a sylar::RWMutex that thread [0-9]+ holds");
   mutex.unlock();
 }

@@ -38,6 +38,7 @@ Deadline randomDeadline(std::mt19937_64& random) {
 }
 
 /// Each value arrives once if its send returned true, else never.
+// CD-S11.
 TEST_P(SyncRaceTest, NoValueIsLostOrDoubled) {
   const test::LeakCheck leaks;
   const uint64_t seed = test::seed();

@@ -61,7 +61,7 @@ class ConditionVariable {
 
  private:
   ThreadMutex m_lock;
-  detail::SyncQueue m_waiters;
+  detail::SyncQueue m_waiters{detail::SyncKind::kCondition};
 };
 
 }  // namespace sylar

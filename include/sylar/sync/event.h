@@ -9,6 +9,10 @@
 
 namespace sylar {
 
+namespace detail {
+class EventCase;
+}
+
 /// Is set or not, at first not. All who wait go on when it is set, and nobody waits while it is.
 ///
 /// Thread safety: all calls from any thread, in fibers and outside. Source: Python, asyncio.Event.
@@ -31,9 +35,11 @@ class Event {
   bool wait(Deadline deadline = Deadline::never());
 
  private:
+  friend class detail::EventCase;
+
   mutable ThreadMutex m_lock;
   bool m_set = false;
-  detail::SyncQueue m_waiters;  // empty if it is set
+  detail::SyncQueue m_waiters{detail::SyncKind::kEvent};  // empty if it is set
 };
 
 }  // namespace sylar

@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "sylar/fiber_local.h"
 #include "sylar/scheduler.h"
 #include "sylar/sync/event.h"
 
@@ -40,6 +41,8 @@ class Outcome {
   Outcome& operator=(const Outcome&) = delete;
 
   bool wait(Deadline deadline) { return m_ended.wait(deadline); }
+  /// The event that is set when it has ended.
+  Event& event() { return m_ended; }
   bool hasEnded() const { return m_ended.isSet(); }
   /// Has `store` put the value into its place, and ends. Throws std::future_error if it has ended before, and what `store`
   /// throws.
@@ -77,6 +80,17 @@ struct OutcomeOf : Outcome {
 
 }  // namespace detail
 
+template <class T>
+class Future;
+
+namespace detail {
+/// The event that is set when `future` is ready.
+template <class T>
+Event& eventOf(const Future<T>& future) {
+  return future.m_outcome->event();
+}
+}  // namespace detail
+
 /// The receiving end of a Promise, or of go(). It can be moved, not copied. Empty when made by default, or moved from, and after
 /// get(); then only valid() and assignments are allowed.
 ///
@@ -103,6 +117,9 @@ class Future {
   }
 
  private:
+  template <class U>
+  friend Event& detail::eventOf(const Future<U>& future);
+
   std::shared_ptr<detail::OutcomeOf<T>> m_outcome;
 };
 
@@ -144,30 +161,38 @@ class PromisedCall {
  public:
   using Result = std::invoke_result_t<Function&>;
 
-  explicit PromisedCall(Function function) : m_function(std::in_place, std::move(function)) {}
+  /// If the call is a fiber's function, the values of FiberLocal end before the promise is kept, too.
+  explicit PromisedCall(Function function, bool is_fiber = false)
+      : m_function(std::in_place, std::move(function)), m_is_fiber(is_fiber) {}
   Future<Result> getFuture() { return m_promise.getFuture(); }
 
   void run() {
     try {
       if constexpr (std::is_void_v<Result>) {
         (*m_function)();
-        m_function.reset();
+        end();
         m_promise.setValue();
       } else {
         Result result = (*m_function)();
-        m_function.reset();
+        end();
         m_promise.setValue(std::move(result));
       }
     } catch (abi::__forced_unwind&) {
       throw;
     } catch (...) {
-      m_function.reset();
+      end();
       m_promise.setException(std::current_exception());
     }
   }
 
  private:
+  void end() {
+    m_function.reset();
+    if (m_is_fiber) FiberLocals::endHere();
+  }
+
   std::optional<Function> m_function;
+  const bool m_is_fiber;
   Promise<Result> m_promise;
 };
 
@@ -180,9 +205,12 @@ class PromisedCall {
 template <class Function>
 auto go(Function function, Scheduler* scheduler = Scheduler::GetThis()) -> Future<std::invoke_result_t<Function&>> {
   if (scheduler == nullptr) throw std::invalid_argument("sylar::go: no scheduler");
-  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function));
+  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function), true);
   Future<std::invoke_result_t<Function&>> future = task->getFuture();
-  scheduler->schedule([task] { task->run(); });
+  scheduler->schedule([task, inherited = detail::InheritedLocals()]() mutable {
+    inherited.install();
+    task->run();
+  });
   return future;
 }
 

@@ -7,12 +7,17 @@
 // So tasks may use what the scope owns. If a task throws, the others are cancelled, but not the fiber that owns the scope.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <list>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <system_error>
 
 #include "sylar/fiber.h"
 #include "sylar/mutex.h"
@@ -72,5 +77,28 @@ class TaskGroup {
   std::exception_ptr m_exception;  // the first
   WaitGroup m_running;
 };
+
+/// Calls `function(i)` for each i in [begin, end), in up to `limit` fibers of the caller's scheduler at a time, and returns when
+/// all calls have. Throws what TaskGroup::join() does; after an exception no further call begins. Throws std::system_error with
+/// ECANCELED if not all calls were made, because the scheduler stops or a fiber was cancelled, and std::invalid_argument outside
+/// of a scheduler, or if `limit` is 0. May suspend: yes. Source: Go's errgroup, oneTBB's parallel_for.
+template <class Function>
+void parallelFor(size_t begin, size_t end, size_t limit, Function function) {
+  if (limit == 0) throw std::invalid_argument("sylar::parallelFor: the limit is 0");
+  std::atomic<size_t> next{begin};
+  const auto take = [&next, end](size_t& i) {
+    i = next.load(std::memory_order_relaxed);
+    while (i < end && !next.compare_exchange_weak(i, i + 1, std::memory_order_relaxed)) continue;
+    return i < end;
+  };
+  TaskGroup group;
+  for (size_t fiber = 0, calls = end > begin ? end - begin : 0; fiber < std::min(limit, calls); ++fiber) {
+    group.spawn([&] {
+      for (size_t i; !this_fiber::cancelled() && take(i);) function(i);
+    });
+  }
+  group.join();
+  if (next < end) throw std::system_error(ECANCELED, std::generic_category(), "sylar::parallelFor");
+}
 
 }  // namespace sylar

@@ -44,7 +44,7 @@ class WaitGroup {
 
   mutable ThreadMutex m_lock;
   size_t m_count = 0;
-  detail::SyncQueue m_waiters;
+  detail::SyncQueue m_waiters{detail::SyncKind::kWaitGroup};
 };
 
 }  // namespace sylar

@@ -1,0 +1,44 @@
+// Internal. What dump() says of the fibers of a scheduler: what each waits for, who holds that, and which wait for one another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sylar/fiber/fiber_control.h"
+#include "sylar/scheduler.h"
+
+namespace sylar {
+
+/// One fiber at one moment. Made from any thread while the fiber goes on, so its parts may be of different moments.
+struct FiberReport : FiberInfo {
+  explicit FiberReport(const Fiber& fiber);
+
+  bool parked;
+  FiberControl::Wants wants;
+  std::vector<uintptr_t> holds;  // the locks that it holds exclusively, as far as they are known
+};
+
+/// The fibers that one report is about, which must outlive it.
+class FiberReports {
+ public:
+  explicit FiberReports(const std::vector<FiberReport>& all);
+
+  /// Writes one line for each of `fibers`, some of all.
+  void write(std::ostream& os, std::span<const FiberReport> fibers) const;
+  /// Writes one line for each circle of fibers that wait for one another, and so will wait for ever.
+  void writeDeadlocks(std::ostream& os) const;
+
+ private:
+  const FiberReport* awaited(const FiberReport& fiber) const;
+
+  const std::vector<FiberReport>& m_all;
+  std::unordered_map<uint64_t, const FiberReport*> m_by_id;
+  std::unordered_map<uintptr_t, const FiberReport*> m_by_lock;
+};
+
+}  // namespace sylar

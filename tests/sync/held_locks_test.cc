@@ -1,0 +1,154 @@
+// Who holds a lock: what dump() says of it, and what becomes of one whose fiber ends.
+#include "sylar/fiber/held_locks.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sylar/iomanager.h"
+#include "sylar/mutex.h"
+#include "tests/support/fibers.h"
+#include "tests/sync/waiter.h"
+
+namespace sylar {
+namespace {
+
+using test::waiterOn;
+
+std::vector<uintptr_t> namedOf(const HeldLocks& held) {
+  std::vector<uintptr_t> named;
+  for (uint32_t i = 0; i < held.named(); ++i) named.push_back(held.at(i));
+  return named;
+}
+
+TEST(HeldLocks, AreReleasedInAnyOrder) {
+  using Named = std::vector<uintptr_t>;
+  HeldLocks held;
+  for (const uintptr_t lock : {1, 2, 3}) held.add(lock);
+  held.remove(2);
+  EXPECT_EQ(namedOf(held), (Named{1, 3}));
+  held.remove(3);
+  EXPECT_EQ(namedOf(held), (Named{1}));
+  held.remove(1);
+  EXPECT_EQ(held.count(), 0u);
+}
+
+TEST(HeldLocks, OfManySomeAreOnlyCounted) {
+  using Named = std::vector<uintptr_t>;
+  HeldLocks held;
+  for (const uintptr_t lock : {1, 2, 3, 4, 5}) held.add(lock);
+  EXPECT_EQ(namedOf(held), (Named{1, 2, 3}));
+  held.remove(1);
+  EXPECT_EQ(namedOf(held), (Named{2, 3, 0}));
+  held.remove(5);
+  EXPECT_EQ(held.count(), 3u);
+  held.remove(4);
+  EXPECT_EQ(namedOf(held), (Named{2, 3}));
+  held.add(6);
+  EXPECT_EQ(namedOf(held), (Named{2, 3, 6}));
+}
+
+std::string dumpOf(const Scheduler& scheduler) {
+  std::ostringstream out;
+  scheduler.dump(out);
+  return out.str();
+}
+
+class DumpTest : public test::OverWorkers {};
+INSTANTIATE_TEST_SUITE_P(Workers, DumpTest, test::kWorkerCounts);
+
+TEST_P(DumpTest, SaysWhoHoldsTheLock) {
+  Mutex mutex;
+  RWMutex data;
+  Semaphore done;
+  IOManager iom(workers(), false, "dump");
+  const auto named = [&](const char* name, auto body) {
+    return waiterOn(iom, [name, body] {
+      Fiber::GetThis()->setName(name);
+      body();
+    });
+  };
+  const Fiber::ptr holder = named("holder", [&] {
+    const Mutex::Lock lock(mutex);
+    const RWMutex::WriteLock write(data);
+    done.wait();
+  });
+  const Fiber::ptr locker = named("locker", [&] { const Mutex::Lock lock(mutex); });
+  const Fiber::ptr reader = named("reader", [&] { const RWMutex::ReadLock read(data); });
+  const std::string dump = dumpOf(iom);
+  const auto says = [&](const std::string& line) { EXPECT_NE(dump.find(line), std::string::npos) << line << " in\n" << dump; };
+  const std::string held = fmt::format(", which fiber {} holder holds\n", holder->getId());
+  says(fmt::format("locker: locks Mutex {}{}", fmt::ptr(&mutex), held));
+  says(fmt::format("reader: locks RWMutex {}{}", fmt::ptr(&data), held));
+  says(fmt::format("holder: waits for Semaphore "));
+  EXPECT_EQ(dump.find("deadlock"), std::string::npos) << dump;
+  done.notify();
+  for (const Fiber::ptr& fiber : {holder, locker, reader}) fiber->join();
+}
+
+TEST_P(DumpTest, NamesACircle) {
+  Mutex first, second;
+  Semaphore both;
+  IOManager iom(workers(), false, "circle");
+  Fiber::ptr a, b;
+  a = waiterOn(iom, [&] {
+    const Mutex::Lock lock(first);
+    both.wait();
+    EXPECT_FALSE(second.lock(Deadline::never())) << "ends by the cancel";
+  });
+  b = waiterOn(iom, [&] {
+    const Mutex::Lock lock(second);
+    const Mutex::Lock never(first);
+  });
+  const Fiber::ptr outside = waiterOn(iom, [&] { a->join(); });
+  a->setName("a");
+  b->setName("b");
+  both.notify();
+  const std::string wanted = fmt::format("deadlock: fiber {} b locks Mutex {}, fiber {} a locks Mutex {}, and so on\n",
+                                         b->getId(), fmt::ptr(&first), a->getId(), fmt::ptr(&second));
+  const std::string turned = fmt::format("deadlock: fiber {} a locks Mutex {}, fiber {} b locks Mutex {}, and so on\n",
+                                         a->getId(), fmt::ptr(&second), b->getId(), fmt::ptr(&first));
+  const auto isTold = [&] {
+    const std::string dump = dumpOf(iom);
+    return dump.find(wanted) != std::string::npos || dump.find(turned) != std::string::npos;
+  };
+  EXPECT_TRUE(test::eventually(isTold)) << dumpOf(iom);
+  a->cancel();
+  for (const Fiber::ptr& fiber : {a, b, outside}) fiber->join();
+  EXPECT_EQ(dumpOf(iom).find("deadlock"), std::string::npos);
+}
+
+TEST(HeldLockDeathTest, AFiberThatEndsWithALockIsNamedWithIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  static Mutex mutex;
+  static RWMutex data;
+  const auto endWith = [](auto lock) {
+    const auto fiber = std::make_shared<Fiber>(lock);
+    fiber->setName("careless");
+    fiber->resume();
+  };
+  const char* const says = "careless ends, and holds the sylar lock at 0x[0-9a-f]+";  // elsewhere in the other process
+  EXPECT_DEATH(endWith([] { mutex.lock(); }), says);
+  EXPECT_DEATH(endWith([] { data.wrlock(); }), says);
+  EXPECT_DEATH(endWith([] { EXPECT_TRUE(mutex.try_lock()); }), says);
+}
+
+TEST(HeldLockDeathTest, OneThatIsDroppedWithALockAsWell) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  static Mutex mutex;
+  const auto drop = [] {
+    const auto fiber = std::make_shared<Fiber>([] {
+      const Mutex::Lock lock(mutex);
+      Fiber::YieldToHold();
+    });
+    fiber->resume();
+  };
+  EXPECT_DEATH(drop(), "ends, and holds the sylar lock at");
+}
+
+}  // namespace
+}  // namespace sylar
