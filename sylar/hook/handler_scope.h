@@ -1,0 +1,41 @@
+// Internal. Whether the caller is in a signal handler of the program that has interrupted a fiber. The hooks are libc's there.
+//
+// The thread knows the frame of the innermost handler's trampoline. What runs in the handler is below that frame, on the same
+// stack. A handler ends when it returns or throws, or when it jumps to a place above its frame (hook_jump.cc).
+#pragma once
+
+#include <cstdint>
+
+namespace sylar {
+
+class HandlerScope {
+ public:
+  /// To be made in the frame of the trampoline, around the program's handler.
+  [[gnu::always_inline]] inline HandlerScope() : HandlerScope(__builtin_frame_address(0)) {}
+  ~HandlerScope();
+  HandlerScope(const HandlerScope&) = delete;
+  HandlerScope& operator=(const HandlerScope&) = delete;
+
+  /// Returns true in a handler. To be called in a fiber.
+  [[gnu::always_inline]] static bool running() { return t_innermost.frame != 0 && isRunning(); }
+  /// Ends the handlers that a jump to the stack pointer `to` leaves.
+  static void leaveTo(uintptr_t to);
+
+ private:
+  struct Record {
+    bool contains(uintptr_t address) const { return address >= stack && address < frame; }
+
+    uintptr_t frame = 0;  ///< 0 if there is none
+    uintptr_t stack = 0;  ///< the lowest address of the stack
+    const HandlerScope* scope = nullptr;
+  };
+
+  explicit HandlerScope(const void* frame);
+  static bool isRunning();
+
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Record t_innermost;
+
+  const Record m_before;
+};
+
+}  // namespace sylar

@@ -1,0 +1,99 @@
+// Internal. What a signal handler does to the hooked calls that wait (setHookEintr).
+//
+// With HookEintr::kPosix, a handler that ran on a worker's thread ends one wait of a fiber of that worker, and the call then fails
+// with EINTR unless it has something to return. It is the wait that has lasted longest, of those that this handler may end: a
+// handler with SA_RESTART ends only calls that are never restarted, and no handler ends a call whose mask blocks its signal. A call
+// that waits for nothing but a handler (pause, sigsuspend) comes before all others, and is ended in either mode. Source: signal(7).
+//
+// A handler may find nothing to end because the fiber of the call is awake, on its way from one wait to the next. So each handler
+// that has ended nothing is counted, and a call that sees the number grow during it ends as well.
+//
+// Thread safety: a call belongs to its thread, whose handlers look at it between any two instructions.
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "sylar/hook.h"
+#include "sylar/sched/park.h"
+
+namespace sylar {
+
+/// Which handlers end a call.
+enum class EndedBy : uint8_t {
+  kNone,       ///< none
+  kNoRestart,  ///< those without SA_RESTART
+  kAny,        ///< all, because the call is never restarted
+  kAwaited,    ///< all, in either mode, because it waits for one
+};
+
+class Interruptible {
+ public:
+  /// No handler of a signal in `mask`, which may be null, ends the call.
+  explicit Interruptible(EndedBy by, const sigset_t* mask = nullptr) : m_by(by), m_mask(mask) {}
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+  /// Says that the call is never restarted. Only before begin().
+  void neverRestarts() { m_by = EndedBy::kAny; }
+  /// From here on the call may be interrupted. To be called before the first wait; later calls have no effect.
+  void begin() {
+    const bool posix = s_mode.load(std::memory_order_relaxed) == HookEintr::kPosix;
+    if (posix || m_by == EndedBy::kAwaited) [[unlikely]]
+      beginNow();
+  }
+  /// Returns true if the call is to fail with EINTR, unless it has something to return.
+  bool interrupted() const { return m_interrupted; }
+  /// Parks as Wait does. Returns kReady if the call is or was interrupted.
+  WakeReason park(Wait& wait, Deadline until = Deadline::never()) {
+    if (m_active) [[unlikely]]
+      return parkActive(wait, until);
+    return wait.park(until);
+  }
+  /// Parks until `until`, for which reserveTimeout() has made room.
+  WakeReason parkUntil(Deadline until) {
+    Wait wait(WaitsFor::kTime);
+    return park(wait, until);
+  }
+  /// Makes a call of libc that may let signals through. A handler that runs in it ends that call, and nothing else.
+  template <class Look>
+  static auto lettingSignalsThrough(Look look) -> decltype(look()) {
+    const struct Scope {
+      Scope() { t_lets_through.store(true, std::memory_order_relaxed); }
+      ~Scope() { letNoneThrough(); }
+    } scope;
+    return look();
+  }
+  /// Says that no such call is being made any more. A jump may leave one.
+  static void letNoneThrough() { t_lets_through.store(false, std::memory_order_relaxed); }
+
+  /// Called on the thread of a handler of `signal` when that has returned. `restarts` says whether it has SA_RESTART.
+  static void handlerRan(int signal, bool restarts);
+
+ private:
+  friend void setHookEintr(HookEintr mode);
+  friend HookEintr hookEintr();
+  struct Parked;
+  struct Queue;
+  using Count = std::atomic<uint64_t>;
+
+  void beginNow();
+  WakeReason parkActive(Wait& wait, Deadline until);
+  bool endsWith(int signal, bool restarts) const;
+  const Count& unused() const;
+
+  static constinit std::atomic<HookEintr> s_mode;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Queue t_queues[2];
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Count t_unused[2];
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local std::atomic<bool> t_lets_through;
+
+  EndedBy m_by;
+  bool m_active = false;
+  bool m_interrupted = false;
+  const sigset_t* const m_mask;
+  uint64_t m_unused_before;
+};
+
+}  // namespace sylar

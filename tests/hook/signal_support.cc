@@ -1,0 +1,322 @@
+#include "tests/hook/signal_support.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "tests/hook/children.h"
+
+namespace sylar::test {
+namespace {
+
+timespec sleepTime() { return {g_sleep_ms / 1000, g_sleep_ms % 1000 * 1'000'000}; }
+
+std::shared_ptr<Pair> shared(Ends ends) { return std::make_shared<Pair>(ends); }
+std::shared_ptr<Pair> sharedUnix(int type = SOCK_STREAM) { return shared(makeUnix(hookedCalls(), type)); }
+std::shared_ptr<Pair> sharedPipe() { return shared(makePipe(hookedCalls())); }
+
+/// A file that is gone with its scope.
+class TemporaryFile {
+ public:
+  TemporaryFile() : m_path("/tmp/sylar_signal_" + std::to_string(::getpid()) + "_" + std::to_string(s_count++)) {}
+  ~TemporaryFile() { std::filesystem::remove(m_path); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const char* path() const { return m_path.c_str(); }
+
+ private:
+  static inline int s_count = 0;
+  const std::string m_path;
+};
+
+void setTimeout(int fd, int option) {
+  const timeval minute{60, 0};
+  EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, option, &minute, sizeof minute), 0);
+}
+
+/// Fills what `fd` takes without waiting.
+void fill(int fd) {
+  const std::vector<char> bytes(1 << 20);
+  while (::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) continue;
+}
+
+void drain(int fd) {
+  std::vector<char> bytes(1 << 20);
+  while (::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) continue;
+}
+
+Waiting reads(const std::shared_ptr<Pair>& pair, std::function<long(int fd)> call) {
+  return {[pair, call] { return call(pair->a); }, [pair] { EXPECT_EQ(::write(pair->b, "x", 1), 1); }};
+}
+
+Waiting receives(int option, std::function<long(int fd, char* to)> call) {
+  const auto pair = sharedUnix();
+  if (option != 0) setTimeout(pair->a, option);
+  return reads(pair, [call](int fd) {
+    char byte;
+    return call(fd, &byte);
+  });
+}
+
+Waiting sends(int option) {
+  const auto pair = sharedUnix();
+  fill(pair->a);
+  if (option != 0) setTimeout(pair->a, option);
+  return {[pair] { return ::send(pair->a, "x", 1, 0); }, [pair] { drain(pair->b); }};
+}
+
+Waiting accepts(int option) {
+  const auto pair = shared({boundSocket(hookedCalls(), SOCK_STREAM), ::socket(AF_INET, SOCK_STREAM, 0)});
+  if (option != 0) setTimeout(pair->a, option);
+  return {[pair]() -> long {
+            const int fd = ::accept(pair->a, nullptr, nullptr);
+            if (fd >= 0) ::close(fd);
+            return fd >= 0 ? 0 : -1;
+          },
+          [pair] { EXPECT_EQ(connectTo(hookedCalls(), pair->b, addressOf(pair->a)), 0); }};
+}
+
+/// Connects to an AF_UNIX listener whose backlog is full.
+Waiting connects(int option) {
+  const auto listener = shared({::socket(AF_UNIX, SOCK_STREAM, 0), ::socket(AF_UNIX, SOCK_STREAM, 0)});
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  EXPECT_EQ(::bind(listener->a, reinterpret_cast<sockaddr*>(&address), sizeof(sa_family_t)), 0);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::getsockname(listener->a, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  EXPECT_EQ(::listen(listener->a, 0), 0);
+  EXPECT_EQ(::connect(listener->b, reinterpret_cast<sockaddr*>(&address), size), 0);
+  const auto client = shared({::socket(AF_UNIX, SOCK_STREAM, 0), ::socket(AF_UNIX, SOCK_STREAM, 0)});
+  if (option != 0) setTimeout(client->a, option);
+  return {[listener, client, address, size] { return ::connect(client->a, reinterpret_cast<const sockaddr*>(&address), size); },
+          [listener] { ::close(::accept(listener->a, nullptr, nullptr)); }};
+}
+
+/// Waits for the lock of a file that another open file has.
+Waiting locks(std::function<long(int fd)> take, std::function<void(int fd)> take_first, std::function<void(int fd)> release) {
+  const TemporaryFile file;
+  const auto pair = shared({::open(file.path(), O_CREAT | O_RDWR, 0600), ::open(file.path(), O_RDWR)});
+  take_first(pair->b);
+  return {[pair, take] { return take(pair->a); }, [pair, release] { release(pair->b); }};
+}
+
+Waiting waitsForChild(std::function<pid_t(pid_t child, int* status)> wait) {
+  const auto pipe = sharedPipe();
+  const pid_t child = childThatReads(pipe->a);
+  return {[pipe, child, wait] {
+            int status = -1;
+            const pid_t told = wait(child, &status);
+            if (told == -1) {
+              const int error = errno;
+              tellToExit(pipe->b, 0);
+              ::waitpid(child, nullptr, 0);
+              errno = error;
+            }
+            return told;
+          },
+          [pipe] { tellToExit(pipe->b, 0); }};
+}
+
+Waiting opensFifo() {
+  const auto file = std::make_shared<TemporaryFile>();
+  EXPECT_EQ(::mkfifo(file->path(), 0600), 0);
+  return {[file]() -> long {
+            const int fd = ::open(file->path(), O_RDONLY);
+            if (fd >= 0) ::close(fd);
+            return fd >= 0 ? 0 : -1;
+          },
+          [file] {
+            int fd;
+            while ((fd = ::open(file->path(), O_WRONLY | O_NONBLOCK)) < 0) Fiber::YieldToReady();
+            ::close(fd);
+          }};
+}
+
+/// Waits until there is something to read, by `call`.
+Waiting polls(std::function<long(int fd)> call) { return reads(sharedPipe(), std::move(call)); }
+
+fd_set setOf(int fd) {
+  fd_set set;
+  FD_ZERO(&set);
+  FD_SET(fd, &set);
+  return set;
+}
+
+long errorOf(int error) {
+  errno = error;
+  return error == 0 ? 0 : -1;
+}
+
+/// Sleeps for g_sleep_ms.
+Waiting sleeps(std::function<long()> call) { return {std::move(call), nullptr}; }
+
+timespec afterSleepTime(clockid_t clock) {
+  const timespec more = sleepTime();
+  timespec time;
+  ::clock_gettime(clock, &time);
+  const long ns = time.tv_nsec + more.tv_nsec;
+  return {time.tv_sec + more.tv_sec + ns / 1'000'000'000, ns % 1'000'000'000};
+}
+
+void setLock(int fd, int command, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  EXPECT_EQ(::fcntl(fd, command, &lock), 0);
+}
+
+}  // namespace
+
+std::vector<WaitingCase> waitingCases() {
+  return {
+      {"read", false, [] { return receives(0, [](int fd, char* to) { return ::read(fd, to, 1); }); }},
+      {"read_pipe", false,
+       [] {
+         return reads(sharedPipe(), [](int fd) {
+           char to;
+           return ::read(fd, &to, 1);
+         });
+       }},
+      {"readv", false,
+       [] {
+         return receives(0, [](int fd, char* to) {
+           const iovec part{to, 1};
+           return ::readv(fd, &part, 1);
+         });
+       }},
+      {"recv", false, [] { return receives(0, [](int fd, char* to) { return ::recv(fd, to, 1, 0); }); }},
+      {"recv_with_timeout", true, [] { return receives(SO_RCVTIMEO, [](int fd, char* to) { return ::recv(fd, to, 1, 0); }); }},
+      {"recv_with_timeout_of_writes", false,
+       [] { return receives(SO_SNDTIMEO, [](int fd, char* to) { return ::recv(fd, to, 1, 0); }); }},
+      {"recvmsg", false,
+       [] {
+         return receives(0, [](int fd, char* to) {
+           iovec part{to, 1};
+           msghdr message{};
+           message.msg_iov = &part;
+           message.msg_iovlen = 1;
+           return ::recvmsg(fd, &message, 0);
+         });
+       }},
+      {"recvmmsg", false,
+       [] {
+         return receives(0, [](int fd, char* to) -> long {
+           iovec part{to, 1};
+           mmsghdr message{};
+           message.msg_hdr.msg_iov = &part;
+           message.msg_hdr.msg_iovlen = 1;
+           return ::recvmmsg(fd, &message, 1, 0, nullptr);
+         });
+       }},
+      {"send", false, [] { return sends(0); }},
+      {"send_with_timeout", true, [] { return sends(SO_SNDTIMEO); }},
+      {"accept", false, [] { return accepts(0); }},
+      {"accept_with_timeout", true, [] { return accepts(SO_RCVTIMEO); }},
+      {"connect", false, [] { return connects(0); }},
+      {"connect_with_timeout", true, [] { return connects(SO_SNDTIMEO); }},
+      {"splice", false,
+       [] {
+         const auto to = sharedPipe();
+         return reads(sharedPipe(), [to](int fd) { return ::splice(fd, nullptr, to->b, nullptr, 1, 0); });
+       }},
+      {"poll", true,
+       [] {
+         return polls([](int fd) {
+           pollfd in{fd, POLLIN, 0};
+           return ::poll(&in, 1, -1);
+         });
+       }},
+      {"poll_of_nothing", true, [] { return sleeps([] { return ::poll(nullptr, 0, g_sleep_ms); }); }},
+      {"ppoll", true,
+       [] {
+         return polls([](int fd) {
+           pollfd in{fd, POLLIN, 0};
+           sigset_t none;
+           ::sigemptyset(&none);
+           return ::ppoll(&in, 1, nullptr, &none);
+         });
+       }},
+      {"select", true,
+       [] {
+         return polls([](int fd) {
+           fd_set in = setOf(fd);
+           const long ready = ::select(fd + 1, &in, nullptr, nullptr, nullptr);
+           const int error = errno;
+           EXPECT_TRUE(FD_ISSET(fd, &in));
+           errno = error;
+           return ready;
+         });
+       }},
+      {"pselect", true,
+       [] {
+         return polls([](int fd) {
+           fd_set in = setOf(fd);
+           sigset_t none;
+           ::sigemptyset(&none);
+           return ::pselect(fd + 1, &in, nullptr, nullptr, nullptr, &none);
+         });
+       }},
+      {"epoll_wait", true,
+       [] {
+         return polls([](int fd) -> long {
+           const int epoll = ::epoll_create1(0);
+           epoll_event event{};
+           event.events = EPOLLIN;
+           EXPECT_EQ(::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+           const int ready = ::epoll_wait(epoll, &event, 1, -1);
+           const int error = errno;
+           ::close(epoll);
+           errno = error;
+           return ready;
+         });
+       }},
+      {"nanosleep", true,
+       [] {
+         return sleeps([] {
+           const timespec time = sleepTime();
+           return ::nanosleep(&time, nullptr);
+         });
+       }},
+      {"usleep", true, [] { return sleeps([] { return ::usleep(static_cast<useconds_t>(g_sleep_ms) * 1000); }); }},
+      {"clock_nanosleep", true,
+       [] {
+         return sleeps([] {
+           const timespec time = sleepTime();
+           return errorOf(::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
+         });
+       }},
+      {"clock_nanosleep_until", true,
+       [] {
+         return sleeps([] {
+           const timespec end = afterSleepTime(CLOCK_REALTIME);
+           return errorOf(::clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &end, nullptr));
+         });
+       }},
+      {"waitpid", false, [] { return waitsForChild([](pid_t child, int* status) { return ::waitpid(child, status, 0); }); }},
+      {"wait_for_any", false, [] { return waitsForChild([](pid_t, int* status) { return ::wait(status); }); }},
+      {"waitid", false,
+       [] {
+         return waitsForChild([](pid_t child, int*) {
+           siginfo_t info{};
+           return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED);
+         });
+       }},
+      {"flock", false,
+       [] {
+         return locks([](int fd) { return ::flock(fd, LOCK_EX); }, [](int fd) { EXPECT_EQ(::flock(fd, LOCK_EX), 0); },
+                      [](int fd) { EXPECT_EQ(::flock(fd, LOCK_UN), 0); });
+       }},
+      {"fcntl_lock", false,
+       [] {
+         return locks(
+             [](int fd) {
+               struct flock lock {};
+               lock.l_type = F_WRLCK;
+               return ::fcntl(fd, F_OFD_SETLKW, &lock);
+             },
+             [](int fd) { setLock(fd, F_OFD_SETLK, F_WRLCK); }, [](int fd) { setLock(fd, F_OFD_SETLK, F_UNLCK); });
+       }},
+      {"open_of_a_fifo", false, opensFifo},
+  };
+}
+
+}  // namespace sylar::test
