@@ -1,0 +1,14 @@
+// Internal. The open of a FIFO by a fiber, which waits for the other side without its thread.
+#pragma once
+
+#include <sys/types.h>
+
+namespace sylar {
+
+/// Returns true if an open with these arguments may wait for the other side of a FIFO, and a fiber may wait here.
+bool waitsForOtherSide(int directory, const char* path, int flags);
+
+/// Opens a FIFO as openat does. May suspend: yes.
+int openFifo(int directory, const char* path, int flags, mode_t mode);
+
+}  // namespace sylar

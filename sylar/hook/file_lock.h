@@ -1,0 +1,9 @@
+// Internal. Locks of files.
+#pragma once
+
+namespace sylar {
+
+/// Does what fcntl does with F_SETLKW or F_OFD_SETLKW.
+int lockRecord(int fd, int command, void* lock);
+
+}  // namespace sylar

@@ -1,0 +1,219 @@
+// Hooked against raw: locks of files, opens that may wait, and calls that wait for the disk.
+#include <sys/stat.h>
+
+#include "tests/hook/kinds.h"
+
+namespace sylar::test {
+namespace {
+
+/// A file that is open twice.
+struct File {
+  int open(int flags = O_RDWR) { return owned.keep(libcCalls().open(name.c_str(), flags | O_CLOEXEC)); }
+  Owned owned;
+  const std::string name = owned.file();
+};
+
+struct flock record(short type, off_t begin = 0, off_t size = 0) {
+  struct flock one {};
+  one.l_type = type;
+  one.l_start = begin;
+  one.l_len = size;
+  return one;
+}
+
+void wholeFiles(Run& run) {
+  File file;
+  const int one = file.open();
+  const int two = file.open(O_RDONLY);
+  for (const int operation : {LOCK_SH, LOCK_EX, LOCK_EX | LOCK_NB, LOCK_SH, LOCK_UN, 0, 77, LOCK_SH | LOCK_EX}) {
+    run.got("flock", run.call.flock(one, operation));
+  }
+  run.got("shared", run.call.flock(one, LOCK_SH));
+  run.got("shared", run.call.flock(two, LOCK_SH));
+  run.got("does not wait", run.call.flock(two, LOCK_EX | LOCK_NB));
+  run.later([=](const Calls& libc) { libc.flock(one, LOCK_UN); });
+  run.got("waits", run.call.flock(two, LOCK_EX));
+  run.got("has it", run.call.flock(one, LOCK_SH | LOCK_NB));
+  run.got("closed", run.call.flock(999, LOCK_EX));
+}
+
+void records(Run& run) {
+  File file;
+  const int one = file.open();
+  const int two = file.open();
+  struct flock first = record(F_WRLCK, 10, 10);
+  const auto set = [&](const char* what, int fd, int command, struct flock lock) {
+    run.got(what, run.call.fcntl(fd, command, &lock));
+    run.note("type", std::to_string(lock.l_type) + ' ' + std::to_string(lock.l_pid));
+  };
+  set("first", one, F_OFD_SETLKW, first);
+  set("beside it", two, F_OFD_SETLKW, record(F_WRLCK, 20, 10));
+  set("does not wait", two, F_OFD_SETLK, first);
+  run.later([=](const Calls& libc) {
+    struct flock none = record(F_UNLCK);
+    libc.fcntl(one, F_OFD_SETLKW, &none);
+  });
+  set("waits", two, F_OFD_SETLKW, record(F_RDLCK, 0, 0));
+  set("unlock", two, F_OFD_SETLKW, record(F_UNLCK));
+  set("own process", one, F_SETLKW, first);
+  set("own process", two, F_SETLKW, first);
+  set("unlock", two, F_SETLKW, record(F_UNLCK));
+  const int reader = file.open(O_RDONLY);
+  set("not writable", reader, F_SETLKW, first);
+  set("not writable", reader, F_OFD_SETLKW, first);
+  set("no type", one, F_SETLKW, record(77));
+  set("before the file", one, F_SETLKW, record(F_WRLCK, -10, 5));
+  first.l_pid = 1;
+  set("with a process", one, F_OFD_SETLKW, first);
+  set("closed", 999, F_SETLKW, first);
+  run.got("pointer", run.call.fcntl(one, F_SETLKW, badPointer()));
+  run.got("pointer", run.call.fcntl(one, F_OFD_SETLKW, badPointer()));
+  for (const int command : {F_LOCK, F_TLOCK, F_TEST, F_ULOCK, 77}) {
+    run.got("lockf", run.call.lockf(one, command, 5));
+    run.got("lockf", run.call.lockf(reader, command, -5));
+  }
+}
+
+void opens(Run& run) {
+  File file;
+  const std::string fifo = file.name + ".fifo";
+  const std::string link = file.name + ".link";
+  EXPECT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(::symlink(fifo.c_str(), link.c_str()), 0);
+  const auto opened = [&](const std::string& what, int fd) {
+    run.note(what, fd >= 0 ? "open " + std::to_string(::fcntl(fd, F_GETFL)) + ' ' + std::to_string(::fcntl(fd, F_GETFD))
+                           : ::strerrorname_np(errno));
+    return fd >= 0 ? run.keep(fd) : -1;
+  };
+  opened("missing", run.call.open("/no/such/file", O_RDONLY));
+  opened("pointer", run.call.open(static_cast<const char*>(badPointer()), O_RDONLY));
+  opened("directory", run.call.open("/", O_RDONLY));
+  opened("file", run.call.open(file.name.c_str(), O_RDWR | O_CLOEXEC));
+  opened("link", run.call.open(link.c_str(), O_RDONLY | O_NOFOLLOW));
+  opened("both sides", run.call.open(fifo.c_str(), O_RDWR));
+  opened("a writer and reader is there", run.call.open(fifo.c_str(), O_RDONLY));
+  opened("so it does not wait", run.call.open(link.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  opened("exclusive", run.call.open(fifo.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
+  opened("created", run.call.creat(fifo.c_str(), 0600));
+  opened("relative", run.call.openat(999, "fifo", O_RDONLY));
+  for (const std::string& name : {fifo, link}) ::unlink(name.c_str());
+}
+
+void opensOfAFifo(Run& run) {
+  for (const int mine : {O_RDONLY, O_WRONLY}) {
+    File file;
+    ::unlink(file.name.c_str());
+    EXPECT_EQ(::mkfifo(file.name.c_str(), 0600), 0);
+    run.got("other side at once", run.call.open(file.name.c_str(), O_WRONLY | O_NONBLOCK));
+    run.later([&, mine](const Calls& libc) {
+      const int other = libc.open(file.name.c_str(), mine ^ O_WRONLY);
+      libc.close(other);
+    });
+    const int fd = run.keep(run.call.open(file.name.c_str(), mine | O_APPEND));
+    run.note("flags", std::to_string(::fcntl(fd, F_GETFL)));
+    run.join();
+    char byte = 'x';
+    run.got("the other side has gone", mine == O_RDONLY ? run.call.read(fd, &byte, 1) : run.call.write(fd, &byte, 1));
+    run.noteSignals();
+  }
+}
+
+/// An open of a pipe's side by its name in /proc never waits.
+void opensOfAPipe(Run& run) {
+  for (const int side : {0, 1}) {
+    const Ends ends = run.keep(makePipe(libcCalls()));
+    const std::string name = "/proc/self/fd/" + std::to_string(ends[static_cast<size_t>(side)]);
+    run.close(ends[static_cast<size_t>(1 - side)]);
+    const int fd = run.keep(run.call.open(name.c_str(), side == 0 ? O_RDONLY : O_WRONLY));
+    run.note("open", std::to_string(fd >= 0));
+    run.note("flags", std::to_string(::fcntl(fd, F_GETFL)));
+  }
+  const Ends ends = run.keep(makePipe(libcCalls()));
+  const int fd = run.keep(run.call.open(("/proc/self/fd/" + std::to_string(ends[0])).c_str(), O_RDONLY));
+  run.note("open", std::to_string(fd >= 0));
+}
+
+void disks(Run& run) {
+  File file;
+  const int fd = file.open();
+  const Ends pipe = run.keep(makePipe(libcCalls()));
+  EXPECT_EQ(::write(fd, "abc", 3), 3);
+  for (const int one : {fd, pipe[0], 999}) {
+    run.got("fsync", run.call.fsync(one));
+    run.got("fdatasync", run.call.fdatasync(one));
+    run.got("syncfs", run.call.syncfs(one));
+    run.got("sync_file_range", run.call.sync_file_range(one, 0, 3, SYNC_FILE_RANGE_WRITE));
+  }
+  run.got("sync_file_range", run.call.sync_file_range(fd, -1, 3, SYNC_FILE_RANGE_WRITE));
+  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  run.got("msync", run.call.msync(memory, 4096, MS_SYNC));
+  run.got("msync", run.call.msync(memory, 4096, MS_SYNC | MS_ASYNC));
+  run.got("msync", run.call.msync(static_cast<char*>(memory) + 1, 1, MS_SYNC));
+  ::munmap(memory, 4096);
+  run.got("msync", run.call.msync(nullptr, 4096, MS_SYNC));
+  errno = ENOTTY;
+  run.call.sync();
+  run.note("errno", std::to_string(errno));
+}
+
+class Files : public SameAsLibc {};
+
+TEST_P(Files, InEveryWay) { compare(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Of, Files,
+                         testing::Values(Case{"wholeFiles", wholeFiles}, Case{"records", records}, Case{"opens", opens},
+                                         Case{"opensOfAFifo", opensOfAFifo}, Case{"opensOfAPipe", opensOfAPipe},
+                                         Case{"disks", disks}),
+                         nameOf);
+
+// ---- What has to be done by a helper thread lets others run. -----------------------------------------------------------------
+
+using Call = void (*)(int fd);
+
+TEST(Disk, LetsAnotherFiberOfTheOnlyWorkerRun) {
+  const Call calls[] = {
+      [](int fd) { EXPECT_EQ(::fsync(fd), 0); },
+      [](int fd) { EXPECT_EQ(::fdatasync(fd), 0); },
+      [](int fd) { EXPECT_EQ(::syncfs(fd), 0); },
+      [](int) { ::sync(); },
+      [](int fd) { EXPECT_EQ(::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE), 0); },
+      [](int) { EXPECT_EQ(::msync(nullptr, 0, MS_SYNC), 0); },
+  };
+  File file;
+  const int fd = file.open();
+  for (const Call call : calls) {
+    bool other = false;
+    inFiber([&] {
+      IOManager::GetThis()->schedule([&] { other = true; });
+      call(fd);
+      EXPECT_TRUE(other);
+    });
+  }
+}
+
+// Without the hook the close takes its five seconds, because the other fiber, which is the peer, does not run.
+TEST(LingeringClose, LetsThePeersFiberOfTheOnlyWorkerRun) {
+  Pair pair = tcpPair();
+  inFiber([&] {
+    const std::vector<char> much(1 << 16);
+    size_t sent = 0;
+    for (ssize_t n; (n = ::send(pair.a, much.data(), much.size(), MSG_DONTWAIT)) > 0;) sent += static_cast<size_t>(n);
+    const linger some_time{1, 5};
+    EXPECT_EQ(::setsockopt(pair.a, SOL_SOCKET, SO_LINGER, &some_time, sizeof some_time), 0);
+    bool other = false;
+    IOManager::GetThis()->schedule([&] {
+      other = true;
+      std::vector<char> bytes(1 << 16);
+      size_t got = 0;
+      for (ssize_t n; (n = ::recv(pair.b, bytes.data(), bytes.size(), 0)) > 0;) got += static_cast<size_t>(n);
+      EXPECT_EQ(got, sent);
+    });
+    errno = ENOTTY;
+    pair.closeA();
+    EXPECT_EQ(errno, ENOTTY);
+    EXPECT_TRUE(other);
+  });
+}
+
+}  // namespace
+}  // namespace sylar::test
