@@ -67,6 +67,7 @@ std::chrono::milliseconds drainSetting();      ///< app.drain_ms
 std::chrono::milliseconds maxWaitSetting();    ///< io.max_wait_ms
 std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
 std::chrono::microseconds spinSetting();       ///< io.spin_us
+std::chrono::milliseconds watchdogSetting();   ///< hook.watchdog_ms; 0 for none
 std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
 TimerQueueKind timerQueueSetting();            ///< timer.queue
 uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms

@@ -31,6 +31,7 @@
 #include "sylar/iomanager.h"
 #include "sylar/log.h"
 #include "sylar/tcp_server.h"
+#include "sylar/watchdog.h"
 
 namespace sylar {
 namespace {
@@ -80,6 +81,7 @@ struct Bound {
 struct WorkerGroup {
   std::string name;
   std::vector<std::unique_ptr<IOManager>> managers;
+  std::vector<std::unique_ptr<Watchdog>> watchdogs;  // of the managers, which outlive them
   std::atomic<size_t> next{0};
 };
 
@@ -267,6 +269,9 @@ void Application::Impl::makeWorkers() {
                                                                              .timer_slack = timerSlackSetting(),
                                                                              .spin = spinSetting()},
                                                             timerQueueSetting()));
+      if (watchdogSetting().count() > 0) {
+        group->watchdogs.push_back(std::make_unique<Watchdog>(*group->managers.back(), watchdogSetting()));
+      }
     }
     m_workers.push_back(std::move(group));
   }

@@ -116,12 +116,19 @@ constexpr Choice<TimerQueueKind> kTimerQueues[] = {{"heap", TimerQueueKind::kFou
                                                    {"wheel", TimerQueueKind::kWheel},
                                                    {"wheel_10ms", TimerQueueKind::kWheel10Ms}};
 static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
+constexpr Choice<HookEintr> kHookEintrs[] = {{"restart", HookEintr::kRestart}, {"posix", HookEintr::kPosix}};
 
 template <class Value, size_t kCount>
 std::vector<std::string> namesOf(const Choice<Value> (&choices)[kCount]) {
   std::vector<std::string> names;
   for (const auto& choice : choices) names.emplace_back(choice.name);
   return names;
+}
+
+/// `name` is one of the choices.
+template <class Value, size_t kCount>
+Value chosen(const Choice<Value> (&choices)[kCount], const std::string& name) {
+  return std::ranges::find_if(choices, [&name](const auto& choice) { return choice.name == name; })->value;
 }
 
 /// The settings that are in none of the tables above.
@@ -142,8 +149,13 @@ struct Settings {
                      oneOf(namesOf(kTimerQueues)));
   ConfigVar<uint64_t>::ptr timer_slack =
       number("timer.slack_ns", 1, "by how much the kernel may prolong a worker's sleep; 0: the thread's own", 0, kMost);
+  ConfigVar<uint64_t>::ptr watchdog =
+      number("hook.watchdog_ms", 0, "a worker held for longer is logged, with what holds it; 0: none is", 0, kDayMs);
   ConfigVar<int>::ptr connect_timeout = number<int>(
       "tcp.connect.timeout", kConnectTimeoutMs, "how long a connect may take, in ms; 0: as long as the kernel allows", 0, kDayMs);
+  ConfigVar<std::string>::ptr hook_eintr =
+      librarySetting("hook.eintr", std::string(kHookEintrs[0].name), "what a signal handler does to hooked calls that wait",
+                     oneOf(namesOf(kHookEintrs)));
   ConfigVar<uint64_t>::ptr read_timeout =
       number("tcp_server.read_timeout", 120'000, "how long a client may be silent, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<uint64_t>::ptr idle_timeout =
@@ -168,6 +180,10 @@ struct Settings {
       live(Config::Lookup<uint64_t>(key.name), toNumber(BlockingLimits{}.*key.field), [](uint64_t) { applyBlockingLimits(); });
     }
     live(connect_timeout, kConnectTimeoutMs, [](uint64_t ms) { setConnectTimeout(milliseconds(ms)); });
+    hook_eintr->setLive(true);
+    const auto set_eintr = [](const std::string& name) { setHookEintr(chosen(kHookEintrs, name)); };
+    hook_eintr->addListener([set_eintr](const auto&, const auto& now) { set_eintr(now); });
+    if (hook_eintr->getValue() != kHookEintrs[0].name) set_eintr(hook_eintr->getValue());
   }
 };
 
@@ -195,14 +211,11 @@ milliseconds drainSetting() { return milliseconds(settings().drain->getValue());
 nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
 std::chrono::microseconds spinSetting() { return std::chrono::microseconds(settings().spin->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
+milliseconds watchdogSetting() { return milliseconds(settings().watchdog->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
 uint64_t idleTimeoutSetting() { return settings().idle_timeout->getValue(); }
 
-TimerQueueKind timerQueueSetting() {
-  const std::string name = settings().timer_queue->getValue();
-  return std::find_if(std::begin(kTimerQueues), std::end(kTimerQueues), [&](const auto& queue) { return queue.name == name; })
-      ->value;
-}
+TimerQueueKind timerQueueSetting() { return chosen(kTimerQueues, settings().timer_queue->getValue()); }
 
 std::string pidFileSetting() {
   const std::string file = settings().pid_file->getValue();

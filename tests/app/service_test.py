@@ -273,14 +273,15 @@ class Settings(unittest.TestCase):
         self.assertEqual(self.status_of("http: {request: {max_params: 1}}\n", b"GET /sleep?ms=1&b=2 HTTP/1.1\r\nHost: x\r\n\r\n"), b"400")
 
     def closed_after(self, own, sent=b"", name="web", servers=SERVERS):
-        """A Stopwatch that ran until the server closed the connection, and what the server said."""
-        with Service(own, servers) as service, service.connect(name) as client:
-            watch = Stopwatch()
-            client.sendall(sent)
-            text = b""
-            while part := client.recv(1000):
-                text += part
-            return watch.stop(), text
+        """A Stopwatch that ran from the connect until the server closed the connection, and what the server said."""
+        with Service(own, servers) as service:
+            watch = Stopwatch()  # before the server can begin to count
+            with service.connect(name) as client:
+                client.sendall(sent)
+                text = b""
+                while part := client.recv(1000):
+                    text += part
+                return watch.stop(), text
 
     def test_timeouts(self):
         get = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"

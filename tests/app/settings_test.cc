@@ -67,10 +67,11 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kBinaryHeap);
   load("timer: {queue: heap}");
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kFourAryHeap);
-  load("io: {max_wait_ms: 3000, spin_us: 50}\napp: {drain_ms: 1}");
+  load("io: {max_wait_ms: 3000, spin_us: 50}\napp: {drain_ms: 1}\nhook: {watchdog_ms: 70}");
   EXPECT_EQ(maxWaitSetting(), 3000ms);
   EXPECT_EQ(spinSetting(), 50us);
   EXPECT_EQ(drainSetting(), 1ms);
+  EXPECT_EQ(watchdogSetting(), 70ms);
 }
 
 TEST(LibrarySettings, ThePidFileCountsFromTheWorkPath) {

@@ -1,0 +1,62 @@
+// Tells what holds a worker, so that its other fibers get no thread: a call that is not hooked, a lock, or plain computing.
+//
+//   sylar::Watchdog watchdog(iom, std::chrono::milliseconds(100));
+//
+// With that, a fiber that keeps its worker for more than 100 ms is logged once, with its name, the system call in which its
+// thread waits, and a backtrace. Services get it by the setting `hook.watchdog_ms`.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sylar {
+
+class Scheduler;
+
+/// A worker that did not get back to its other fibers.
+struct HeldWorker {
+  std::string worker;                ///< name of the worker
+  pid_t thread = 0;                  ///< kernel id of its thread
+  std::chrono::milliseconds held{};  ///< for how long, by the wall clock
+  uint64_t fiber_id = 0;             ///< the fiber that holds it; 0 if that is not known
+  std::string fiber_name;
+  std::string call;                    ///< name of the system call in which the thread waits, such as "flock"; "" if it computes
+  std::vector<std::string> backtrace;  ///< one line for each frame, innermost first; may be empty
+};
+
+/// Logs `held` as a warning. Thread safety: any thread.
+void logHeldWorker(const HeldWorker& held);
+
+/// Watches the workers of one scheduler.
+///
+/// A thread of its own looks at them four times in each limit. It asks the thread of a held worker for a backtrace by a signal
+/// (SIGRTMAX - 3, SA_RESTART). No signal is sent to a thread that waits in a call that would fail with EINTR, such as nanosleep
+/// or poll. Then the report has the name of the call, but neither fiber nor backtrace. The time is that of the wall clock, so a
+/// machine that gives the process no CPU makes workers late as well.
+///
+/// Thread safety: none; an object belongs to the thread that made it.
+class Watchdog {
+ public:
+  using Report = std::function<void(const HeldWorker& held)>;
+
+  /// Watches the workers of `scheduler`, which has started and must outlive the object. `report` is called by the watching
+  /// thread, once each time that a worker is held for longer than `limit`. It must not throw. Throws std::invalid_argument if
+  /// `limit` is not positive, std::system_error if there is no thread, and std::bad_alloc.
+  Watchdog(Scheduler& scheduler, std::chrono::milliseconds limit, Report report = logHeldWorker);
+  /// Waits until a report in progress has been made.
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace sylar

@@ -1,0 +1,120 @@
+#include "sylar/watchdog.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+#include "sylar/base/log.h"
+#include "sylar/base/sys.h"
+#include "sylar/clock.h"
+#include "sylar/hook/thread_probe.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/sched/worker.h"
+#include "sylar/thread.h"
+
+namespace sylar {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+class Watchdog::Impl {
+ public:
+  Impl(Scheduler& scheduler, milliseconds limit, Report report)
+      : m_scheduler(coreOf(scheduler)),
+        m_limit_ns(nanoseconds(limit).count()),
+        m_report(std::move(report)),
+        m_seen(m_scheduler.workers().size()),
+        m_thread([this] { watch(); }, "watchdog") {}
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(m_mutex);
+      m_over = true;
+    }
+    m_ended.notify_one();
+    m_thread.join();
+  }
+
+ private:
+  /// What the last looks at a worker have shown.
+  struct Seen {
+    uint64_t switches = 0;
+    int64_t since_ns = 0;  // the first of the looks that found the same fiber
+    bool told = false;
+  };
+
+  void watch() {
+    std::unique_lock lock(m_mutex);
+    while (!m_ended.wait_for(lock, nanoseconds(std::max<int64_t>(m_limit_ns / 4, 1)), [this] { return m_over; })) {
+      lock.unlock();
+      for (size_t i = 0; i < m_seen.size(); ++i) look(*m_scheduler.workers()[i], m_seen[i]);
+      lock.lock();
+    }
+  }
+
+  /// A worker that gives its thread to nobody else, and does not come back to its loop, is held.
+  void look(Worker& worker, Seen& seen) {
+    WorkerStats stats;
+    worker.addStats(stats);
+    const int64_t now_ns = steadyClock().nowNs();
+    const bool may_be_held = worker.running() && !worker.inLoop();
+    if (!may_be_held || stats.switches != seen.switches) {
+      seen = {stats.switches, now_ns, false};
+    } else if (!seen.told && now_ns - seen.since_ns > m_limit_ns) {
+      seen.told = true;
+      tell(worker, nanoseconds(now_ns - seen.since_ns));
+    }
+  }
+
+  void tell(Worker& worker, nanoseconds held) noexcept try {
+    HeldWorker out;
+    out.worker = worker.name();
+    out.thread = worker.threadId();
+    out.held = std::chrono::duration_cast<milliseconds>(held);
+    const WaitingCall call = waitingCallOf(out.thread);
+    out.call = call.name();
+    ThreadAnswer answer;
+    if (!call.endsAtSignal() && askThread(out.thread, answer)) {
+      out.fiber_id = answer.fiber_id;
+      out.fiber_name = answer.fiber_name;
+      out.backtrace = answer.backtrace();
+    }
+    m_report(out);
+  } catch (const std::bad_alloc&) {
+    log::noMemory();
+  }
+
+  SchedulerCore& m_scheduler;
+  const int64_t m_limit_ns;
+  const Report m_report;
+  std::vector<Seen> m_seen;  // one for each worker; belongs to the thread
+  std::mutex m_mutex;
+  std::condition_variable m_ended;
+  bool m_over = false;
+  Thread m_thread;  // the last member, because it uses the others
+};
+
+Watchdog::Watchdog(Scheduler& scheduler, milliseconds limit, Report report) {
+  if (limit <= milliseconds(0)) throw std::invalid_argument("sylar: the limit of a watchdog must be positive");
+  enableAskThread();
+  m_impl = std::make_unique<Impl>(scheduler, limit, std::move(report));
+}
+
+/// A forked child has no thread that watches, and none that could end.
+Watchdog::~Watchdog() {
+  if (sys::inForkedChild()) (void)m_impl.release();
+}
+
+void logHeldWorker(const HeldWorker& held) {
+  log::warn("{} (thread {}) is held for {} ms by {}, {}{}{}", held.worker, held.thread, held.held.count(),
+            held.fiber_id == 0 ? "an unknown fiber" : fmt::format("fiber {} {}", held.fiber_id, held.fiber_name),
+            held.call.empty() ? "which computes" : "in " + held.call, held.backtrace.empty() ? "" : "\n    ",
+            fmt::join(held.backtrace, "\n    "));
+}
+
+}  // namespace sylar

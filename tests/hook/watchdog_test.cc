@@ -1,0 +1,184 @@
+// What holds a worker is named: the fiber, the system call, the functions. Nothing is said of workers that sleep.
+#include "sylar/watchdog.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "sylar/base/sanitizers.h"
+#include "sylar/base/sys.h"
+#include "tests/hook/support.h"
+#include "tests/support/log_lines.h"
+
+namespace sylar::test {
+
+std::atomic<bool> g_told{false};
+
+/// Keeps its thread until the watchdog has told of it. Not static, so that it has a name in a backtrace.
+[[gnu::noinline]] void computeUntilTold() {
+  while (!g_told.load()) {
+  }
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLimit = 20ms;
+
+/// Runs `body` in a fiber "culprit" of the first of two workers, the other one of which sleeps. Returns what a watchdog told of it.
+/// `told` is called by the watchdog's thread.
+std::vector<HeldWorker> watch(std::function<void()> body, std::function<void()> told) {
+  std::mutex mutex;
+  std::vector<HeldWorker> reports;
+  IOManager iom(2, false, "watched");
+  const Watchdog watchdog(iom, kLimit, [&](const HeldWorker& held) {
+    {
+      const std::lock_guard lock(mutex);
+      reports.push_back(held);
+    }
+    told();
+  });
+  const auto fiber = std::make_shared<Fiber>(std::move(body));
+  fiber->setName("culprit");
+  iom.schedule(fiber);
+  fiber->join();
+  const std::lock_guard lock(mutex);
+  return reports;
+}
+
+[[maybe_unused]] bool has(const std::vector<std::string>& lines, const std::string& word) {
+  return std::ranges::any_of(lines, [&](const std::string& line) { return line.find(word) != std::string::npos; });
+}
+
+// FM-20.
+TEST(Watchdog, NamesAFiberThatComputes) {
+  g_told = false;
+  const std::vector<HeldWorker> reports = watch(computeUntilTold, [] { g_told = true; });
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].worker.rfind("watched_", 0), 0u) << reports[0].worker;
+  EXPECT_GT(reports[0].thread, 0);
+  EXPECT_GE(reports[0].held, kLimit);
+  EXPECT_EQ(reports[0].call, "");
+#ifndef SYLAR_TSAN  // which keeps signals back from a thread that computes
+  EXPECT_EQ(reports[0].fiber_name, "culprit");
+  EXPECT_GT(reports[0].fiber_id, 0u);
+  EXPECT_TRUE(has(reports[0].backtrace, "computeUntilTold")) << ::testing::PrintToString(reports[0].backtrace);
+#endif
+}
+
+// FM-20: a call behind the hooks, which SA_RESTART lets go on.
+TEST(Watchdog, NamesTheCallThatBlocks) {
+  const Pair pair = unixPair();
+  char byte = 0;
+  long got = 0;
+  const std::vector<HeldWorker> reports =
+      watch([&] { got = sys::call(SYS_read, pair.a, &byte, 1); }, [&] { EXPECT_EQ(sys::call(SYS_write, pair.b, "x", 1), 1); });
+  EXPECT_EQ(got, 1);
+  EXPECT_EQ(byte, 'x');
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].call, "read");
+#ifndef SYLAR_TSAN
+  EXPECT_EQ(reports[0].fiber_name, "culprit");
+  EXPECT_FALSE(reports[0].backtrace.empty());
+#endif
+}
+
+// FM-20: a call that a signal would end is left alone.
+TEST(Watchdog, DoesNotInterruptACall) {
+  const Pair pair = unixPair();
+  long got = 0;
+  pollfd one{pair.a, POLLIN, 0};
+  const std::vector<HeldWorker> reports = watch([&] { got = sys::call(SYS_ppoll, &one, 1, nullptr, nullptr, 0); },
+                                                [&] { EXPECT_EQ(sys::call(SYS_write, pair.b, "x", 1), 1); });
+  EXPECT_EQ(got, 1);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].call, "ppoll");
+  EXPECT_EQ(reports[0].fiber_id, 0u);
+  EXPECT_TRUE(reports[0].backtrace.empty());
+}
+
+// The second watchdog is slower, so the first has looked several times more when it tells.
+TEST(Watchdog, TellsOnceOfEachTime) {
+  std::atomic<int> first{0};
+  std::atomic<int> second{0};
+  IOManager iom(1, false, "watched");
+  const Watchdog quick(iom, 10ms, [&](const HeldWorker&) { ++first; });
+  const Watchdog slow(iom, 100ms, [&](const HeldWorker&) { ++second; });
+  for (int time = 1; time <= 2; ++time) {
+    const auto fiber = std::make_shared<Fiber>([&, time] {
+      while (first < time || second < time) {
+      }
+    });
+    iom.schedule(fiber);
+    fiber->join();
+    EXPECT_EQ(first, time);
+    EXPECT_EQ(second, time);
+  }
+}
+
+TEST(Watchdog, ItsLogLineSaysAll) {
+  std::string line;
+  const LogLines lines([&](log::Level level, std::string_view text) {
+    EXPECT_EQ(level, log::Level::kWarn);
+    line = text;
+  });
+  HeldWorker held;
+  held.worker = "io_0";
+  held.thread = 12;
+  held.held = 103ms;
+  logHeldWorker(held);
+  EXPECT_EQ(line, "io_0 (thread 12) is held for 103 ms by an unknown fiber, which computes");
+  held.fiber_id = 7;
+  held.fiber_name = "reports";
+  held.call = "flock";
+  held.backtrace = {"flock (libc.so.6)", "lockTable() (reports)"};
+  logHeldWorker(held);
+  EXPECT_EQ(line,
+            "io_0 (thread 12) is held for 103 ms by fiber 7 reports, in flock\n    flock (libc.so.6)\n    lockTable() (reports)");
+}
+
+TEST(Watchdog, EndsWhileAWorkerIsHeld) {
+  std::atomic<bool> go_on{false};
+  std::atomic<bool> runs{false};
+  IOManager iom(1, false, "watched");
+  {
+    const Watchdog watchdog(iom, 1h, [](const HeldWorker&) { ADD_FAILURE(); });
+    iom.schedule([&] {
+      runs = true;
+      while (!go_on) {
+      }
+    });
+    while (!runs) ::sched_yield();
+  }
+  go_on = true;
+}
+
+TEST(Watchdog, ItsEndInAForkedChildDoesNotHang) {
+  IOManager iom(1, false, "watched");
+  auto watchdog = std::make_unique<Watchdog>(iom, 1h);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    watchdog.reset();
+    ::_exit(7);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(Watchdog, RefusesALimitOfNothing) {
+  IOManager iom(1, false, "watched");
+  EXPECT_THROW(Watchdog(iom, 0ms), std::invalid_argument);
+  EXPECT_THROW(Watchdog(iom, -1ms), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace sylar::test
