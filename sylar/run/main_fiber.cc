@@ -1,0 +1,98 @@
+#include "sylar/run/main_fiber.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+
+#include "sylar/base/log_sink.h"
+#include "sylar/base/sys.h"
+#include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook.h"
+#include "sylar/hook/jump.h"
+#include "sylar/iomanager.h"
+#include "sylar/sync/blocking_pool.h"
+
+namespace sylar {
+namespace {
+
+/// As large as the usual stack of a program, because signal handlers that come while main waits run on it.
+constexpr size_t kLoopStackSize = size_t{8} << 20;
+/// What the fiber begins on. It never comes back there.
+constexpr size_t kFirstStackSize = size_t{16} << 10;
+/// Below an unlimited stack, nothing is mapped this far down.
+constexpr size_t kLargestStackSize = size_t{1} << 30;
+
+Stack g_loop_stack;
+Stack g_main_stack;
+Context g_main;   // where main goes on
+Context g_loop;   // left for good at the end of becomeFiber, if that fails
+Context g_first;  // left for good when main goes on as the fiber
+
+/// Returns where a thread's stack that ends at `top` may grow to. A call from further down is libc's.
+Stack stackBelow(void* top) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_STACK, &limit);
+  const size_t size = std::min<size_t>(limit.rlim_cur, kLargestStackSize);
+  return {static_cast<char*>(top) - size, size};
+}
+
+/// The fiber's function. From here on the fiber is main.
+SYLAR_SWITCHES void goOnAsMain() {
+  static const WorkGuard main_may_wait_for_threads(*IOManager::GetThis());
+  t_running->stack = g_main_stack;
+  Context::exitTo(g_first, g_main, ThreadLocals::ofThisThread());
+}
+
+/// Runs the scheduler, whose only fiber does not end.
+void runLoop() {
+  const std::unique_ptr<IOManager> iom = std::make_unique<IOManager>(SchedulerOptions{
+      .threads = 1,
+      .use_caller = true,
+      .name = "main",
+      .timer_slack = std::chrono::nanoseconds(0),  // it is inherited by what the program starts
+  });
+  iom->schedule(std::make_shared<Fiber>(goOnAsMain, kFirstStackSize));
+  iom->stop();
+}
+
+SYLAR_SWITCHES void beginLoop() {
+  try {
+    runLoop();
+  } catch (const std::exception&) {  // memory or descriptors do not suffice, so main goes on without fibers
+  }
+  Context::exitTo(g_loop, g_main, ThreadLocals::ofThisThread());
+}
+
+/// A signal handler that comes while main waits runs on the loop's stack. If it jumps back into main, the wait has no end and the
+/// loop goes on no more, so from there on the program runs without fibers: every hooked call is libc's.
+void leaveFibersWithLoop() {
+  const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
+  if (here < g_loop_stack.base || here >= g_loop_stack.top()) return;
+  static constinit std::atomic<uint32_t> none{0};  // as in a forked child, which has no workers either
+  sys::detail::g_claim.store(&none, std::memory_order_release);
+}
+
+/// The program's standard error is its own.
+constexpr log::Sink kSilence{[](log::Level) noexcept { return false; }, [](log::Level, std::string_view) noexcept {}};
+
+}  // namespace
+
+SYLAR_SWITCHES void becomeFiber(void* stack_top) {
+  g_main_stack = stackBelow(stack_top);
+  g_loop_stack = StackPool().take(kLoopStackSize);
+  if (!g_loop_stack) return;
+  log::setSink(kSilence);
+  setConnectTimeout(std::chrono::milliseconds(0));  // the kernel's alone
+  setHookEintr(HookEintr::kPosix);
+  g_before_jump.store(leaveFibersWithLoop, std::memory_order_relaxed);
+  BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
+#ifdef SYLAR_DEBUG_LOCKS
+  g_suspend_check = nullptr;
+#endif
+  g_loop.make<beginLoop>(g_loop_stack);
+  Context::switchTo(g_main, g_loop, ThreadLocals::ofThisThread());
+}
+
+}  // namespace sylar

@@ -1,0 +1,15 @@
+// Internal. The runner's one trick: the stack on which the program's main will run becomes the stack of a fiber, and the loop of
+// the scheduler gets a stack of its own.
+//
+// So main keeps the thread and the stack that the kernel gave it, with its limits and its growth, and everything that asks for
+// them (pthread_getattr_np, collectors of garbage, debuggers) finds what it expects. The fiber ends with the process: exit
+// handlers run in it, too.
+#pragma once
+
+namespace sylar {
+
+/// Makes the calling thread the worker of a new IOManager, and the caller a fiber on it. `stack_top` is the upper end of the
+/// stack that the caller is on. Changes nothing if memory or descriptors do not suffice. To be called once.
+void becomeFiber(void* stack_top);
+
+}  // namespace sylar

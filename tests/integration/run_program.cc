@@ -1,0 +1,147 @@
+// What ends and leaves main, for comparison of a native run with one under sylar-run. The argument says which. Each way waits
+// before, so under sylar-run main has been suspended.
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csetjmp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+sigjmp_buf g_before;
+
+void wait() { ::usleep(1000); }
+
+void atExit() {
+  wait();
+  std::puts("at exit");
+}
+
+struct Said {
+  ~Said() { std::puts("unwound"); }
+};
+
+/// Natively the handler runs on main's stack, under sylar-run on another if main waits; it ends the read either way.
+int jumpsOutOfAHandler() {
+  int pipe[2];
+  if (::pipe(pipe) != 0) return 1;
+  std::signal(SIGALRM, [](int) { siglongjmp(g_before, 1); });
+  volatile int jumps = 0;
+  for (char byte; jumps < 3;) {
+    if (sigsetjmp(g_before, 1) == 0) {
+      ::ualarm(10'000, 0);
+      (void)!::read(pipe[0], &byte, 1);
+    } else {
+      jumps = jumps + 1;
+      wait();
+    }
+  }
+  return ::close(pipe[0]) + ::close(pipe[1]);
+}
+
+/// The thread is a real one. It waits for main, and main for it.
+int talksWithAThread() {
+  int there[2], back[2];
+  if (::pipe(there) != 0 || ::pipe(back) != 0) return 1;
+  const pid_t main_thread = ::gettid();
+  std::thread other([&] {
+    char byte = 0;
+    for (int i = 0; i < 1000; ++i) {
+      if (::read(there[0], &byte, 1) != 1 || ::write(back[1], &byte, 1) != 1) std::abort();
+    }
+    std::printf("another thread: %d\n", ::gettid() != main_thread);
+  });
+  char byte = 'x';
+  for (int i = 0; i < 1000; ++i) {
+    if (::write(there[1], &byte, 1) != 1 || ::read(back[0], &byte, 1) != 1) return 2;
+  }
+  other.join();
+  std::printf("main thread: %d\n", ::gettid() == ::getpid());
+  return 0;
+}
+
+int forks() {
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  wait();
+  if (child == 0) return 3;
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  std::printf("child: %d\n", WEXITSTATUS(status));
+  return 4;
+}
+
+/// The bounds that a collector of garbage asks for contain what it is to scan.
+int findsItsStack() {
+  pthread_attr_t attributes;
+  void* base = nullptr;
+  size_t size = 0;
+  wait();
+  ::pthread_getattr_np(::pthread_self(), &attributes);
+  ::pthread_attr_getstack(&attributes, &base, &size);
+  ::pthread_attr_destroy(&attributes);
+  const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
+  std::printf("within its stack: %d\n", here >= base && here < static_cast<const char*>(base) + size);
+  return 0;
+}
+
+/// Uses most of the usual 8 MiB.
+__attribute__((noinline)) int recurses(int depth) {
+  volatile char frame[1024];
+  frame[0] = static_cast<char>(depth);
+  if (depth % 1024 == 0) wait();
+  return depth == 0 ? 0 : recurses(depth - 1) + (frame[0] == static_cast<char>(depth) ? 0 : 1);
+}
+
+int hasItsFaultsToItself() {
+  struct sigaction fault {};
+  stack_t stack{};
+  wait();
+  ::sigaction(SIGSEGV, nullptr, &fault);
+  ::sigaltstack(nullptr, &stack);
+  std::printf("default: %d, no signal stack: %d\n", fault.sa_handler == SIG_DFL, (stack.ss_flags & SS_DISABLE) != 0);
+  return 0;
+}
+
+void leavesByPthreadExit() {
+  static std::thread other([] {
+    wait();
+    std::puts("the other thread");
+  });
+  const Said said;
+  wait();
+  other.join();
+  ::pthread_exit(nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view how = argc > 1 ? argv[1] : "";
+  const rlimit no_core{};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::atexit(atExit);
+  wait();
+  if (how == "return") return 5;
+  if (how == "exit") std::exit(6);
+  if (how == "quick exit") std::_Exit(7);
+  if (how == "abort") std::abort();
+  if (how == "kill") ::raise(SIGTERM);
+  if (how == "throw") throw std::runtime_error("out of main");
+  if (how == "pthread_exit") leavesByPthreadExit();
+  if (how == "jump") return jumpsOutOfAHandler();
+  if (how == "thread") return talksWithAThread();
+  if (how == "fork") return forks();
+  if (how == "stack") return findsItsStack();
+  if (how == "recursion") return recurses(6 * 1024);
+  if (how == "faults") return hasItsFaultsToItself();
+  return 1;
+}

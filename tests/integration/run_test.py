@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""sylar-run itself: what it starts and refuses, how main ends, what the program finds of its thread and its stack.
+
+    run_test.py run_program sylar-run
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from run_support import RUN, both, result
+
+PROGRAM = sys.argv.pop()
+EPOLL_WAITS = {"x86_64": {"232", "281", "441"}}.get(os.uname().machine, {"22", "441"})
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def script(self, name, text, mode=0o755):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        return path
+
+
+class Start(Folder):
+    def test_main_is_suspended_in_a_fiber(self):
+        with subprocess.Popen([RUN, "sleep", "100"]) as process:
+            try:
+                waits = Path(f"/proc/{process.pid}/syscall")
+                deadline = time.monotonic() + 60
+                while (call := waits.read_text(encoding="ascii").split()[0]) not in EPOLL_WAITS:
+                    self.assertLess(time.monotonic(), deadline, f"sleep waits in system call {call}")
+                    time.sleep(0.01)
+            finally:
+                process.kill()
+
+    def test_arguments_and_environment_arrive(self):
+        status, out, _ = both(self, "sh", "-c", 'echo "$0|$1|$X"', "a b", "*", env=dict(os.environ, X="y z"))
+        self.assertEqual((status, out), (0, b"a b|*|y z\n"))
+
+    def test_options_after_the_program_are_its_own(self):
+        self.assertEqual(result(RUN, "echo", "--help")[1], result("echo", "--help")[1])
+        self.assertEqual(result(RUN, "--", "echo", "x"), (0, b"x\n", b""))
+
+    def test_help_and_version(self):
+        status, out, err = result(RUN, "--help")
+        self.assertEqual((status, out[:6], err), (0, b"Usage:", b""))
+        status, out, err = result(RUN, "--version")
+        self.assertEqual((status, out[:10], err), (0, b"sylar-run ", b""))
+
+    def test_misuse(self):
+        for arguments in [], ["--nothing"], ["--"]:
+            status, out, err = result(RUN, *arguments)
+            self.assertEqual((status, out, err[:6]), (125, b"", b"Usage:"), arguments)
+
+    def test_not_found_and_not_executable(self):
+        status, out, err = result(RUN, "no-such-program")
+        self.assertEqual((status, out), (127, b""))
+        self.assertIn(b"no-such-program: No such file", err)
+        path = self.script("plain", "echo\n", 0o644)
+        status, out, err = result(RUN, path)
+        self.assertEqual((status, out), (126, b""))
+        self.assertIn(b"Permission denied", err)
+
+    def test_scripts(self):
+        inner = self.script("inner", "#!/bin/sh\necho inner $1 $2\nexit 3\n")
+        self.assertEqual(both(self, inner, "a")[:2], (3, b"inner a\n"))
+        outer = self.script("outer", f"#! {inner} b\n")
+        self.assertEqual(both(self, outer)[0], 3)
+        bare = self.script("bare", "echo bare\n")  # execvp(3) hands it to the shell
+        self.assertEqual(result(RUN, bare), (0, b"bare\n", b""))
+
+    def test_what_was_preloaded_stays(self):
+        other = self.folder / "libother.so"
+        subprocess.run(["cc", "-shared", "-o", other, "-xc", "/dev/null"], check=True)
+        _, out, _ = result(RUN, "sh", "-c", "echo $LD_PRELOAD; cat /proc/self/maps", env=dict(os.environ, LD_PRELOAD=str(other)))
+        self.assertRegex(out.decode().splitlines()[0], rf"^/\S+/libsylar-run\.so:{other}$")
+        self.assertIn(bytes(other), out.split(b"\n", 1)[1])
+        self.assertIn(b"libsylar-run.so", out.split(b"\n", 1)[1], "what the program starts runs in the same way")
+
+    def test_a_static_program_is_told(self):
+        source = self.script("program.c", 'int puts(const char*); int main(void) { puts("static"); return 3; }')
+        program = self.folder / "static"
+        subprocess.run(["cc", "-static", "-o", program, source], check=True)
+        script = self.script("script", f"#!{program}\n")
+        for start in program, script:
+            status, out, err = result(RUN, start)
+            self.assertEqual((status, out), (3, b"static\n"))
+            self.assertEqual(err.decode(), f"sylar-run: {start} is statically linked, so it runs without fibers\n")
+
+    def test_a_program_with_other_rights_is_told(self):
+        program = "/usr/bin/su"  # root's on every Debian
+        if os.getuid() == 0:
+            program = shutil.copy("/usr/bin/su", self.folder)
+            os.chown(program, 65534, 0)
+            os.chmod(program, 0o4755)
+        status, _, err = result(RUN, program, "--version")
+        self.assertEqual(status, 0)
+        self.assertIn(b"runs with other rights than yours, so it runs without fibers", err)
+
+
+class Main(unittest.TestCase):
+    """Each way in which main ends, and what it finds, is as without sylar-run."""
+
+    def test_returns(self):
+        self.assertEqual(both(self, PROGRAM, "return")[:2], (5, b"at exit\n"))
+
+    def test_exits(self):
+        self.assertEqual(both(self, PROGRAM, "exit")[:2], (6, b"at exit\n"))
+        self.assertEqual(both(self, PROGRAM, "quick exit")[:2], (7, b""))
+
+    def test_is_killed(self):
+        self.assertEqual(both(self, PROGRAM, "abort")[0], -6)
+        self.assertEqual(both(self, PROGRAM, "kill")[0], -15)
+        status, _, err = both(self, PROGRAM, "throw")
+        self.assertEqual(status, -6)
+        self.assertIn(b"out of main", err)
+
+    def test_leaves_by_pthread_exit(self):
+        self.assertEqual(both(self, PROGRAM, "pthread_exit")[:2], (0, b"the other thread\nunwound\nat exit\n"))
+
+    def test_signal_handlers_jump_back(self):
+        self.assertEqual(both(self, PROGRAM, "jump")[0], 0)
+
+    def test_threads_are_real(self):
+        self.assertEqual(both(self, PROGRAM, "thread")[:2], (0, b"another thread: 1\nmain thread: 1\nat exit\n"))
+
+    def test_a_forked_child_goes_on_alone(self):
+        status, out, _ = both(self, PROGRAM, "fork")
+        self.assertEqual((status, sorted(out.splitlines())), (4, [b"at exit", b"at exit", b"child: 3"]))
+
+    def test_the_stack_is_the_kernels(self):
+        self.assertEqual(both(self, PROGRAM, "stack")[1], b"within its stack: 1\nat exit\n")
+        self.assertEqual(both(self, PROGRAM, "recursion")[0], 0)
+        for limit in "1024", "65536", "unlimited":
+            self.assertEqual(both(self, "sh", "-c", f'ulimit -s {limit} && exec "$0" stack', PROGRAM)[1],
+                             b"within its stack: 1\nat exit\n")
+
+    def test_faults_are_the_programs_own(self):
+        self.assertEqual(both(self, PROGRAM, "faults")[1], b"default: 1, no signal stack: 1\nat exit\n")
+
+    def test_without_descriptors_it_runs_without_fibers(self):
+        for limit in range(4, 12):
+            both(self, "sh", "-c", f'ulimit -n {limit} && exec "$0" return', PROGRAM)
+
+    def test_ctrl_c_ends_it(self):
+        with subprocess.Popen([RUN, "sleep", "100"]) as process:
+            process.send_signal(2)
+            self.assertEqual(process.wait(60), -2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Real servers for tests, each on a port and in a folder of its own.
+
+    servers.py NAME     starts the one of that function below, prints its port, then obeys `suspend`, `resume`, `kill` and `start`, one a line, until its input ends
+"""
+import ctypes
+import glob
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+class Daemon:
+    """A server that `command(port, folder)` starts once `prepare(folder)` is done. It is up if `check(port)` succeeds."""
+
+    def __init__(self, command, prepare=lambda folder: [], check=lambda port: ["true"], user=None):
+        self.folder = tempfile.mkdtemp()
+        self.user = user if os.getuid() == 0 else None  # some refuse to be root's
+        if self.user:
+            shutil.chown(self.folder, self.user)
+        for one in prepare(self.folder):
+            subprocess.run(one, check=True, capture_output=True, user=self.user, cwd=self.folder)
+        # A socket that does not listen keeps the port for the server, whether that runs or not.
+        self.reserved = socket.socket()
+        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.reserved.bind(("127.0.0.1", 0))
+        self.port = self.reserved.getsockname()[1]
+        self.command = command(str(self.port), self.folder)
+        self.check = check(str(self.port))
+        self.process = None
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self):
+        with open(Path(self.folder) / "log", "ab") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, user=self.user, cwd=self.folder)
+        deadline = time.monotonic() + 60
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((Path(self.folder) / "log").read_text(errors="replace"))
+            time.sleep(0.02)
+
+    def answers(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return subprocess.run(self.check, capture_output=True, check=False).returncode == 0
+
+    def suspend(self):
+        """No process of the server runs afterwards. The kernel still takes connections and bytes for it."""
+        for process in self.processes():
+            os.kill(process, signal.SIGSTOP)
+            wait_until(process, "TZX")
+
+    def resume(self):
+        for process in self.processes():
+            os.kill(process, signal.SIGCONT)
+
+    def kill(self):
+        """Ends the server at once and without a word."""
+        processes = list(self.processes())
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        self.process.wait()
+        for process in processes:
+            wait_until(process, "ZX")
+
+    def close(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        self.reserved.close()
+        shutil.rmtree(self.folder)
+
+    def processes(self):
+        """The server's process and its children. The parent comes first, so one that is stopped makes no more of them."""
+        yield self.process.pid
+        for children in glob.glob(f"/proc/{self.process.pid}/task/*/children"):
+            yield from map(int, Path(children).read_text(encoding="ascii").split())
+
+
+def wait_until(process, states):
+    """Waits until each thread of the process is in one of the states of proc(5), or gone."""
+    for thread in glob.glob(f"/proc/{process}/task/*/stat"):
+        try:
+            while Path(thread).read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0] not in states:
+                time.sleep(0.001)
+        except OSError:
+            pass
+
+
+def redis():
+    return Daemon(lambda port, folder: [
+        "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder,
+        "--enable-debug-command", "yes"])
+
+
+def postgres():
+    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
+    return Daemon(
+        lambda port, folder: [f"{programs}/postgres", "-D", f"{folder}/data", "-p", port, "-F", "-c", "listen_addresses=127.0.0.1", "-k", ""],
+        lambda folder: [[f"{programs}/initdb", "--auth=trust", "--username=test", "--no-sync", f"{folder}/data"]],
+        lambda port: [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", port], user="postgres")
+
+
+def mariadb_with(prepare, *options):
+    own = ["--no-defaults", *(["--user=root"] if os.getuid() == 0 else [])]
+    return Daemon(
+        lambda port, folder: ["/usr/sbin/mariadbd", *own, f"--datadir={folder}/data", "--bind-address=127.0.0.1", f"--port={port}",
+                              f"--socket={folder}/socket", "--innodb-flush-log-at-trx-commit=0", *options],
+        lambda folder: prepare(folder, own))
+
+
+def mariadb():
+    return mariadb_with(lambda folder, own: [
+        ["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db", f"--datadir={folder}/data"]])
+
+
+def mariadb_in_brief():
+    """Is ready in a second, with an empty database `test`, because it has no tables of its own and no InnoDB."""
+    return mariadb_with(lambda folder, own: [["mkdir", "-p", f"{folder}/data/test"]],
+                        "--skip-grant-tables", "--innodb=OFF", "--default-storage-engine=Aria")
+
+
+def memcached():
+    return Daemon(lambda port, _: ["memcached", "-l", "127.0.0.1", "-p", port, "-U", "0"], user="memcache")
+
+
+NGINX = """
+load_module /usr/lib/nginx/modules/ngx_http_echo_module.so;
+daemon off; master_process off; pid pid; error_log error.log;
+events {{ }}
+http {{
+  access_log off; client_body_temp_path a; proxy_temp_path b; fastcgi_temp_path c; uwsgi_temp_path d; scgi_temp_path e;
+  ssl_certificate certificate; ssl_certificate_key key;
+  server {{
+    listen 127.0.0.1:{port} {tls};
+    location / {{ root files; }}
+    location /slow {{ echo_sleep 0.05; echo slow; }}
+  }}
+}}
+"""
+
+
+def nginx(tls=""):
+    """Has the file `large`, of 300 000 bytes, and takes its time for `slow`."""
+    def command(port, folder):
+        (Path(folder) / "nginx.conf").write_text(NGINX.format(port=port, tls=tls), encoding="ascii")
+        return ["nginx", "-p", folder, "-c", "nginx.conf", "-e", "error.log"]
+
+    def prepare(folder):
+        (Path(folder) / "files").mkdir()
+        (Path(folder) / "files/large").write_bytes(bytes(i % 251 for i in range(300_000)))
+        return [["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=server.test",
+                 "-keyout", "key", "-out", "certificate"]]
+    return Daemon(command, prepare)
+
+
+def nginx_tls():
+    return nginx("ssl")
+
+
+def main(name):
+    ctypes.CDLL(None).prctl(1, 0)  # PR_SET_PDEATHSIG: the end of the input ends it, not the end of its parent
+    server = globals()[name]()
+    try:
+        print(server.port, flush=True)
+        for line in sys.stdin:
+            getattr(server, line.strip())()
+            print("done", flush=True)
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
