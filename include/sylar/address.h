@@ -37,8 +37,8 @@ class Address {
   /// AF_INET6, or AF_UNSPEC for both; `type` is SOCK_STREAM, ... or 0 for any.
   ///
   /// On failure returns false with errno and leaves `result` unchanged: ENOENT (no such name or service), EINVAL (malformed, a
-  /// port that is not digits from 0 to 65535, or a family without names), EAGAIN (the resolver, or the pool on which it runs,
-  /// is busy), ENOMEM, or the resolver's own. May suspend: yes, if the resolver must be asked, which runs on a helper thread.
+  /// port that is not digits from 0 to 65535, or a family without names), EAGAIN (the resolver is busy), ENOMEM, ECANCELED or
+  /// ETIMEDOUT at the end of a scope, or the resolver's own. May suspend: yes, in getaddrinfo, which is hooked.
   /// Source: getaddrinfo(3), sylar.
   static bool Lookup(std::vector<ptr>& result, const std::string& host, int family = AF_INET, int type = 0, int protocol = 0);
   /// Returns the first address that Lookup() finds; null if there is none. May suspend: yes.

@@ -1,16 +1,21 @@
 // The hooks make plain libc calls suspend the fiber instead of blocking the thread.
 //
 // Linking the target sylar::hook into a program interposes them, for the program and for every shared library in it. They act
-// only in a fiber on an IOManager's worker (sleeps: on any Scheduler's); everywhere else the calls are libc's. A hooked call
-// gives the kernel's own result and errno: it tries without blocking, waits for the descriptor if it must, and tries again.
+// only in a fiber on an IOManager's worker (sleeps and calls of helper threads: on any Scheduler's); everywhere else the calls are
+// libc's. A hooked call gives the kernel's own result and errno: it tries without blocking, waits for the descriptor if it must,
+// and tries again.
 //
 // Calls that suspend: sleep usleep nanosleep clock_nanosleep thrd_sleep; connect accept accept4; read readv recv recvfrom
-// recvmsg eventfd_read; write writev send sendto sendmsg eventfd_write; poll. They suspend on sockets, pipes, FIFOs, terminals,
-// eventfds, timerfds, signalfds and inotify; files block the thread for as long as the disk takes.
+// recvmsg recvmmsg eventfd_read; write writev send sendto sendmsg sendmmsg eventfd_write; sendfile splice tee vmsplice; poll
+// ppoll select pselect epoll_wait epoll_pwait epoll_pwait2; wait waitpid waitid wait3 wait4; flock, lockf and the fcntl that
+// wait for a lock; pause sigsuspend sigwait sigwaitinfo sigtimedwait; the open of a FIFO; and syscall with the number of one of
+// these. They suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify; reads and writes of files
+// block the thread. A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and their kin), what
+// waits for the disk (fsync and its kin), system and pclose, and a close that lingers (SO_LINGER).
 //
 // A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
 // in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes
-// every waiter with EBADF; a close that lingers (SO_LINGER) blocks its caller's thread.
+// every waiter with EBADF.
 #pragma once
 
 #include <sys/socket.h>
@@ -34,6 +39,20 @@ void set_hook_enable(bool on);
 /// Sets how long a hooked connect may take before it fails with ETIMEDOUT. 0 or less means as long as the kernel allows; 5 s is
 /// the initial value. Thread safety: any thread; affects connects that begin afterwards. Source: sylar's tcp.connect.timeout.
 void setConnectTimeout(std::chrono::milliseconds timeout);
+
+/// What a signal handler does to the hooked calls that wait in fibers of the thread on which it ran. Source: signal(7).
+enum class HookEintr : uint8_t {
+  kRestart,  ///< nothing, as if each handler had SA_RESTART and each call were restarted
+  /// It ends one of them, which fails with EINTR. That is the wait that has lasted longest, of those that the handler may end: with
+  /// SA_RESTART it ends only calls that are never restarted (sleeps, poll and its kin, sockets with a timeout). With one fiber on
+  /// the thread this is what the kernel does.
+  kPosix,
+};
+/// Sets what handlers do to the calls that begin to wait afterwards; kRestart is the initial value. A handler must have been
+/// installed through the hooks, not by the system call. Thread safety: any thread.
+void setHookEintr(HookEintr mode);
+/// Returns what setHookEintr() has set. Thread safety: any thread.
+HookEintr hookEintr();
 
 }  // namespace sylar
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <cstdint>
 
@@ -41,6 +42,11 @@ struct StdMemory {
 
   /// Blocks while `word` == `expected`, until a wake; may also return spuriously.
   static void futexWait(const std::atomic<uint32_t>& word, uint32_t expected) { sys::futexWait(word, expected, kNever); }
+  /// The same. Returns false if `deadline` has passed.
+  [[nodiscard]] static bool futexWaitUntil(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) {
+    return sys::futexWait(word, expected, deadline.ns()) != -ETIMEDOUT;
+  }
+  static void futexWakeOne(const std::atomic<uint32_t>& word) { sys::futexWake(word, 1); }
   static void futexWakeAll(const std::atomic<uint32_t>& word) { sys::futexWake(word, INT_MAX); }
 
   static ThreadMarks& marks() { return t_marks; }

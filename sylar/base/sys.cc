@@ -181,6 +181,14 @@ int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns) {
   return static_cast<int>(call(SYS_ppoll, &one, 1, deadline_ns == kNever ? nullptr : &wait, nullptr, 0));
 }
 
+short pollNow(int fd, short events) {
+  pollfd one{fd, events, 0};
+  const timespec no_wait{};
+  while (call(SYS_ppoll, &one, 1, &no_wait, nullptr, 0) == -EINTR) {
+  }
+  return one.revents;
+}
+
 int timerFdSet(int fd, int64_t deadline_ns) {
   itimerspec setting{};
   // A deadline of 0 would disarm the timer; 1 ns is as long past.

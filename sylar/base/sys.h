@@ -126,6 +126,8 @@ int64_t timerSlack();
 void setTimerSlack(int64_t slack_ns);
 /// Waits until `fd` is readable or `deadline_ns` has passed; times are those of epollWait().
 int waitReadable(int fd, int64_t now_ns, int64_t deadline_ns);
+/// Returns which of `events`, and of POLLERR, POLLHUP and POLLNVAL, are true of `fd` now. poll(2).
+short pollNow(int fd, short events);
 int timerFd();                                ///< CLOCK_MONOTONIC, non-blocking, close-on-exec
 int timerFdSet(int fd, int64_t deadline_ns);  ///< absolute; kNever disarms
 /// Calls pthread_create(3) and returns its result.

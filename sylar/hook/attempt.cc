@@ -135,6 +135,11 @@ int64_t toNs(const timeval& timeout) {
   return saturatingAdd(seconds_ns, timeout.tv_usec * 1000);
 }
 
+int64_t toNs(const timespec& timeout) {
+  const int64_t seconds_ns = timeout.tv_sec > kNever / 1'000'000'000 ? kNever : timeout.tv_sec * 1'000'000'000;
+  return saturatingAdd(seconds_ns, timeout.tv_nsec);
+}
+
 int64_t timeoutNs(int fd, Direction direction) {
   timeval timeout{};
   socklen_t size = sizeof timeout;
@@ -144,9 +149,16 @@ int64_t timeoutNs(int fd, Direction direction) {
 
 long recvmsg(int fd, msghdr* message, int flags) { return plainRecvmsg(fd, message, flags | MSG_DONTWAIT); }
 long plainRecvmsg(int fd, msghdr* message, int flags) { return SYLAR_ATTEMPT_(recvmsg, SYS_recvmsg, fd, message, flags); }
+long recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  return SYLAR_ATTEMPT_(recvmmsg, SYS_recvmmsg, fd, messages, count, flags, timeout);
+}
 
 long sendmsg(int fd, const msghdr* message, int flags) {
   return SYLAR_ATTEMPT_(sendmsg, SYS_sendmsg, fd, message, flags | MSG_DONTWAIT);
+}
+
+long sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  return SYLAR_ATTEMPT_(sendmmsg, SYS_sendmmsg, fd, messages, count, flags | MSG_DONTWAIT);
 }
 
 long plainRead(int fd, void* buffer, size_t size) { return SYLAR_ATTEMPT_(read, SYS_read, fd, buffer, size); }

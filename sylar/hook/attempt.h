@@ -49,6 +49,8 @@ int64_t timeoutNs(int fd, Direction direction);
 /// Converts a timeout to nanoseconds, capped at kNever instead of overflowing. A negative result means that the call waits for
 /// nothing.
 int64_t toNs(const timeval& timeout);
+int64_t toNs(const timespec& timeout);
+inline timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
 /// Serialises a readiness probe and the call that follows it, so that no other fiber takes what the probe has found. A signal
 /// handler that interrupts the holder proceeds without the lock.
@@ -93,6 +95,8 @@ inline long plainRecvfrom(int fd, void* buffer, size_t size, int flags, sockaddr
 }
 long recvmsg(int fd, msghdr* message, int flags);
 long plainRecvmsg(int fd, msghdr* message, int flags);
+/// Receives what is there, and blocks for nothing if `flags` have MSG_DONTWAIT.
+long recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout);
 
 inline long sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
   return SYLAR_ATTEMPT_(sendto, SYS_sendto, fd, data, size, flags | MSG_DONTWAIT, to, to_size);
@@ -105,6 +109,7 @@ inline long write(Entry& entry, FdKind kind, int fd, const void* data, size_t si
 }
 long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count);
 long sendmsg(int fd, const msghdr* message, int flags);
+long sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags);
 
 /// Accepts a connection, and blocks if there is none. Weak, so that a test may bring its own, which fails.
 long plainAccept(int fd, sockaddr* address, socklen_t* size, int flags);

@@ -16,10 +16,14 @@
 #include "sylar/base/sys.h"
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/duplicate.h"
+#include "sylar/hook/linger.h"
+#include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
 namespace sylar {
+
+constinit std::atomic<bool> g_any_lingers{false};
 
 int duplicated(int fd, int copy) {
   if (copy < 0) return copy;
@@ -69,6 +73,14 @@ long closeUnknown(unsigned first, unsigned last) {
   return 0;
 }
 
+/// Returns true if a close in this fiber may wait for the peer.
+bool waitsForPeer(int fd) {
+  if (!g_any_lingers.load(std::memory_order_relaxed) || !hookSleeps()) return false;
+  linger option{};
+  socklen_t size = sizeof option;
+  return sys::call(SYS_getsockopt, fd, SOL_SOCKET, SO_LINGER, &option, &size) == 0 && lingers(option);
+}
+
 /// Closes without a cancellation point, for functions that are declared to throw nothing. Under a sanitizer the attempt is libc's
 /// close, which is a cancellation point.
 int closeNow(int fd) {
@@ -113,7 +125,8 @@ extern "C" {
 
 int close(int fd) {
   if (isLibrarys(fd)) return fail(EBADF);
-  return FdTable::closeOrLater(fd, [fd] { return real::close(fd); });
+  const auto close_it = [fd] { return FdTable::closeOrLater(fd, [fd] { return real::close(fd); }); };
+  return waitsForPeer(fd) ? offload(close_it) : close_it();
 }
 int __close(int fd) { return close(fd); }
 
@@ -168,10 +181,11 @@ FILE* freopen64(const char* path, const char* mode, FILE* file) {
   return result;
 }
 
-// libc waits for the child with the number closed, and perhaps another's already. Only the part before that is a close.
+// libc waits for the child with the number closed, and perhaps another's already. Only the part before that is a close. The child
+// may need the close in order to end, so the whole call is a helper's.
 int pclose(FILE* file) {
   FdTable::close(::fileno(file), [] { return 0; });
-  return real::pclose(file);
+  return offload([file] { return real::pclose(file); });
 }
 
 int dup(int fd) noexcept { return duplicated(fd, real::dup(fd)); }

@@ -8,6 +8,8 @@
 
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/duplicate.h"
+#include "sylar/hook/file_lock.h"
+#include "sylar/hook/linger.h"
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
@@ -33,6 +35,7 @@ int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   void* const argument = va_arg(arguments, void*);  // an int comes in the same register
   va_end(arguments);
+  if (command == F_SETLKW || command == F_OFD_SETLKW) return lockRecord(fd, command, argument);
   const int result = real::fcntl(fd, command, argument);
   if (result == -1) return result;
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(fd, result);
@@ -58,7 +61,9 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
 
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
   const int result = real::setsockopt(fd, level, option, value, size);
-  Entry* const entry = result == 0 ? FdTable::find(fd) : nullptr;
+  if (result != 0) return result;
+  if (level == SOL_SOCKET && option == SO_LINGER && lingers(*static_cast<const linger*>(value))) g_any_lingers.store(true);
+  Entry* const entry = FdTable::find(fd);
   if (entry == nullptr) return result;
   const bool receives = option == SO_RCVTIMEO || option == kReceiveTimeoutNew;
   const bool sends = option == SO_SNDTIMEO || option == kSendTimeoutNew;

@@ -2,13 +2,16 @@
 // child the hooks are libc (sys::inForkedChild) if workers ran here. vfork is made as fork, because its child would share this
 // process's memory, and with it the table. Source: fork(2), vfork(2), forkpty(3), posix_spawn(3), popen(3), system(3).
 #include <pty.h>
+#include <signal.h>
 #include <spawn.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
 #include "sylar/base/sys.h"
+#include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
@@ -23,6 +26,19 @@ auto sharing(Make make) {
   const auto result = make();
   if (!sys::inForkedChild()) FdTable::shareAll();
   return result;
+}
+
+/// Sets the calling thread's signal mask and returns the one before.
+uint64_t setMask(uint64_t mask) {
+  uint64_t before = 0;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof mask);
+  return before;
+}
+
+uint64_t presentMask() {
+  uint64_t mask = 0;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &mask, sizeof mask);
+  return mask;
 }
 
 }  // namespace
@@ -66,8 +82,17 @@ FILE* popen(const char* command, const char* mode) {
   return sharing([=] { return real::popen(command, mode); });
 }
 
+// A whole call on a helper thread, because libc counts its own callers to know for how long SIGINT and SIGQUIT are ignored. The
+// command inherits the signal mask of the thread that makes it. A helper blocks all signals, so it takes on the caller's mask.
 int system(const char* command) {
-  return sharing([=] { return real::system(command); });
+  if (!hookSleeps()) return sharing([=] { return real::system(command); });
+  const auto make = [command, mask = presentMask()] {
+    const uint64_t before = setMask(mask);
+    const int status = real::system(command);
+    setMask(before);
+    return status;
+  };
+  return sharing([make] { return offload(make); });
 }
 
 }  // extern "C"

@@ -1,4 +1,5 @@
-// Calls that create descriptors and enter them in the table, on every thread, in and out of fibers. Source: socket(2),
+// Calls that create descriptors and enter them in the table, on every thread, in and out of fibers. In a fiber the open of a FIFO
+// waits for the other side without the thread. Source: fifo(7), socket(2),
 // socketpair(2), pipe(2), open(2), eventfd(2), timerfd_create(2), signalfd(2), inotify_init(2), epoll_create(2).
 #include <netinet/in.h>
 #include <sys/epoll.h>
@@ -10,6 +11,7 @@
 #include <cstdarg>
 
 #include "sylar/base/sanitizers.h"
+#include "sylar/hook/fifo.h"
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
@@ -44,6 +46,12 @@ int openedFile(int fd) {
   return fd;
 }
 
+/// Opens a file by `open`, or as a FIFO whose other side may have to be waited for.
+template <class Open>
+int openFile(int directory, const char* path, int flags, mode_t mode, Open open) {
+  return waitsForOtherSide(directory, path, flags) ? openFifo(directory, path, flags, mode) : openedFile(open());
+}
+
 /// Notes an eventfd or its like, whose flags are O_NONBLOCK by other names.
 int openedEvent(int fd, int flags) {
   FdTable::opened(fd, FdKind::kUnknown, true, (flags & O_NONBLOCK) != 0);
@@ -63,12 +71,14 @@ mode_t modeOf(int flags, va_list arguments) {
 
 using namespace sylar;  // NOLINT: the names below are libc's
 
-#define SYLAR_OPEN_(name, ...)                  \
+#define SYLAR_OPEN_(name, directory, ...)       \
   va_list arguments;                            \
   va_start(arguments, flags);                   \
   const mode_t mode = modeOf(flags, arguments); \
   va_end(arguments);                            \
-  return openedFile(real::name(__VA_ARGS__, flags, mode))
+  return openFile(directory, path, flags, mode, [=] { return real::name(__VA_ARGS__, flags, mode); })
+#define SYLAR_OPEN_2_(name, directory, ...) \
+  return openFile(directory, path, flags, 0, [=] { return real::name(__VA_ARGS__, flags); })
 
 extern "C" {
 
@@ -97,20 +107,20 @@ int pipe2(int fds[2], int flags) noexcept {
   return result;
 }
 
-int open(const char* path, int flags, ...) { SYLAR_OPEN_(open, path); }
-int open64(const char* path, int flags, ...) { SYLAR_OPEN_(open64, path); }
-int __open(const char* path, int flags, ...) { SYLAR_OPEN_(open, path); }
-int __open64(const char* path, int flags, ...) { SYLAR_OPEN_(open64, path); }
-int openat(int directory, const char* path, int flags, ...) { SYLAR_OPEN_(openat, directory, path); }
-int openat64(int directory, const char* path, int flags, ...) { SYLAR_OPEN_(openat64, directory, path); }
-int creat(const char* path, mode_t mode) { return openedFile(real::creat(path, mode)); }
-int creat64(const char* path, mode_t mode) { return openedFile(real::creat64(path, mode)); }
+int open(const char* path, int flags, ...) { SYLAR_OPEN_(open, AT_FDCWD, path); }
+int open64(const char* path, int flags, ...) { SYLAR_OPEN_(open64, AT_FDCWD, path); }
+int __open(const char* path, int flags, ...) { SYLAR_OPEN_(open, AT_FDCWD, path); }
+int __open64(const char* path, int flags, ...) { SYLAR_OPEN_(open64, AT_FDCWD, path); }
+int openat(int directory, const char* path, int flags, ...) { SYLAR_OPEN_(openat, directory, directory, path); }
+int openat64(int directory, const char* path, int flags, ...) { SYLAR_OPEN_(openat64, directory, directory, path); }
+int creat(const char* path, mode_t mode) { return open(path, O_WRONLY | O_CREAT | O_TRUNC, mode); }
+int creat64(const char* path, mode_t mode) { return open64(path, O_WRONLY | O_CREAT | O_TRUNC, mode); }
 
 // Programs built with _FORTIFY_SOURCE call these where no mode is given. libc's own end the process if a mode is needed.
-int __open_2(const char* path, int flags) { return openedFile(real::__open_2(path, flags)); }
-int __open64_2(const char* path, int flags) { return openedFile(real::__open64_2(path, flags)); }
-int __openat_2(int directory, const char* path, int flags) { return openedFile(real::__openat_2(directory, path, flags)); }
-int __openat64_2(int directory, const char* path, int flags) { return openedFile(real::__openat64_2(directory, path, flags)); }
+int __open_2(const char* path, int flags) { SYLAR_OPEN_2_(__open_2, AT_FDCWD, path); }
+int __open64_2(const char* path, int flags) { SYLAR_OPEN_2_(__open64_2, AT_FDCWD, path); }
+int __openat_2(int directory, const char* path, int flags) { SYLAR_OPEN_2_(__openat_2, directory, directory, path); }
+int __openat64_2(int directory, const char* path, int flags) { SYLAR_OPEN_2_(__openat64_2, directory, directory, path); }
 
 int eventfd(unsigned int count, int flags) noexcept { return openedEvent(real::eventfd(count, flags), flags); }
 int timerfd_create(clockid_t clock, int flags) noexcept { return openedEvent(real::timerfd_create(clock, flags), flags); }

@@ -1,176 +1,53 @@
-// poll. It asks the kernel without waiting. If nothing is ready, it queues one waiter in the entry of each descriptor and
-// direction, all with the same waker, and the first event wakes the fiber to ask again. Source: poll(2).
-#include <poll.h>
-
-#include <chrono>
-#include <memory>
-#include <new>
-#include <span>
-
+// poll and ppoll. They ask the kernel without waiting, and wait if nothing is ready. Source: poll(2).
 #include "sylar/base/sys.h"
+#include "sylar/hook/descriptor_wait.h"
+#include "sylar/hook/poll.h"
+#include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
-#include "sylar/hook/wait_loop.h"
 
 namespace sylar {
 namespace {
 
-/// Returns the kernel's present answer, as libc's poll gives it.
-int pollNow(pollfd* fds, nfds_t count) {
-  long ready;
+/// Returns the kernel's present answer, or -errno.
+int pollNow(pollfd* fds, nfds_t count, const sigset_t* mask) {
+  constexpr timespec kNoTime{};
+  const auto call = [=] { return mask == nullptr ? real::poll(fds, count, 0) : real::ppoll(fds, count, &kNoTime, mask); };
+  const auto look = [=] { return static_cast<int>(attempt::keepingErrno(call)); };
+  if (mask != nullptr) return Interruptible::lettingSignalsThrough(look);
+  int ready;
   do {
-    ready = attempt::keepingErrno([=] { return real::poll(fds, count, 0); });
-  } while (ready == -EINTR);  // nothing is ready and a signal handler has run, which does not interrupt a call that would park
+    ready = look();
+  } while (ready == -EINTR);  // whether a handler ends the call is Interruptible's affair
+  return ready;
+}
+
+int pollInFiber(EpollEngine& engine, Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
+  engine.chargeCall();
+  yieldIfBudgetIsSpent(engine);
+  const auto look = [=] { return pollNow(fds, count, mask); };
+  // The first look also proves the array readable.
+  if (const int ready = look()) return static_cast<int>(IoCall::result(ready));
+  const auto [error, until] = untilReady(timeout_ns);
+  if (error != 0) return static_cast<int>(IoCall::result(-error));
+  DescriptorWait wait(fds, count, engine, call);
+  wait.lookAlsoFor(mask);
+  const int ready = wait.run(until, look);
+  if (ready == -EBADF) return wait.markClosed(fds);
+  timespec left;
+  if (ready == DescriptorWait::kPassOn) return real::ppoll(fds, count, timeLeft(until, left), mask);
   return static_cast<int>(IoCall::result(ready));
 }
 
-/// One descriptor and direction of a poll call.
-struct Watched {
-  size_t index = 0;  // in the caller's array
-  int fd = -1;
-  Direction direction = Direction::kRead;
-  Entry* entry = nullptr;
-  uint32_t generation = 0;
-  uint64_t edges_seen = 0;
-  Entry::Waiter waiter = {};
-};
-
-class PollCall {
- public:
-  PollCall(pollfd* fds, nfds_t count, EpollEngine& engine) : m_fds(fds), m_count(count), m_engine(engine) {}
-
-  int run(Deadline deadline) {
-    if (!watchAll()) return static_cast<int>(IoCall::result(-ENOMEM));
-    for (bool first = true;; first = false) {
-      for (Watched& one : watched()) one.edges_seen = one.entry->edges(one.direction);
-      if (const int ready = first ? pollNow(m_fds, m_count) : askAgain()) return ready;
-      if (!reserveTimeout(deadline)) return static_cast<int>(IoCall::result(-ENOMEM));
-      Wait wait(WaitsFor::kPoll);
-      if (const int error = enqueueAll(wait)) {
-        wait.withdraw();
-        dequeueAll();
-        if (error == -EAGAIN) continue;
-        if (error == -EBADF) {
-          if (const int closed = closedMeanwhile()) return closed;
-          continue;  // closed behind our back; the kernel will say so
-        }
-        if (error == -ENOMEM || error == -ENOSPC) return static_cast<int>(IoCall::result(-ENOMEM));  // poll has no ENOSPC
-        if (error == -ECANCELED) return static_cast<int>(IoCall::result(error));
-        return real::poll(m_fds, m_count, timeoutMs(deadline));  // a descriptor that cannot be waited for
-      }
-      const WakeReason reason = wait.park(deadline);
-      dequeueAll();
-      switch (reason) {
-        case WakeReason::kReady: break;
-        case WakeReason::kClosed: return closedMeanwhile();
-        case WakeReason::kTimeout: return 0;
-        case WakeReason::kCanceled: return static_cast<int>(IoCall::result(-ECANCELED));
-      }
-      // Events that bring nothing do not prolong the wait.
-      if (!deadline.isNever() && waitClock().nowNs() >= deadline.ns()) return askAgain();
-    }
-  }
-
- private:
-  std::span<Watched> watched() { return {m_watched, m_watched_count}; }
-
-  /// Sets up all that is to be watched. Returns false if there is no memory.
-  bool watchAll() {
-    if (m_count > kFew) {
-      m_many.reset(new (std::nothrow) Watched[2 * m_count]);
-      if (m_many == nullptr) return false;
-      m_watched = m_many.get();
-    }
-    for (nfds_t i = 0; i < m_count; ++i) {
-      constexpr short kWritable = POLLOUT | POLLWRNORM | POLLWRBAND;
-      const short events = m_fds[i].events;
-      if ((events & kWritable) != 0 && !watch(i, Direction::kWrite)) return false;
-      const bool reads = (events & ~kWritable) != 0 || events == 0;  // errors are reported in that direction as well
-      if (reads && !watch(i, Direction::kRead)) return false;
-    }
-    return true;
-  }
-
-  /// Adds one direction to watch. The call comes after a close of the number that is under way. Returns false if there is no
-  /// memory.
-  bool watch(size_t index, Direction direction) {
-    Entry* const entry = FdTable::at(m_fds[index].fd);
-    // A negative number is passed over, an absurd one is not open.
-    if (entry == nullptr) return !FdTable::covers(m_fds[index].fd);
-    m_watched[m_watched_count++] = {
-        .index = index,
-        .fd = m_fds[index].fd,
-        .direction = direction,
-        .entry = entry,
-        .generation = Entry::generationOf(entry->awaitOpen(m_fds[index].fd)),
-    };
-    return true;
-  }
-
-  /// Asks the kernel with the numbers pinned, because one that was closed since may be somebody else's.
-  int askAgain() {
-    size_t pinned = 0;
-    while (pinned < m_watched_count && m_watched[pinned].entry->pin(m_watched[pinned].generation)) ++pinned;
-    const bool all = pinned == m_watched_count;
-    const int ready = all ? pollNow(m_fds, m_count) : 0;
-    while (pinned > 0) m_watched[--pinned].entry->unpin();
-    return all ? ready : closedMeanwhile();
-  }
-
-  int enqueueAll(const Wait& wait) {
-    for (Watched& one : watched()) {
-      one.waiter = {};
-      one.waiter.waker = wait.waker();
-      one.waiter.engine = &m_engine;
-      one.waiter.events = wakingEvents(m_fds[one.index].events);
-      const bool ask_kernel = !one.entry->isPrivate();
-      const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
-      if (error != 0 && error != -EPERM) return error;  // EPERM means a file, to which nothing ever happens
-    }
-    return 0;
-  }
-
-  void dequeueAll() {
-    for (Watched& one : watched()) one.entry->dequeue(one.direction, one.waiter);
-  }
-
-  /// Reports the numbers that were closed. Does not ask the kernel about them, because they may be somebody else's by now.
-  int closedMeanwhile() {
-    int closed = 0;
-    for (nfds_t i = 0; i < m_count; ++i) m_fds[i].revents = 0;
-    for (const Watched& one : watched()) {
-      const uint64_t life = one.entry->life();
-      if (Entry::generationOf(life) == one.generation && !Entry::isClosing(life)) continue;
-      if (m_fds[one.index].revents == 0) ++closed;
-      m_fds[one.index].revents = POLLNVAL;
-    }
-    return closed;
-  }
-
-  /// Returns the events of the engine that may make one of `events` true. epoll's bits are poll's.
-  static uint32_t wakingEvents(short events) {
-    uint32_t waking = static_cast<unsigned short>(events);
-    if ((events & (POLLRDNORM | POLLRDBAND)) != 0) waking |= EPOLLIN;
-    if ((events & (POLLWRNORM | POLLWRBAND)) != 0) waking |= EPOLLOUT;
-    return waking;
-  }
-
-  static int timeoutMs(Deadline deadline) {
-    if (deadline.isNever()) return -1;
-    const int64_t left_ns = deadline.ns() - waitClock().nowNs();
-    return left_ns <= 0 ? 0 : static_cast<int>(std::min<int64_t>((left_ns + 999'999) / 1'000'000, INT32_MAX));
-  }
-
-  pollfd* const m_fds;
-  const nfds_t m_count;
-  EpollEngine& m_engine;
-  static constexpr nfds_t kFew = 4;
-  Watched m_few[2 * kFew];
-  std::unique_ptr<Watched[]> m_many;
-  Watched* m_watched = m_few;
-  size_t m_watched_count = 0;
-};
-
 }  // namespace
+
+int pollAs(Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
+  EpollEngine* const engine = hookEngine();
+  if (engine != nullptr && timeout_ns != 0) return pollInFiber(*engine, call, fds, count, timeout_ns, mask);
+  if (engine != nullptr) engine->chargeCall();
+  const timespec timeout = attempt::toTimespec(timeout_ns);
+  return real::ppoll(fds, count, timeout_ns == kNever ? nullptr : &timeout, mask);
+}
+
 }  // namespace sylar
 
 using namespace sylar;  // NOLINT: the names below are libc's
@@ -184,21 +61,20 @@ int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   EpollEngine* const engine = hookEngine();
   if (engine != nullptr && timeout_ms == 0) engine->chargeCall();
   if (engine == nullptr || timeout_ms == 0) return real::poll(fds, count, timeout_ms);
-  yieldIfBudgetIsSpent(*engine);
-  // The first look also proves the array readable.
-  if (const int ready = pollNow(fds, count)) {
-    engine->chargeCall();
-    return ready;
-  }
-  const Clock& clock = waitClock();
-  const Deadline deadline = timeout_ms < 0 ? Deadline::never() : Deadline::after(std::chrono::milliseconds(timeout_ms), clock);
-  const Deadline until = withinScope(deadline);
-  if (until < deadline && until.ns() <= clock.nowNs()) {  // a loop that only polls again would not end
-    engine->chargeCall();
-    return static_cast<int>(IoCall::result(-ETIMEDOUT));
-  }
-  engine->refillBudget();
-  return PollCall(fds, count, *engine).run(until);
+  Interruptible call(EndedBy::kAny);
+  return pollInFiber(*engine, call, fds, count, timeout_ms < 0 ? kNever : timeout_ms * 1'000'000LL, nullptr);
+}
+
+int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+  count = static_cast<unsigned>(count);
+  EpollEngine* const engine = hookEngine();
+  timespec time{};
+  const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
+  const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
+  if (engine != nullptr && timeout_ns == 0) engine->chargeCall();
+  if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::ppoll(fds, count, timeout, mask);
+  Interruptible call(EndedBy::kAny, mask);
+  return pollInFiber(*engine, call, fds, count, timeout_ns, mask);
 }
 
 int __poll(pollfd* fds, nfds_t count, int timeout_ms) { return poll(fds, count, timeout_ms); }
@@ -206,6 +82,11 @@ int __poll(pollfd* fds, nfds_t count, int timeout_ms) { return poll(fds, count, 
 int __poll_chk(pollfd* fds, nfds_t count, int timeout_ms, size_t size_bytes) {
   if (size_bytes / sizeof *fds < count) __chk_fail();
   return poll(fds, count, timeout_ms);
+}
+
+int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask, size_t size_bytes) {
+  if (size_bytes / sizeof *fds < count) __chk_fail();
+  return ppoll(fds, count, timeout, mask);
 }
 
 }  // extern "C"

@@ -103,7 +103,8 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
     // The kernel waits until something comes, looks at none of it, and has received no bytes. When its timeout passes, it has
     // received none either.
     call.setTimeoutError(0);
-    return receiveEnds(call, call.goOn(first, [] { return 0L; }), fd, buffer, size, flags, from, from_size);
+    const auto nothing = [&call] { return call.interrupted() ? -EAGAIN : 0L; };
+    return receiveEnds(call, call.goOn(first, nothing), fd, buffer, size, flags, from, from_size);
   }
   return receiveEnds(call, call.receiveOn(first, once, plain, {buffer, size}), fd, buffer, size, flags, from, from_size);
 }
@@ -125,6 +126,41 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
   const auto plain = [=, fd = here.fd()] { return attempt::plainRead(fd, buffer, size); };
   const long n = call.receiveOn(first, once, plain, {buffer, size});
   return n >= 0 ? n : readFailed(call, n, here.fd(), buffer, size);
+}
+
+/// Receives messages as the kernel's blocking recvmmsg does, which looks at the time only behind a message. Returns their number,
+/// or -errno if there is none.
+long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  const int fd = here.fd();
+  unsigned done = 0;
+  Deadline end = Deadline::never();
+  timespec own;
+  timespec* left = timeout;  // unread until the kernel has accepted it
+  const auto take = [&](int how) {
+    if (left == &own) own = attempt::toTimespec(std::max<int64_t>(end.ns() - waitClock().nowNs(), 0));
+    const long n = attempt::recvmmsg(fd, messages + done, count - done, flags | how, left);
+    if (n > 0 && left == &own && !probe::copyOut(timeout, &own, sizeof own)) return static_cast<long>(-EFAULT);
+    if (n == -EAGAIN && timeout != nullptr && left == timeout) {
+      end = Deadline::after(std::chrono::nanoseconds(attempt::toNs(*timeout)), waitClock());
+      left = &own;
+    }
+    return n;
+  };
+  const auto wantsMore = [&] {
+    if (done == count || (flags & MSG_WAITFORONE) != 0) return false;
+    if ((messages[done - 1].msg_hdr.msg_flags & MSG_OOB) != 0) return false;
+    return timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0;
+  };
+  do {
+    IoCall call(here, Direction::kRead);
+    // Behind a message an error is left for the next call.
+    const long n =
+        call.receive([&] { return done > 0 && probe::hasError(fd) ? 0 : take(MSG_DONTWAIT); }, [&] { return take(0); });
+    if (n <= 0) return done > 0 ? done : n;
+    done += static_cast<unsigned>(n);
+    here.othersRan();
+  } while (wantsMore());
+  return done;
 }
 
 /// Reads in a fiber. A function of its own, so that outside fibers nothing is set up for it.
@@ -194,12 +230,24 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   return n;
 }
 
-/// Blocks the thread, as libc's does, and notes the descriptors that it receives.
 int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
-  const int received = real::recvmmsg(fd, messages, count, flags, timeout);
+  const HookedFd here(fd);
+  IoCall call(here, Direction::kRead);
+  const bool waits = call.parks() && !neverWaits(call, flags);
+  if (call.parks() && !waits) here.engine().chargeCall();
+  const int received = waits ? static_cast<int>(IoCall::result(receiveMessages(here, messages, count, flags, timeout)))
+                             : real::recvmmsg(fd, messages, count, flags, timeout);
   for (int i = 0; i < received; ++i) rightsReceived(messages[i].msg_hdr);
   return received;
 }
+
+/// At offset -1 and without flags it is readv. With an offset it is for files, which alone have one.
+ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+  if (offset == -1 && flags == 0) return readv(fd, parts, count);
+  chargeCallHere();
+  return real::preadv2(fd, parts, count, offset, flags);
+}
+ssize_t preadv64v2(int fd, const iovec* parts, int count, off64_t offset, int flags) __attribute__((alias("preadv2")));
 
 int eventfd_read(int fd, eventfd_t* value) { return read(fd, value, sizeof *value) == sizeof *value ? 0 : -1; }
 

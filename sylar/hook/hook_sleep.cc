@@ -1,5 +1,7 @@
-// sleep, usleep, nanosleep, clock_nanosleep. They sleep at least as long as asked, counted in nanoseconds. Source: sleep(3),
-// usleep(3), nanosleep(2), clock_nanosleep(2), thrd_sleep(3).
+// sleep, usleep, nanosleep, clock_nanosleep. They sleep at least as long as asked, counted in nanoseconds. And sched_yield, which lets
+// other fibers run as well as other threads. Source: sleep(3), usleep(3), nanosleep(2), clock_nanosleep(2), thrd_sleep(3),
+// sched_yield(2).
+#include <sched.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <chrono>
 
 #include "sylar/base/sys.h"
+#include "sylar/hook/interruptible.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
@@ -16,33 +19,33 @@
 namespace sylar {
 namespace {
 
-int64_t toNs(const timespec& time) {
-  const int64_t seconds_ns = time.tv_sec > kNever / 1'000'000'000 ? kNever : time.tv_sec * 1'000'000'000;
-  return saturatingAdd(seconds_ns, time.tv_nsec);
-}
 timespec toTimespec(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
-/// How a sleep has ended: whole, or early because the fiber was cancelled (ECANCELED), or because its DeadlineScope ended while
-/// it slept (EINTR) or before (ETIMEDOUT).
+/// How a sleep has ended: whole, or early because the fiber was cancelled (ECANCELED), because a signal handler ran (EINTR), or
+/// because the fiber's DeadlineScope ended while it slept (EINTR) or before (ETIMEDOUT).
 struct Slept {
   int64_t left_ns = 0;
   int error = 0;
 };
 
 /// Sleeps for `ns` >= 0. Without memory for a timeout the thread sleeps.
-Slept sleepFor(int64_t ns) {
+Slept sleepFor(int64_t ns, Interruptible& call) {
   const Clock& clock = waitClock();
   const int64_t begin_ns = clock.nowNs();
   const Deadline end = Deadline::at(saturatingAdd(begin_ns, ns));
   const Deadline until = ns > 0 ? withinScope(end) : end;
+  call.begin();
   if (!reserveTimeout(until)) {
     timespec left = toTimespec(ns);
-    while (real::nanosleep(&left, &left) != 0) continue;  // a signal handler does not end a hooked sleep
+    while (real::nanosleep(&left, &left) != 0) {
+      if (hookEintr() == HookEintr::kPosix) return {attempt::toNs(left), EINTR};
+    }
     return {};
   }
-  const WakeReason reason = parkUntil(until);
+  const WakeReason reason = call.parkUntil(until);
   if (reason == WakeReason::kTimeout && until == end) return {};
   const int64_t left_ns = std::max<int64_t>(end.ns() - clock.nowNs(), 1);
+  if (reason == WakeReason::kReady) return {left_ns, EINTR};
   if (reason != WakeReason::kTimeout) return {left_ns, ECANCELED};
   return {left_ns, until.ns() <= begin_ns ? ETIMEDOUT : EINTR};
 }
@@ -51,7 +54,8 @@ Slept sleepFor(int64_t ns) {
 int sleepRelative(const timespec* duration, timespec* rest) {
   timespec wanted;
   if (const int error = probe::duration(duration, &wanted)) return -error;
-  const Slept slept = sleepFor(toNs(wanted));
+  Interruptible call(EndedBy::kAny);
+  const Slept slept = sleepFor(attempt::toNs(wanted), call);
   if (slept.error != 0 && rest != nullptr) *rest = toTimespec(slept.left_ns);
   return slept.error;
 }
@@ -60,12 +64,13 @@ int sleepRelative(const timespec* duration, timespec* rest) {
 int sleepUntil(clockid_t clock, const timespec* time) {
   timespec wanted;
   if (const int error = probe::duration(time, &wanted)) return -error;
-  const int64_t until_ns = toNs(wanted);
+  const int64_t until_ns = attempt::toNs(wanted);
+  Interruptible call(EndedBy::kAny);
   for (;;) {
     timespec now;
     ::clock_gettime(clock, &now);
-    if (toNs(now) >= until_ns) return 0;
-    if (const int error = sleepFor(until_ns - toNs(now)).error) return error;
+    if (attempt::toNs(now) >= until_ns) return 0;
+    if (const int error = sleepFor(until_ns - attempt::toNs(now), call).error) return error;
     if (&waitClock() != &steadyClock()) return 0;  // the scheduler's clock is driven by hand, and `clock` is not
   }
 }
@@ -84,14 +89,20 @@ extern "C" {
 
 unsigned int sleep(unsigned int seconds) {
   if (!hookSleeps()) return real::sleep(seconds);
-  const Slept slept = sleepFor(int64_t{seconds} * 1'000'000'000);
+  Interruptible call(EndedBy::kAny);
+  const Slept slept = sleepFor(int64_t{seconds} * 1'000'000'000, call);
+  if (call.interrupted() && slept.error == EINTR) {  // libc does not round, either
+    sys::errnoRef() = EINTR;
+    return static_cast<unsigned>(slept.left_ns / 1'000'000'000);
+  }
   if (slept.error == ETIMEDOUT) return 0;  // so that a loop that sleeps the rest ends
   return static_cast<unsigned>((slept.left_ns + 999'999'999) / 1'000'000'000);
 }
 
 int usleep(useconds_t microseconds) {
   if (!hookSleeps()) return real::usleep(microseconds);
-  const int error = sleepFor(int64_t{microseconds} * 1000).error;
+  Interruptible call(EndedBy::kAny);
+  const int error = sleepFor(int64_t{microseconds} * 1000, call).error;
   if (error == 0) return 0;
   sys::errnoRef() = error;
   return -1;
@@ -116,5 +127,16 @@ int thrd_sleep(const timespec* duration, timespec* rest) {
   if (error == 0) return 0;
   return error == EINTR || error == ECANCELED ? -1 : -2;  // -1: interrupted, and loops sleep the rest
 }
+
+// A loop around it often waits for what a fiber of the same worker does.
+int sched_yield() noexcept {
+  if (EpollEngine* const engine = hookEngine()) {
+    engine->chargeCall();
+    yieldIfBudgetIsSpent(*engine);
+  }
+  return real::sched_yield();
+}
+int __sched_yield() noexcept { return sched_yield(); }
+void thrd_yield() { sched_yield(); }
 
 }  // extern "C"

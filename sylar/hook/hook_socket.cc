@@ -154,12 +154,14 @@ int connect_with_timeout(int fd, const sockaddr* address, socklen_t size, uint64
 }
 int __connect(int fd, const sockaddr* address, socklen_t size) { return connect(fd, address, size); }
 
-/// Acts on every thread, in and out of fibers. Wakes the writers, because no event tells a writer on AF_UNIX that its own side
-/// was shut down.
+/// Acts on every thread, in and out of fibers. Wakes all who wait, because the kernel does, and not every shutdown is an event: a
+/// writer on AF_UNIX is not told that its own side was shut down, nor is a receive of size 0 from TCP, which any wake ends.
 int shutdown(int fd, int how) noexcept {
   const int result = real::shutdown(fd, how);
-  Entry* const entry = how == SHUT_RD || sys::inForkedChild() ? nullptr : FdTable::find(fd);
-  if (entry != nullptr && !Entry::interrupting()) entry->wakeAll(Direction::kWrite, true);
+  Entry* const entry = sys::inForkedChild() ? nullptr : FdTable::find(fd);
+  if (entry == nullptr || Entry::interrupting()) return result;
+  entry->wakeAll(Direction::kRead, true);
+  entry->wakeAll(Direction::kWrite, true);
   return result;
 }
 

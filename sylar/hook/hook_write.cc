@@ -107,6 +107,52 @@ ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
   return first == -EAGAIN ? sendMessage(call, fd, message, flags) : sendRest(call, fd, message, flags, first);
 }
 
+/// Returns true if a send may wait here. Counts one that may not.
+bool maySendLater(const HookedFd& here, int flags) {
+  if (!here.parks()) return false;
+  if ((flags & MSG_DONTWAIT) == 0) return !onOtherStack();
+  here.engine().chargeCall();
+  return false;
+}
+
+/// Sends a message, whole if the socket takes pieces.
+ssize_t sendOne(const HookedFd& here, const msghdr* message, int flags) {
+  if ((flags & MSG_FASTOPEN) != 0) return sendFastOpen(here, message, flags);
+  IoCall call(here, Direction::kWrite);
+  return sendMessage(call, here.fd(), message, flags);
+}
+
+/// Sends the first of `messages`, and on a socket of whole messages as many as fit. Returns their number, or -errno.
+long sendSome(const HookedFd& here, mmsghdr* messages, unsigned count, int flags) {
+  if (here.kind() != FdKind::kMessages) {
+    const long n = attempt::keepingErrno([&] { return sendOne(here, &messages->msg_hdr, flags); });
+    if (n < 0) return n;
+    messages->msg_len = static_cast<unsigned>(n);
+    return 1;
+  }
+  IoCall call(here, Direction::kWrite);
+  return call.run([&] {
+    const long n = attempt::sendmmsg(here.fd(), messages, count, flags);
+    if (n == -EAGAIN && messages->msg_hdr.msg_name != nullptr) call.askAgainLater();
+    return n;
+  });
+}
+
+/// Sends messages as the kernel's blocking sendmmsg does. It ends at an error, of which only the next call tells, and behind a
+/// message that did not go out whole. Returns their number, or -errno if there is none.
+long sendMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags) {
+  count = std::min<unsigned>(count, UIO_MAXIOV);  // as the kernel does
+  unsigned done = 0;
+  const auto isWhole = [](const mmsghdr& one) { return one.msg_len == totalSize(one.msg_hdr.msg_iov, one.msg_hdr.msg_iovlen); };
+  do {
+    const long n = sendSome(here, messages + done, count - done, flags);
+    if (n <= 0) return done > 0 ? done : n;
+    done += static_cast<unsigned>(n);
+    here.othersRan();
+  } while (done < count && isWhole(messages[done - 1]));
+  return done;
+}
+
 /// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.
 [[gnu::noinline]] ssize_t writeFailed(IoCall& call, long n, int fd, const void* data, size_t size) {
   if (n == -ENOTSOCK) {
@@ -224,29 +270,30 @@ ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(f
 
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   const HookedFd here(fd);
-  IoCall call(here, Direction::kWrite);
-  const bool never_waits = call.parks() && (flags & MSG_DONTWAIT) != 0;
-  if (never_waits) call.engine().chargeCall();
-  ssize_t n;
-  if (!call.parks() || never_waits) {
-    n = real::sendmsg(fd, message, flags);
-  } else if ((flags & MSG_FASTOPEN) != 0) {
-    n = sendFastOpen(here, message, flags);
-  } else {
-    n = sendMessage(call, fd, message, flags);
-  }
+  const bool waits = maySendLater(here, flags);
+  const ssize_t n = waits ? sendOne(here, message, flags) : real::sendmsg(fd, message, flags);
   if (n >= 0 && message->msg_controllen > 0) rightsSent(*message);
   return n;
 }
 
-/// Blocks the thread, as libc's does, and notes the descriptors that it sends.
 int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
-  const int sent = real::sendmmsg(fd, messages, count, flags);
+  const HookedFd here(fd);
+  const bool waits = maySendLater(here, flags) && count > 0;
+  const int sent = waits ? static_cast<int>(IoCall::result(sendMessages(here, messages, count, flags)))
+                         : real::sendmmsg(fd, messages, count, flags);
   for (int i = 0; i < sent; ++i) {
     if (messages[i].msg_hdr.msg_controllen > 0) rightsSent(messages[i].msg_hdr);
   }
   return sent;
 }
+
+/// At offset -1 and without flags it is writev. With an offset it is for files, which alone have one.
+ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+  if (offset == -1 && flags == 0) return writev(fd, parts, count);
+  chargeCallHere();
+  return real::pwritev2(fd, parts, count, offset, flags);
+}
+ssize_t pwritev64v2(int fd, const iovec* parts, int count, off64_t offset, int flags) __attribute__((alias("pwritev2")));
 
 int eventfd_write(int fd, eventfd_t value) { return write(fd, &value, sizeof value) == sizeof value ? 0 : -1; }
 

@@ -30,17 +30,29 @@ int tcpState(int fd) {
   return sys::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &state, &size) == 0 ? state : -1;
 }
 
-}  // namespace
-
-bool isReady(int fd, short events) {
+/// Polls one descriptor without waiting, and returns what is there.
+short pollOne(int fd, short events) {
+  pollfd one;
   long ready;
   do {
-    pollfd one{fd, events, 0};
+    one = {fd, events, 0};
     timespec zero{};
     ready = sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0);
   } while (ready == -EINTR);  // nothing is ready and a signal handler is to run, which is no answer
-  return ready > 0;
+  return ready > 0 ? one.revents : short{0};
 }
+
+/// Returns true if the kernel's copy has succeeded. Where such copies are forbidden, copies here, and trusts the address.
+bool copied(long result, void* to, const void* from, size_t size) {
+  if (result != -ENOSYS && result != -EPERM) return result == static_cast<long>(size);
+  std::memcpy(to, from, size);
+  return true;
+}
+
+}  // namespace
+
+bool isReady(int fd, short events) { return pollOne(fd, events) != 0; }
+bool hasError(int fd) { return (pollOne(fd, 0) & POLLERR) != 0; }
 
 bool isNonblocking(int fd) {
   const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
@@ -65,12 +77,7 @@ bool hasBytes(int fd) {
 
 bool hasEnded(int fd) { return isReady(fd, POLLRDHUP); }
 
-bool isShutDown(int fd) {
-  pollfd one{fd, POLLRDHUP, 0};
-  const timespec zero{};
-  while (sys::call(SYS_ppoll, &one, 1, &zero, nullptr, 0) == -EINTR) continue;
-  return (one.revents & POLLRDHUP) != 0;
-}
+bool isShutDown(int fd) { return (pollOne(fd, POLLRDHUP) & POLLRDHUP) != 0; }
 
 bool tcpHasFailed(int fd) { return tcpState(fd) == TCP_CLOSE; }
 bool isTcp(int fd) { return tcpState(fd) >= 0; }
@@ -126,12 +133,13 @@ int duration(const timespec* from, timespec* to) {
 bool copyIn(void* to, const void* from, size_t size) {
   const iovec local{to, size};
   const iovec remote{const_cast<void*>(from), size};
-  const long copied = sys::call(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
-  if (copied == -ENOSYS || copied == -EPERM) {  // forbidden here, so we trust the address
-    std::memcpy(to, from, size);
-    return true;
-  }
-  return copied == static_cast<long>(size);
+  return copied(sys::call(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0), to, from, size);
+}
+
+bool copyOut(void* to, const void* from, size_t size) {
+  const iovec local{const_cast<void*>(from), size};
+  const iovec remote{to, size};
+  return copied(sys::call(SYS_process_vm_writev, getpid(), &local, 1, &remote, 1, 0), to, from, size);
 }
 
 }  // namespace sylar::probe

@@ -20,6 +20,8 @@ bool atUrgentMark(int fd);
 bool hasBytes(int fd);
 /// Returns true if a stream socket will get no more bytes than those that are there.
 bool hasEnded(int fd);
+/// Returns true if the socket has an error, or something in its error queue. Leaves it there.
+bool hasError(int fd);
 /// Returns true if the reading side of a socket is shut down. An error does not count as such an end.
 bool isShutDown(int fd);
 /// Returns true if `fd` is a TCP connection that is over. Its error belongs to the next call, not to the rest of a long write, so
@@ -46,5 +48,7 @@ bool isMaster(int terminal);
 int duration(const timespec* from, timespec* to);
 /// Copies `size` bytes that the user says are there. Returns false if they are not.
 bool copyIn(void* to, const void* from, size_t size);
+/// Copies `size` bytes to where the user wants them. Returns false if the memory cannot be written.
+bool copyOut(void* to, const void* from, size_t size);
 
 }  // namespace sylar::probe

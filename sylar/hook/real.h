@@ -8,15 +8,23 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,12 +32,15 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "sylar/hook/names.h"
+
 // libc has these for programs built with _FORTIFY_SOURCE, and declares them to those only.
 extern "C" {
 int __open_2(const char* path, int flags);
 int __open64_2(const char* path, int flags);
 int __openat_2(int directory, const char* path, int flags);
 int __openat64_2(int directory, const char* path, int flags);
+[[noreturn]] void __longjmp_chk(__jmp_buf_tag* place, int value) noexcept;
 }
 
 namespace sylar::real {
@@ -71,7 +82,7 @@ class Real {
 
 // clang-format off
 #define SYLAR_HOOKED_NAMES(X)                                                \
-  X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep)                         \
+  X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep) X(sched_yield)          \
   X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(shutdown) \
   X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                \
   X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2)                    \
@@ -79,16 +90,26 @@ class Real {
   X(epoll_create) X(epoll_create1)                                           \
   X(close) X(fclose) X(freopen) X(freopen64) X(pclose) X(dup) X(dup2) X(dup3) \
   X(fork) X(_Fork) X(forkpty) X(posix_spawn) X(posix_spawnp) X(popen) X(system)                 \
+  X(wait4) X(waitid)                                                         \
   X(fcntl) X(ioctl) X(getsockopt) X(setsockopt)                              \
   X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(recvmmsg)                \
   X(write) X(writev) X(send) X(sendto) X(sendmsg) X(sendmmsg)                \
-  X(poll)
+  X(preadv2) X(pwritev2) X(sendfile) X(splice) X(tee) X(vmsplice) X(copy_file_range) X(syscall) \
+  X(poll) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) \
+  SYLAR_NAME_CALLS(X)                                                        \
+  X(sigaction) X(signal) X(sysv_signal) X(sigset) X(siginterrupt)          \
+  X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)                      \
+  X(pause) X(sigsuspend) X(sigwait) X(sigwaitinfo) X(sigtimedwait)            \
+  X(flock) X(lockf) X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range)
 // clang-format on
 
 // glibc's access attributes are no part of a type, and GCC warns each time.
 #pragma GCC diagnostic ignored "-Wignored-attributes"
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // sigset and siginterrupt, which programs call nevertheless
 #define SYLAR_DECLARE_(name) extern constinit Real<decltype(::name)> name;
 SYLAR_HOOKED_NAMES(SYLAR_DECLARE_)
 #undef SYLAR_DECLARE_
+#pragma GCC diagnostic pop
 
 }  // namespace sylar::real

@@ -21,9 +21,8 @@ inline Worker* hookWorker() {
   const FiberCore* const me = runningFiber();
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Worker* const worker = static_cast<WorkerSlot*>(me->home)->worker;
-  // A signal handler that interrupted the library's own sections must not come back to their locks.
-  const bool passes = worker == nullptr || worker->detached() || sys::inForkedChild() || Entry::interrupting() || onOtherStack();
-  return passes ? nullptr : worker;
+  if (worker == nullptr || worker->detached() || sys::inForkedChild()) return nullptr;
+  return Entry::interrupting() || HandlerScope::running() || onOtherStack() ? nullptr : worker;
 }
 
 bool mayBeUnix(FdKind kind) { return kind == FdKind::kStream || kind == FdKind::kMarkedStream || kind == FdKind::kMessages; }
@@ -103,6 +102,7 @@ inline int IoCall::learnLimits() {
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
+    if (m_interruptible) m_interruptible->neverRestarts();
     if (m_writes_to_unix) m_timeout_of_piece_ns = timeout_ns;
   }
   return 0;
@@ -146,6 +146,8 @@ int IoCall::wait(uint64_t edges_seen) {
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
   if (first) {
+    if (hookEintr() == HookEintr::kPosix) [[unlikely]]
+      m_interruptible.emplace(EndedBy::kNoRestart);
     if (const int error = learnLimits()) {
       m_hooked.engine().chargeCall();  // it does not wait
       return error;
@@ -154,11 +156,14 @@ int IoCall::wait(uint64_t edges_seen) {
   if (!first || entry().sticky()) {
     if (const int error = waitsStill(first)) return error;
   }
+  if (m_interruptible) [[unlikely]] {
+    m_interruptible->begin();
+    if (interrupted()) return -EINTR;
+  }
   // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
   const bool looks_again = m_asks_again || m_writes_to_unix;
   const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
-  m_hooked.engine().refillBudget();
   Wait wait(m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
@@ -173,10 +178,12 @@ int IoCall::wait(uint64_t edges_seen) {
     m_passes_on = error == -EPERM;
     return error == -EAGAIN ? 0 : error;
   }
-  const WakeReason reason = wait.park(until);
-  if (reason == WakeReason::kReady) return 0;
+  m_hooked.engine().refillBudget();
+  const WakeReason reason = m_interruptible ? m_interruptible->park(wait, until) : wait.park(until);
   if (reason == WakeReason::kClosed) return -EBADF;
+  if (reason == WakeReason::kReady && !interrupted()) return 0;
   entry().dequeue(m_direction, waiter);
+  if (reason == WakeReason::kReady) return 0;
   if (reason == WakeReason::kCanceled) return -ECANCELED;
   return until < m_deadline ? 0 : -m_timeout_error;
 }

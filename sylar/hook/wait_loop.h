@@ -9,8 +9,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 
 #include "sylar/hook/attempt.h"
+#include "sylar/hook/handler_scope.h"
+#include "sylar/hook/interruptible.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker_slot.h"
@@ -18,15 +21,15 @@
 namespace sylar {
 
 /// Returns the engine in which the calling fiber may wait for descriptors, or null if libc's call is to be made: on plain
-/// threads, with hooks off, in a plain Scheduler, and in a forked child however it was made.
+/// threads, with hooks off, in a plain Scheduler, in a signal handler, and in a forked child however it was made.
 EpollEngine* hookEngine();
 /// Inlined form of hookEngine(), so only for the first line of a hook (see onThreadStack). Does not check onOtherStack().
 [[gnu::always_inline]] inline EpollEngine* hookEngineHere() {
   const FiberCore* const me = t_running;
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Driver* const driver = static_cast<WorkerSlot*>(me->home)->fd_driver.load(std::memory_order_acquire);
-  // A signal handler that interrupted the library's own sections must not come back to their locks.
-  if (driver == nullptr || sys::inForkedChild() || Entry::interrupting()) return nullptr;
+  // A handler that the trampolines do not know must not come back to the locks of the library's sections, if it interrupted one.
+  if (driver == nullptr || sys::inForkedChild() || Entry::interrupting() || HandlerScope::running()) return nullptr;
   return static_cast<EpollEngine*>(driver);
 }
 /// Returns true if the caller is not on the running fiber's stack, but is a signal handler with a stack of its own (SA_ONSTACK).
@@ -155,8 +158,8 @@ class IoCall {
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
 
   /// Makes attempts until one gives something else than -EAGAIN. Returns >= 0 or -errno. Besides the kernel's errors there are
-  /// EBADF if the descriptor was closed since, EAGAIN if the call timed out or is non-blocking after all, ECANCELED, and ENOMEM
-  /// and ENOSPC if the descriptor cannot be waited for now. May suspend: yes.
+  /// EBADF if the descriptor was closed since, EAGAIN if the call timed out or is non-blocking after all, ECANCELED, EINTR
+  /// after a signal handler, and ENOMEM and ENOSPC if the descriptor cannot be waited for now. May suspend: yes.
   template <class Attempt>
   long run(Attempt attempt) {
     if (m_timeout_of_piece_ns > 0) renewTimeout();
@@ -190,6 +193,8 @@ class IoCall {
     const long n = goOn(last, attempt, room);
     return m_shut_down ? tryAgain(plain) : n;
   }
+  /// Returns true if a signal handler has ended a wait of the call.
+  bool interrupted() const { return m_interruptible && m_interruptible->interrupted(); }
   /// Makes one more attempt after run(), whatever it gives.
   template <class Attempt>
   long tryAgain(Attempt attempt) {
@@ -232,8 +237,9 @@ class IoCall {
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
   std::chrono::nanoseconds m_pause = std::chrono::milliseconds(1);
-  Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
-  int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
+  Deadline m_deadline = Deadline::never();       // computed once, where the call first blocks
+  int64_t m_timeout_of_piece_ns = 0;             // if > 0, renewed for each piece
+  std::optional<Interruptible> m_interruptible;  // from the first wait on, if handlers end calls
 };
 
 /// Returns true if `done` bytes are all that there were. A read also ends early at memory that the kernel cannot write. That

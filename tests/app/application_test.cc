@@ -18,6 +18,7 @@
 #include "sylar/iomanager.h"
 #include "sylar/log.h"
 #include "sylar/tcp_server.h"
+#include "tests/support/busy.h"
 
 namespace sylar {
 namespace {
@@ -165,7 +166,7 @@ TEST_F(ApplicationTest, EndsWhenToldWhileItReloads) {
   app.onServerUp([&] {
     setting->addListener([&](int, int) {
       endService();
-      while (!stops) sched_yield();
+      test::busyUntil([&] { return stops.load(); });
       reloaded = true;
     });
     write("test: {slow: 2}");

@@ -7,14 +7,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <type_traits>
 
 #include "sylar/base/memory.h"
+#include "tests/support/thread_state.h"
 
 namespace sylar {
 namespace {
@@ -111,14 +110,6 @@ TEST(OsMutexDeathTest, LockingTwiceOnOneThreadAborts) {
 
 // ---- Whoever holds a lock gets the processor of who waits for it, whatever their classes are. ---------------------------------
 
-/// What the kernel says that a thread of this process does: 'R' wants a processor, 'S' sleeps.
-char stateOf(pid_t thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
-  const size_t name_end = line.rfind(')');
-  return name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
-}
-
 /// Sets the class of the calling thread; false: that is not permitted here.
 bool enter(int policy, int priority) {
   const sched_param param{.sched_priority = priority};
@@ -158,7 +149,7 @@ bool waiterSleeps(int holders, int waiters, int waiters_priority) {
   });
   while (waiter_id == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!refused && !seen_asleep && std::chrono::steady_clock::now() < end) seen_asleep = stateOf(waiter_id) == 'S';
+  while (!refused && !seen_asleep && std::chrono::steady_clock::now() < end) seen_asleep = test::stateOfThread(waiter_id) == 'S';
   EXPECT_TRUE(seen_asleep || refused) << "it wants the processor all the time";
   seen_asleep = true;
   holder.join();

@@ -132,14 +132,14 @@ TEST(AdoptedDescriptor, ParksThoughNoHookMadeIt) {
     }
     for (int round = 0; round < 3; ++round) {  // the numbers are used again, by raw closes
       int fds[4];
-      ASSERT_EQ(::syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, fds), 0);
-      ASSERT_EQ(::syscall(SYS_pipe2, fds + 2, 0), 0);
+      ASSERT_EQ(sys::call(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, fds), 0);
+      ASSERT_EQ(sys::call(SYS_pipe2, fds + 2, 0), 0);
       readParks(fds[0], fds[1]);
       writeParks(fds[1], fds[0]);
       readParks(fds[2], fds[3]);
       writeParks(fds[3], fds[2]);
       std::swap(fds[0], fds[2 * (round % 2)]);  // socket and pipe change places
-      for (const int fd : fds) ::syscall(SYS_close, fd);
+      for (const int fd : fds) sys::call(SYS_close, fd);
     }
   });
 }
@@ -153,7 +153,7 @@ TEST(AdoptedDescriptor, MakesNoTroubleForTheNextOneBehindItsNumber) {
       const Ends old = makeUnix(round == 1 ? libcCalls() : hookedCalls(), SOCK_STREAM);
       readParks(old[0], old[1]);
       writeParks(old[0], old[1]);
-      for (const int fd : old) ::syscall(SYS_close, fd);
+      for (const int fd : old) sys::call(SYS_close, fd);
       const Pair next = unixPair();
       EXPECT_EQ(next.a, old[0]);
       readParks(next.a, next.b);

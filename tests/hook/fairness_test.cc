@@ -41,6 +41,11 @@ TEST(Fairness, APollThatIsAlwaysReady) {
   others([&] { EXPECT_EQ(::poll(&one, 1, 1000), 1); });
 }
 
+// A loop that spins until another fiber has done something.
+TEST(Fairness, ASchedYieldLetsOtherFibersRun) {
+  others([] { EXPECT_EQ(::sched_yield(), 0); });
+}
+
 /// Makes `call`, which cannot wait, many times: nobody runs meanwhile, for it is never suspended. The next call that may wait
 /// takes the turn that they have used up.
 template <class Call>
@@ -149,26 +154,136 @@ TEST(Fairness, ADownloadThatPollsOnlyWhenThereIsNothing) {
   });
   std::atomic<bool> done{false};
   int calls = 0;  // since others ran
+  int unfair = 0;
+  size_t got = 0;
   inFiber([&] {
     IOManager::GetThis()->schedule([&] {
       for (; !done; Fiber::YieldToReady()) calls = 0;
     });
     std::vector<char> buffer(1460);
-    for (size_t got = 0; got < kSize; ++calls) {
+    for (; got < kSize; ++calls) {
       const ssize_t n = ::recv(pair.a, buffer.data(), buffer.size(), 0);
       if (n > 0) got += static_cast<size_t>(n);
       if (n > 0) continue;
-      ASSERT_EQ(errno, EAGAIN);
       pollfd one{pair.a, POLLIN, 0};
       const bool turn_is_over = calls > kTurn;
-      ASSERT_EQ(::poll(&one, 1, -1), 1);
-      if (turn_is_over) {
-        ASSERT_EQ(calls, 0);
-      }
+      if (n == 0 || errno != EAGAIN || ::poll(&one, 1, -1) != 1) break;
+      if (turn_is_over && calls > 0) ++unfair;
     }
     done = true;
   });
   server.join();
+  EXPECT_EQ(got, kSize);
+  EXPECT_EQ(unfair, 0);
+}
+
+/// Standing still, it writes a byte whenever it is asked while `fd` >= 0.
+struct WritingClock : Clock {
+  int64_t nowNs() const override {
+    if (fd >= 0) {
+      EXPECT_EQ(libcCalls().write(std::exchange(fd, -1), "x", 1), 1);
+    }
+    return 0;
+  }
+  mutable int fd = -1;
+};
+
+// poll looks, computes its deadline by the scheduler's clock, and looks again before it waits. It has not let others run if the
+// second look finds something.
+TEST(Fairness, APollThatFindsSomethingJustBeforeItWaits) {
+  const Pair pair = unixPair();
+  WritingClock clock;
+  bool seen = false;
+  int calls = 0;
+  IOManager iom(SchedulerOptions{.threads = 1, .use_caller = false, .name = "fairness", .clock = &clock});
+  iom.schedule([&] {
+    Scheduler::GetThis()->schedule([&] { seen = true; });
+    for (; !seen && calls < 1000; ++calls) {
+      clock.fd = pair.b;
+      pollfd one{pair.a, POLLIN, 0};
+      EXPECT_EQ(::poll(&one, 1, 1000), 1);
+      clock.fd = -1;
+      char byte = 0;
+      EXPECT_EQ(libcCalls().read(pair.a, &byte, 1), 1);
+    }
+  });
+  iom.stop();
+  EXPECT_LE(calls, 100);
+}
+
+// The budget is of time as well: a fiber that computes between its calls has eight of them in a turn, because the clock is asked
+// at each fourth.
+TEST(Fairness, FewCallsThatTakeLong) {
+  const Pair pair = unixPair();
+  bool seen = false;
+  int calls = 0;
+  inFiber([&] {
+    Scheduler::GetThis()->schedule([&] { seen = true; });
+    for (; !seen && calls < 1000; ++calls) {
+      const int64_t until = steadyClock().nowNs() + 100'000;
+      while (steadyClock().nowNs() < until) {
+      }
+      pollfd one{pair.a, POLLOUT, 0};
+      EXPECT_EQ(::poll(&one, 1, 1000), 1);
+    }
+  });
+  EXPECT_LE(calls, 9);
+}
+
+/// Spends its budget again and again, until `*over`; counts its turns.
+void spend(const bool& over, int& turns) {
+  const Pair pair = unixPair();
+  while (!over) {
+    const uint64_t before = IOManager::GetThis()->getWorkerStats().switches;
+    char byte = 'x';
+    EXPECT_EQ(::write(pair.b, &byte, 1), 1);
+    EXPECT_EQ(::read(pair.a, &byte, 1), 1);
+    if (IOManager::GetThis()->getWorkerStats().switches != before) ++turns;
+  }
+}
+
+// A fiber that is woken comes before those that have used up their budget, however many they are.
+TEST(Fairness, TenThatSpendTheirBudgetLetAWokenFiberPass) {
+  constexpr int kWakes = 20;
+  const Pair pair = unixPair();
+  bool over = false;
+  int turns = 0;
+  inFiber([&] {
+    for (int i = 0; i < 10; ++i) Scheduler::GetThis()->schedule([&] { spend(over, turns); });
+    for (int i = 0; i < 20; ++i) Fiber::YieldToReady();  // until all have begun
+    Scheduler::GetThis()->schedule([&] {
+      for (int i = 0; i < kWakes; ++i) {
+        char byte = 0;
+        EXPECT_EQ(::read(pair.a, &byte, 1), 1);
+        EXPECT_LE(turns, 2);
+      }
+      over = true;
+    });
+    for (int i = 0; i < kWakes; ++i) {
+      turns = 0;
+      EXPECT_EQ(::write(pair.b, "x", 1), 1);
+      while (turns < 5) Fiber::YieldToReady();
+    }
+  });
+}
+
+// The others always have something to do, but cannot keep it from its turns.
+TEST(Fairness, TheOneThatSpentItsBudgetGetsItsTurnsAmongManyThatYield) {
+  constexpr int kTurns = 20;
+  bool over = false;
+  int turns = 0;
+  int yields = 0;
+  inFiber([&] {
+    for (int i = 0; i < 300; ++i) {
+      Scheduler::GetThis()->schedule([&] {
+        for (; turns < kTurns && yields < kFarTooMany; ++yields) Fiber::YieldToReady();
+        over = true;
+      });
+    }
+    spend(over, turns);
+  });
+  EXPECT_GE(turns, kTurns);
+  EXPECT_LT(yields, kFarTooMany);
 }
 
 TEST(Fairness, CallsThatFail) {

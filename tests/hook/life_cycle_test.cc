@@ -11,6 +11,7 @@
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/io/fd_table.h"
+#include "sylar/sync/blocking_pool.h"
 #include "tests/hook/close_support.h"
 
 extern "C" {
@@ -69,7 +70,7 @@ TEST(Creators, StartANumberAnew) {
     const int stale = ::socket(AF_INET, SOCK_STREAM | (creator.nonblocking ? 0 : SOCK_NONBLOCK), 0);
     const Entry& entry = *FdTable::find(stale);
     const uint32_t generation = Entry::generationOf(entry.life());
-    ASSERT_EQ(::syscall(SYS_close, stale), 0);
+    ASSERT_EQ(sys::call(SYS_close, stale), 0);
     const int fd = creator.make();
     ASSERT_EQ(fd, stale);
     EXPECT_EQ(Entry::generationOf(entry.life()), generation + 1);
@@ -190,6 +191,7 @@ TEST(Closers, PcloseEndsTheWaits) {
     waiter->join();
     EXPECT_EQ(ended.count.load(), 1);
   });
+  BlockingPool::process().endIdle();  // the helper thread that has waited for the child
 }
 
 // A shutdown closes nothing: readers get the end of the stream, and the number stays what it was.

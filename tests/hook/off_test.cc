@@ -9,6 +9,7 @@
 
 #include "sylar/hook/wait_loop.h"
 #include "tests/hook/support.h"
+#include "tests/support/busy.h"
 
 namespace sylar::test {
 namespace {
@@ -67,7 +68,7 @@ TEST(HooksOff, InAFiberThatAStopHasLeftBehind) {
     iom.schedule([state] {
       state->engine_before = hookEngine() != nullptr;
       state->inside = true;
-      while (!state->left) sched_yield();
+      busyUntil([&] { return state->left.load(); });
       state->engine_after = hookEngine() != nullptr;
       state->sleeps_after = hookSleeps();
       state->through = true;

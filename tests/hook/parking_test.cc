@@ -13,6 +13,8 @@ ssize_t __read_chk(int fd, void* buffer, size_t size, size_t buffer_size);
 ssize_t __recv_chk(int fd, void* buffer, size_t size, size_t buffer_size, int flags);
 ssize_t __recvfrom_chk(int fd, void* buffer, size_t size, size_t buffer_size, int flags, sockaddr* from, socklen_t* from_size);
 int __poll_chk(pollfd* fds, nfds_t count, int timeout_ms, size_t size_bytes);
+int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask, size_t size_bytes);
+int __select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* timeout);
 int __poll(pollfd* fds, nfds_t count, int timeout_ms);
 ssize_t __read(int fd, void* buffer, size_t size);
 ssize_t __write(int fd, const void* data, size_t size);
@@ -124,6 +126,35 @@ WaitCase polls(const std::string& name, int (*poll_one)(pollfd* fds, nfds_t coun
           }};
 }
 
+/// Makes `select` of what is to be read.
+template <class Select>
+int viaSelect(pollfd* fds, nfds_t count, Select select) {
+  fd_set read;
+  FD_ZERO(&read);
+  int end = 0;
+  for (nfds_t i = 0; i < count; ++i) {
+    FD_SET(fds[i].fd, &read);
+    end = std::max(end, fds[i].fd + 1);
+  }
+  const int ready = select(end, &read);
+  for (nfds_t i = 0; i < count; ++i) fds[i].revents = FD_ISSET(fds[i].fd, &read) ? POLLIN : 0;
+  return ready;
+}
+
+/// Makes `wait` on an epoll of what is to be read.
+template <class Wait>
+int viaEpoll(pollfd* fds, nfds_t count, Wait wait) {
+  const Pair epoll({::epoll_create1(0), -1});
+  for (nfds_t i = 0; i < count; ++i) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
+    EXPECT_EQ(::epoll_ctl(epoll.a, EPOLL_CTL_ADD, fds[i].fd, &event), 0);
+  }
+  epoll_event events[2] = {};
+  const int ready = wait(epoll.a, events);
+  for (int i = 0; i < ready; ++i) fds[events[i].data.u64].revents = POLLIN;
+  return ready;
+}
+
 ssize_t viaReadv(int fd, char* buffer, size_t size) {
   const iovec parts[2] = {{buffer, 1}, {buffer + 1, size - 1}};
   return ::readv(fd, parts, 2);
@@ -198,6 +229,41 @@ std::vector<WaitCase> waitCases() {
               return n;
             }),
       polls("poll_chk", [](pollfd* fds, nfds_t count) { return __poll_chk(fds, count, -1, count * sizeof *fds); }),
+      polls("ppoll", [](pollfd* fds, nfds_t count) { return ::ppoll(fds, count, nullptr, nullptr); }),
+      polls("ppoll_chk",
+            [](pollfd* fds, nfds_t count) { return __ppoll_chk(fds, count, nullptr, nullptr, count * sizeof *fds); }),
+      polls("select",
+            [](pollfd* fds, nfds_t count) {
+              return viaSelect(fds, count, [](int end, fd_set* read) { return ::select(end, read, nullptr, nullptr, nullptr); });
+            }),
+      polls("underscore_select",
+            [](pollfd* fds, nfds_t count) {
+              return viaSelect(fds, count, [](int end, fd_set* read) { return __select(end, read, nullptr, nullptr, nullptr); });
+            }),
+      polls("pselect",
+            [](pollfd* fds, nfds_t count) {
+              return viaSelect(fds, count,
+                               [](int end, fd_set* read) { return ::pselect(end, read, nullptr, nullptr, nullptr, nullptr); });
+            }),
+      polls("epoll_wait",
+            [](pollfd* fds, nfds_t count) {
+              return viaEpoll(fds, count, [](int epoll, epoll_event* events) { return ::epoll_wait(epoll, events, 2, -1); });
+            }),
+      polls("epoll_pwait",
+            [](pollfd* fds, nfds_t count) {
+              return viaEpoll(fds, count,
+                              [](int epoll, epoll_event* events) { return ::epoll_pwait(epoll, events, 2, -1, nullptr); });
+            }),
+      polls("epoll_pwait2",
+            [](pollfd* fds, nfds_t count) {
+              return viaEpoll(fds, count,
+                              [](int epoll, epoll_event* events) { return ::epoll_pwait2(epoll, events, 2, nullptr, nullptr); });
+            }),
+      sleeps("select_of_nothing",
+             [] {
+               timeval wanted{0, 5000};
+               EXPECT_EQ(::select(0, nullptr, nullptr, nullptr, &wanted), 0);
+             }),
       polls("underscore_poll", [](pollfd* fds, nfds_t count) { return __poll(fds, count, -1); }),
       sleeps("sleep", [] { EXPECT_EQ(::sleep(1), 0u); }),
       sleeps("usleep", [] { EXPECT_EQ(::usleep(5000), 0); }),

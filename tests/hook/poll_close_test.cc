@@ -79,7 +79,7 @@ TEST(PollOfSeveral, ANumberClosedBehindOurBackIsToldByTheKernel) {
   inFiber([] {
     const Pair pair = unixPair();
     const int gone = ::dup(pair.a);
-    ::syscall(SYS_close, gone);
+    sys::call(SYS_close, gone);
     pollfd fds[2] = {{pair.a, POLLIN, 0}, {gone, POLLIN, 0}};
     EXPECT_EQ(::poll(fds, 2, -1), 1);
     EXPECT_EQ(fds[1].revents, POLLNVAL);

@@ -88,7 +88,7 @@ void receivesOverAStaleNumber(int flags) {
   Message message(passenger.a);
   ASSERT_EQ(::sendmsg(carrier.b, &message.header, 0), 1);
   const uint32_t generation = Entry::generationOf(FdTable::find(stale.a)->life());
-  ::syscall(SYS_close, stale.a);  // behind our back
+  sys::call(SYS_close, stale.a);  // behind our back
   ASSERT_EQ(::recvmsg(carrier.a, &message.header, flags), 1);
   ASSERT_EQ(message.passenger(), stale.a);
   EXPECT_NE(Entry::generationOf(FdTable::find(stale.a)->life()), generation);

@@ -7,11 +7,17 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +25,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -27,7 +35,9 @@
 
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/hook.h"
+#include "sylar/hook/names.h"
 #include "sylar/iomanager.h"
+#include "tests/support/busy.h"
 #include "tests/support/fibers.h"
 
 namespace sylar::test {
@@ -39,7 +49,12 @@ namespace sylar::test {
 #define SYLAR_TESTED_CALLS(X) \
   X(socket) X(socketpair) X(pipe) X(pipe2) X(close) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) \
   X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) \
-  X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(nanosleep) X(usleep) X(clock_nanosleep)
+  X(wait) X(wait3) X(wait4) X(waitpid) X(waitid) X(system) X(popen) X(pclose) \
+  X(recvmmsg) X(sendmmsg) X(sendfile) X(splice) X(tee) X(vmsplice) X(copy_file_range) X(preadv2) X(pwritev2) X(syscall) \
+  X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(ppoll) X(select) X(pselect) \
+  X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) X(nanosleep) X(usleep) X(clock_nanosleep) \
+  SYLAR_NAME_CALLS(X) X(open) X(openat) X(creat) X(flock) X(lockf) \
+  X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range)
 // clang-format on
 
 /// One set of implementations of the same functions.
@@ -194,7 +209,7 @@ inline pid_t threadId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 /// Waits for a word that another thread sets. For plain threads.
 template <class T>
 void spinUntil(const std::atomic<T>& word, T value) {
-  while (word.load(std::memory_order_acquire) != value) std::this_thread::yield();
+  busyUntil([&] { return word.load(std::memory_order_acquire) == value; });
 }
 
 /// The kernel ids of an IOManager's `count` workers. For plain threads.
@@ -206,7 +221,7 @@ inline std::vector<pid_t> threadsOf(IOManager& iom, size_t count) {
     iom.place([&] {
       thread = threadId();
       begun.fetch_add(1, std::memory_order_release);
-      while (begun.load(std::memory_order_acquire) < count) std::this_thread::yield();  // so that each has its own worker
+      busyUntil([&] { return begun.load(std::memory_order_acquire) == count; });  // so that each has its own worker
       ended.fetch_add(1, std::memory_order_release);
     });
   }

@@ -1,5 +1,6 @@
 // Several waiters on one descriptor, and everybody who must be woken is.
 #include <algorithm>
+#include <memory>
 
 #include "tests/hook/support.h"
 
@@ -193,6 +194,24 @@ TEST(WaitersOfBothDirections, APollOfManyIsWokenByAnyOfThem) {
     ::close(ends[0]);
     ::close(ends[1]);
   }
+}
+
+// In the kernel any wake ends it, and a shutdown of the own sending side is no event.
+TEST(WaitersOfOneSide, AShutdownEndsAReceiveOfNoBytesFromTcp) {
+  const Pair pair = tcpPair();
+  inFiber([&] {
+    bool ended = false;
+    const auto receiver = std::make_shared<Fiber>([&] {
+      EXPECT_EQ(::recv(pair.a, &ended, 0, 0), 0);
+      ended = true;
+    });
+    IOManager::GetThis()->schedule(receiver);
+    untilParked(*receiver);
+    EXPECT_EQ(::shutdown(pair.a, SHUT_WR), 0);
+    untilPolled();
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(::write(pair.b, "x", 1), 1);
+  });
 }
 
 }  // namespace

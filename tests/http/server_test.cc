@@ -14,6 +14,7 @@
 #include "sylar/http/http_server.h"
 #include "sylar/http/session_control.h"
 #include "tests/http/client.h"
+#include "tests/support/busy.h"
 #include "tests/support/fibers.h"
 
 namespace sylar::http {
@@ -96,7 +97,7 @@ TEST_F(Server, ManyRequestsAtOnceLetOthersHaveTheirTurn) {
   std::atomic<bool> entered{false}, open{false};
   server.on("/hold", [&](HttpRequest::ptr, HttpResponse::ptr, HttpSession::ptr) {
     entered = true;
-    while (!open) sched_yield();  // keeps the worker
+    sylar::test::busyUntil([&] { return open.load(); });
     return 0;
   });
   std::string order;
@@ -132,7 +133,7 @@ TEST_F(Server, EveryConnectionGetsItsOwnAnswers) {
   std::atomic<bool> entered{false}, open{false};
   server.on("/hold", [&](HttpRequest::ptr, HttpResponse::ptr, HttpSession::ptr) {
     entered = true;
-    while (!open) sched_yield();  // keeps the worker
+    sylar::test::busyUntil([&] { return open.load(); });
     return 0;
   });
   server.on("/sleep", [](HttpRequest::ptr, HttpResponse::ptr, HttpSession::ptr) { return usleep(1000); });

@@ -18,6 +18,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 #include "tests/sched/gate.h"
+#include "tests/support/busy.h"
 #include "tests/support/fibers.h"
 #include "tests/support/stopwatch.h"
 
@@ -143,16 +144,20 @@ TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
   });
   spawn("joins", [sleeper] { sleeper->join(); });
   std::atomic<bool> polite{false};
+  std::atomic<bool> begun{false};  // and so have those before it
   spawn("polite", [&] {
+    begun = true;
     sleep(1000);
     polite = true;
   });
+  while (!begun) std::this_thread::yield();
   StopResult result{};
+  constexpr auto kTime = 500ms;  // enough for the polite one on a busy machine
   const test::Stopwatch watch;
-  result = iom.stop(Deadline::after(50ms));
+  result = iom.stop(Deadline::after(kTime));
   const auto took = watch.elapsed();
-  EXPECT_GE(took, 50ms) << "the shields hold until then";
-  EXPECT_LT(took, watch.allows(50ms + kPromised));
+  EXPECT_GE(took, kTime) << "the shields hold until then";
+  EXPECT_LT(took, watch.allows(kTime + kPromised));
   EXPECT_FALSE(result.clean);
   EXPECT_TRUE(polite);
   std::vector<std::string> names;
@@ -186,7 +191,7 @@ TEST_P(StuckWorkerTest, IsLeftBehind) {
     IOManager iom(workers, false, "stop");
     const auto fiber = std::make_shared<Fiber>([&stuck] {
       stuck.open();
-      while (!go_on) sched_yield();
+      test::busyUntil([] { return go_on.load(); });
       libc = usleep(1) == 0 && Scheduler::GetThis() == nullptr;  // the hooks are libc's here from now on
       came_back = true;
       Fiber::YieldToReady();  // never returns
@@ -226,7 +231,7 @@ TEST_P(StuckWorkerTest, ItsEngineTakesNoRegistration) {
       keep(readIn(iom, pair[0], dead.get(), worker->threadId()));
       const auto stay = [over, &stuck] {
         stuck.open();
-        while (!*over) sched_yield();
+        test::busyUntil([&] { return over->load(); });
       };
       iom.schedule(stay, worker->threadId());
     }

@@ -7,6 +7,7 @@ pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
 sylar_test(integration/redis_test LINKS sylar::sylar sylar::hook PkgConfig::HIREDIS)
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(LIBPQ REQUIRED IMPORTED_TARGET libpq)
+sylar_test(integration/download_fairness_test LINKS sylar::sylar sylar::hook PkgConfig::CURL)
 sylar_test(integration/deadline_clients_test
   LINKS sylar::sylar sylar::hook PkgConfig::HIREDIS PkgConfig::CURL PkgConfig::LIBPQ)
 sylar_test(integration/cancel_many_test LINKS sylar::sylar sylar::hook)
@@ -53,6 +54,9 @@ if(TARGET example_fibers)
     sylar_example_test(LibcurlClient libcurl_client)
   endif()
   sylar_example_test(Queue queue)
+  sylar_example_test(RequestIds request_ids
+    "r-1: begins\nr-1: a fiber of this request\nr-2: begins\nr-2: a fiber of this request\n")
+  sylar_example_test(Select select "no job for 20 ms\n.*3 jobs\ntold to stop\n")
   sylar_example_test(Settings settings
     "main is at a.example\n.*client.timeout: '0': must be from 1 to 60000\n.*timeout is still 250 ms\n")
   sylar_example_test(Sleepers sleepers "1000 fibers slept 1 s each in ")
@@ -77,6 +81,7 @@ endfunction()
 if(TARGET example_http_hello)
   sylar_http_test(Clients http_clients_test.py
     $<TARGET_FILE:example_http_hello> $<TARGET_FILE:example_http_echo> $<TARGET_FILE:example_http_waiting>)
+  sylar_http_test(Gather gather_test.py $<TARGET_FILE:example_gather>)
   if(NOT SYLAR_SANITIZE)
     sylar_http_test(Load http_load_test.py 3 1000 $<TARGET_FILE:example_http_hello> $<TARGET_FILE:example_http_echo>)
   endif()
@@ -109,4 +114,14 @@ if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND CMAKE_BUILD_TYPE MATCHES "^R
   sylar_test(integration/idle_test LINKS sylar::base SERIAL)  # 10 000 descriptors
   add_dependencies(integration_idle_test integration_idle_server_program)
   target_compile_definitions(integration_idle_test PRIVATE SYLAR_IDLE_SERVER="$<TARGET_FILE:integration_idle_server_program>")
+endif()
+
+# sylar-run: programs that know nothing of fibers give the same results under it.
+if(TARGET sylar-run)
+  add_executable(integration_run_program ${CMAKE_CURRENT_LIST_DIR}/run_program.cc)
+  target_link_libraries(integration_run_program PRIVATE sylar_flags Threads::Threads)
+  set_target_properties(integration_run_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  add_test(NAME Run.Main COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/run_test.py $<TARGET_FILE:integration_run_program> $<TARGET_FILE:sylar-run>)
+  add_test(NAME Run.Clients COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/run_clients_test.py $<TARGET_FILE:sylar-run>)
+  set_tests_properties(Run.Main Run.Clients PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endif()

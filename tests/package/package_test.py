@@ -98,6 +98,17 @@ public = {path.relative_to(source / "include") for path in (source / "include").
 if installed != public:
     sys.exit(f"installed and not public, or the reverse: {sorted(map(str, installed ^ public))}")
 
+# HA-1: the hooks stay where only other libraries ask for their names.
+(work / "asks_for_nothing.cc").write_text("int main() {}\n")
+run("g++", "-Wl,--as-needed", work / "asks_for_nothing.cc", "-o", work / "asks_for_nothing", *flags)
+names = run("ldd" if kind == "shared" else "nm", work / "asks_for_nothing", env=environment, capture_output=True, text=True).stdout
+if ("libsylar_hook" if kind == "shared" else " T connect\n") not in names:
+    sys.exit("the linker has dropped the hooks")
+
+# The runner finds its object wherever both are.
+if run(prefix / "bin/sylar-run", "echo", "ran", capture_output=True, text=True).stdout != "ran\n":
+    sys.exit("sylar-run does not run echo")
+
 linked = run("ldd", work / "by_pkg_config/consumer", env=environment, capture_output=True, text=True).stdout
 if ("libsylar" in linked) != (kind == "shared"):
     sys.exit(f"the libraries are {kind}, and the program needs:\n{linked}")

@@ -6,3 +6,9 @@ set_tests_properties(Includes.AreInOrder Includes.CheckFindsEachFault PROPERTIES
 # What the guide shows is what the examples do, and its links lead somewhere.
 add_test(NAME Guide.ShowsTheExamples COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_guide.py)
 set_tests_properties(Guide.ShowsTheExamples PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+
+# The page of the cases that are compared with libc.
+if(NOT SYLAR_SANITIZE)
+  add_test(NAME Conformance.PageIsTrue COMMAND ${PROJECT_SOURCE_DIR}/scripts/conformance.py ${PROJECT_BINARY_DIR})  # HA-5
+  set_tests_properties(Conformance.PageIsTrue PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+endif()

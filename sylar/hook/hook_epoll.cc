@@ -1,0 +1,68 @@
+// epoll_wait and its kin. They ask the kernel without waiting, and wait until the epoll descriptor is readable if there is no
+// event. Source: epoll_wait(2).
+#include <sys/epoll.h>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/descriptor_wait.h"
+#include "sylar/hook/probe.h"
+#include "sylar/hook/real.h"
+
+namespace sylar {
+namespace {
+
+/// Returns the number of events that are there, or -errno. epoll_pwait with no time to wait lets no signal through, but ppoll does.
+int lookNow(int epoll, epoll_event* events, int most, const sigset_t* mask) {
+  constexpr timespec kNoTime{};
+  const long ready = attempt::keepingErrno([=] { return real::epoll_pwait(epoll, events, most, 0, mask); });
+  if (ready != 0 || mask == nullptr) return static_cast<int>(ready);
+  return static_cast<int>(Interruptible::lettingSignalsThrough(
+      [=] { return attempt::keepingErrno([=] { return real::ppoll(nullptr, 0, &kNoTime, mask); }); }));
+}
+
+int waitInFiber(EpollEngine& engine, int epoll, epoll_event* events, int most, int64_t timeout_ns, const sigset_t* mask) {
+  engine.chargeCall();
+  yieldIfBudgetIsSpent(engine);
+  const auto look = [=] { return lookNow(epoll, events, most, mask); };
+  if (const int ready = look()) return static_cast<int>(IoCall::result(ready));
+  const auto [error, until] = untilReady(timeout_ns);
+  if (error != 0) return static_cast<int>(IoCall::result(-error));
+  const pollfd readable{epoll, POLLIN, 0};
+  Interruptible call(EndedBy::kAny, mask);
+  DescriptorWait wait(&readable, 1, engine, call);
+  wait.lookAlsoFor(mask);
+  const int ready = wait.run(until, look);
+  timespec left;
+  if (ready == DescriptorWait::kPassOn) return real::epoll_pwait2(epoll, events, most, timeLeft(until, left), mask);
+  return static_cast<int>(IoCall::result(ready));
+}
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+int epoll_pwait(int epoll, epoll_event* events, int most, int timeout_ms, const sigset_t* mask) {
+  EpollEngine* const engine = hookEngine();
+  if (engine != nullptr && timeout_ms == 0) engine->chargeCall();
+  if (engine == nullptr || timeout_ms == 0) return real::epoll_pwait(epoll, events, most, timeout_ms, mask);
+  return waitInFiber(*engine, epoll, events, most, timeout_ms < 0 ? kNever : timeout_ms * 1'000'000LL, mask);
+}
+
+int epoll_wait(int epoll, epoll_event* events, int most, int timeout_ms) {
+  if (hookEngine() == nullptr) return real::epoll_wait(epoll, events, most, timeout_ms);
+  return epoll_pwait(epoll, events, most, timeout_ms, nullptr);
+}
+
+int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeout, const sigset_t* mask) {
+  EpollEngine* const engine = hookEngine();
+  timespec time{};
+  const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
+  const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
+  if (engine != nullptr && timeout_ns == 0) engine->chargeCall();
+  if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::epoll_pwait2(epoll, events, most, timeout, mask);
+  return waitInFiber(*engine, epoll, events, most, timeout_ns, mask);
+}
+
+}  // extern "C"

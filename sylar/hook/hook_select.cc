@@ -1,0 +1,177 @@
+// select and pselect. The kernel looks at the sets without waiting, and overwrites them, so they are copied first. Source:
+// select(2).
+#include <sys/select.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/descriptor_wait.h"
+#include "sylar/hook/probe.h"
+#include "sylar/hook/real.h"
+
+namespace sylar {
+namespace {
+
+/// The three sets of a call, and what they were at its beginning.
+class Sets {
+ public:
+  Sets(int count, fd_set* read, fd_set* write, fd_set* except)
+      : m_count(std::min(count, kMost)),
+        m_words((static_cast<size_t>(m_count) + kBits - 1) / kBits),
+        m_sets{read, write, except} {}
+
+  /// Copies the sets. Returns false if they cannot be read, or there is no memory.
+  bool copy() {
+    if (3 * m_words > m_few.size()) {
+      m_many.reset(new (std::nothrow) uint64_t[3 * m_words]);
+      if (m_many == nullptr) return false;
+      m_copies = m_many.get();
+    }
+    for (size_t set = 0; set < 3; ++set) {
+      uint64_t* const to = m_copies + set * m_words;
+      if (m_sets[set] == nullptr) {
+        std::fill_n(to, m_words, 0);
+      } else if (m_words > 0 && !probe::copyIn(to, m_sets[set], m_words * sizeof *to)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Makes the user's sets what they were. The kernel has written them before, so they can be.
+  void restore() const {
+    for (size_t set = 0; set < 3; ++set) {
+      if (m_sets[set] != nullptr) std::memcpy(m_sets[set], m_copies + set * m_words, m_words * sizeof *m_copies);
+    }
+  }
+
+  size_t size() const {
+    size_t size = 0;
+    for (size_t i = 0; i < m_words; ++i) size += static_cast<size_t>(std::popcount(anyOf(i)));
+    return size;
+  }
+  /// Writes what is to be watched, size() descriptors.
+  void list(pollfd* fds) const {
+    constexpr short kEvents[3] = {POLLIN | POLLRDNORM | POLLRDBAND, POLLOUT | POLLWRNORM | POLLWRBAND, POLLPRI};
+    for (size_t i = 0; i < m_words; ++i) {
+      for (uint64_t any = anyOf(i); any != 0; any &= any - 1) {
+        const int bit = std::countr_zero(any);
+        *fds = {static_cast<int>(i * kBits) + bit, 0, 0};
+        for (size_t set = 0; set < 3; ++set) {
+          if ((bits(set, i) >> bit & 1) != 0) fds->events = static_cast<short>(fds->events | kEvents[set]);
+        }
+        ++fds;
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kBits = 64;
+  static constexpr int kMost = 1 << 20;  // the kernel's own limit of numbers
+
+  /// Returns what is asked for, after a look that found nothing. Bits that the kernel has left standing then are beyond the numbers
+  /// that this process can have, and nobody waits for those.
+  uint64_t bits(size_t set, size_t word) const {
+    if (m_sets[set] == nullptr) return 0;
+    uint64_t left;
+    std::memcpy(&left, reinterpret_cast<const char*>(m_sets[set]) + word * sizeof left, sizeof left);
+    uint64_t value = m_copies[set * m_words + word] & ~left;
+    if (word + 1 == m_words && static_cast<size_t>(m_count) % kBits != 0) value &= (uint64_t{1} << m_count % kBits) - 1;
+    return value;
+  }
+  uint64_t anyOf(size_t word) const { return bits(0, word) | bits(1, word) | bits(2, word); }
+
+  const int m_count;
+  const size_t m_words;
+  fd_set* const m_sets[3];
+  std::array<uint64_t, 3 * FD_SETSIZE / kBits> m_few;
+  std::unique_ptr<uint64_t[]> m_many;
+  uint64_t* m_copies = m_few.data();
+};
+
+/// Waits until one of the sets has something. Returns what select does.
+int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, fd_set* except, int64_t timeout_ns,
+                  const sigset_t* mask) {
+  constexpr timespec kNoTime{};
+  engine.chargeCall();
+  yieldIfBudgetIsSpent(engine);
+  Sets sets(count, read, write, except);
+  if (!sets.copy()) return static_cast<int>(IoCall::result(-EFAULT));
+  const auto look = [=] {
+    const auto now = [=] {
+      return static_cast<int>(attempt::keepingErrno([=] { return real::pselect(count, read, write, except, &kNoTime, mask); }));
+    };
+    if (mask != nullptr) return Interruptible::lettingSignalsThrough(now);
+    int ready;
+    do {
+      ready = now();
+    } while (ready == -EINTR);  // whether a handler ends the call is Interruptible's affair
+    return ready;
+  };
+  if (const int ready = look()) return static_cast<int>(IoCall::result(ready));
+  const auto [error, until] = untilReady(timeout_ns);
+  const size_t size = sets.size();
+  pollfd few[8];
+  const std::unique_ptr<pollfd[]> many(size > std::size(few) ? new (std::nothrow) pollfd[size] : nullptr);
+  pollfd* const fds = size > std::size(few) ? many.get() : few;
+  int ready = error != 0 ? -error : -ENOMEM;
+  if (error == 0 && fds != nullptr) {
+    sets.list(fds);
+    Interruptible call(EndedBy::kAny, mask);
+    DescriptorWait wait(fds, size, engine, call);
+    wait.lookAlsoFor(mask);
+    ready = wait.run(until, [&] {
+      sets.restore();
+      return look();
+    });
+  }
+  if (ready < 0) sets.restore();  // and stay so if the call fails
+  timespec left;
+  if (ready == DescriptorWait::kPassOn) return real::pselect(count, read, write, except, timeLeft(until, left), mask);
+  return static_cast<int>(IoCall::result(ready));
+}
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timespec* timeout, const sigset_t* mask) {
+  EpollEngine* const engine = hookEngine();
+  timespec time{};
+  const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
+  const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
+  if (engine != nullptr && timeout_ns == 0) engine->chargeCall();
+  if (engine == nullptr || timeout_ns == 0 || !is_timeout || count < 0) {
+    return real::pselect(count, read, write, except, timeout, mask);
+  }
+  return selectInFiber(*engine, count, read, write, except, timeout_ns, mask);
+}
+
+/// Linux tells how much of the timeout was left.
+int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
+  EpollEngine* const engine = hookEngine();
+  if (engine == nullptr || count < 0) return real::select(count, read, write, except, timeout);
+  if (timeout == nullptr) return selectInFiber(*engine, count, read, write, except, kNever, nullptr);
+  const bool is_none = timeout->tv_sec == 0 && timeout->tv_usec == 0;
+  if (is_none) engine->chargeCall();
+  if (is_none || timeout->tv_sec < 0 || timeout->tv_usec < 0) return real::select(count, read, write, except, timeout);
+  const timespec seconds{timeout->tv_sec, 0};
+  const int64_t timeout_ns = saturatingAdd(timeoutNs(&seconds), timeout->tv_usec * 1000);
+  const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
+  const int ready = selectInFiber(*engine, count, read, write, except, timeout_ns, nullptr);
+  timespec left{};
+  if (timeLeft(deadline, left) != nullptr) *timeout = {left.tv_sec, left.tv_nsec / 1000};
+  return ready;
+}
+int __select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
+  return select(count, read, write, except, timeout);
+}
+
+}  // extern "C"
