@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Where the instructions of one echo request, one HTTP request, one yield and one spawn go, in user space, by callgrind.
+"""Where the instructions of one echo request, one HTTP request, one yield, one spawn and the waiting go, in user space, by callgrind.
 
 Servers run under callgrind on one core, their client outside on another, and counting begins after warm-up; requests are the calls of
-`write` or `send`. Of a yield and a spawn: what a long run has more than a short one. Counts, not times: a busy machine changes nothing.
+`write` or `send`. Of the others: what a long run has more than a short one. Counts, not times: a busy machine changes nothing.
 """
 
 import collections
@@ -49,9 +49,9 @@ def server_case(program, arguments, client, options, sent_by):
     return profile, sum(count for name, count in profile.calls.items() if short(name) == sent_by) or 1
 
 
-def run_case(case, few, many, each, options):
+def run_case(program, case, few, many, each, options):
     with tempfile.TemporaryDirectory() as folder:
-        runs = [callgrind.of_run(options.bin / "bench_sylar_fibers", [case, n], folder) for n in (few, many)]
+        runs = [callgrind.of_run(options.bin / program, [case, n], folder) for n in (few, many)]
     return runs[1].minus(runs[0]), each * (many - few)
 
 
@@ -64,8 +64,12 @@ def cases(options):
         "echo request": lambda: server_case("bench_fiber_echo", [], echo, options, "write"),
         "echo request of the tightest raw loop": lambda: server_case("bench_raw_epoll_echo", ["--et"], echo, options, "send"),
         "HTTP request": lambda: server_case("http_hello", [0, 1], http, options, "send"),
-        "yield": lambda: run_case("yield", few, many, 2, options),
-        "spawn": lambda: run_case("spawn", few, many, 1, options),
+        "yield": lambda: run_case("bench_sylar_fibers", "yield", few, many, 2, options),
+        "spawn": lambda: run_case("bench_sylar_fibers", "spawn", few, many, 1, options),
+        "lock and unlock": lambda: run_case("bench_sylar_sync", "lock", few, many, 1, options),
+        "channel round trip": lambda: run_case("bench_sylar_sync", "channel", few, many, 1, options),
+        "select of 4": lambda: run_case("bench_sylar_sync", "select", few, many, 1, options),
+        "task of a group": lambda: run_case("bench_sylar_sync", "tasks", few, many, 1, options),
     }
 
 

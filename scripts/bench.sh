@@ -7,9 +7,10 @@
 #     http     HTTP hello beside nginx and others, under wrk
 #     latency  the others' latency while 1 % of the requests are slow
 #     fiber    switches, spawning, wake-ups, a million fibers, two workers
+#     sync     locks, channels, groups of tasks and a select beside std::mutex and Go
 #     memory   resident bytes of an idle connection
 #     hooks    what the hooks cost code outside fibers
-#     profile  where the instructions of a request, a yield and a spawn go
+#     profile  where the instructions of a request, a yield, a spawn and of waiting go
 #     timer    every timer queue at every size, and the timers of other libraries
 #     sleep    lateness, storms, very many sleepers, read timeouts
 #     base     what the smallest parts cost
@@ -25,7 +26,7 @@ python=/usr/bin/python3  # Debian's, which has matplotlib
 topic=${1:-echo}
 shift || true
 case $topic in
-  echo | http | latency | fiber | memory | hooks | profile | timer | sleep)
+  echo | http | latency | fiber | sync | memory | hooks | profile | timer | sleep)
     run=("$python" "bench/run_$topic.py" --bin "$bin" --out "$results/$topic.json")
     ;;
   base) run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json) ;;
@@ -33,7 +34,7 @@ case $topic in
   all) exec "$python" bench/run_all.py "$@" ;;
   compare) exec "$python" bench/compare.py "$@" ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, http, latency, fiber, memory, hooks, profile, timer, sleep, base, all, compare, --goals" >&2
+    echo "bench: unknown topic '$topic'; known: echo, http, latency, fiber, sync, memory, hooks, profile, timer, sleep, base, all, compare, --goals" >&2
     exit 2
     ;;
 esac

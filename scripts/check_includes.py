@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-MODULE = re.compile(r"sylar_module\(\s*(\w+)([^)]*)\)")
+MODULE = re.compile(r"sylar_(?:module|runner)\(\s*(\w+)([^)]*)\)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 COMMENT_OR_LITERAL = re.compile(
     r"""//[^\n]*|/\*.*?\*/"""
@@ -34,7 +34,7 @@ RESTRICTED_INCLUDES = [
 ]
 RESTRICTED_TEXT = [
     (re.compile(r"\bstd\s*::\s*(basic_|w)?regex\b"), None, NO_REGEX),
-    (re.compile(r"\bsyscall\s*\("), re.compile(r"sylar/base/sys\.\w+"), "raw system calls go through sylar/base/sys.h"),
+    (re.compile(r"\bsyscall\s*\("), re.compile(r"sylar/(base/sys\.\w+|hook/hook_syscall\.cc)"), "raw system calls go through sylar/base/sys.h"),
 ]
 
 
@@ -76,7 +76,7 @@ class Module:
     def __init__(self, line, arguments):
         self.line = line
         self.headers, self.sources, self.links = set(), set(), []
-        lists = {"HEADERS": self.headers.add, "SOURCES": self.sources.add, "LINKS": self.links.append}
+        lists = {"HEADERS": self.headers.add, "SOURCES": self.sources.add, "PROGRAM": self.sources.add, "LINKS": self.links.append}
         add = None
         for word in arguments.split():
             if word.isupper():

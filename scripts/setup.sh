@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes a fresh Debian 12 able to build and test this tree; `scripts/setup.sh bench`: to measure it beside others, too. Installs only
-# what is missing, and says what; when nothing is missing it needs neither root nor network and changes nothing.
+# Makes a fresh Debian 12 able to build and test this tree. `scripts/setup.sh bench` adds what it takes to measure it beside others,
+# `scripts/setup.sh coverage` what counts the lines that tests reach. Installs only what is missing, and says what; when nothing is
+# missing it needs neither root nor network and changes nothing.
 set -euo pipefail
 
 packages=(
@@ -10,11 +11,14 @@ packages=(
   cmake ninja-build ccache
   # Libraries that sylar itself is built on: context switch, log sink, settings.
   libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
-  # Tests and benchmarks. Redis with its client, libpq and libcurl are the proof that unmodified blocking libraries run in fibers;
-  # Boost.Beast is a second opinion on HTTP heads.
-  libboost-dev libgtest-dev libgmock-dev libbenchmark-dev libhiredis-dev libpq-dev libcurl4-openssl-dev redis-server
+  # Tests and benchmarks. Client libraries are the proof that unmodified blocking code runs in fibers, each against its server;
+  # Boost.Beast is a second opinion on HTTP heads, too.
+  libboost-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libhiredis-dev libpq-dev libcurl4-openssl-dev libmariadb-dev libmemcached-dev libssl-dev redis-server memcached openssl
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
+  # Programs that run under sylar-run, with their servers.
+  mariadb-client mariadb-server postgresql
   # The timers are measured beside those of libev, libuv and Boost.Asio.
   libev-dev libuv1-dev
   # Tools that tests and checks run.
@@ -23,6 +27,7 @@ packages=(
 
 # What else stands beside it in the benchmarks, fibers, echo and HTTP of Boost, Go and io_uring, and the plots.
 [[ ${1:-} != bench ]] || packages+=(libboost-coroutine-dev libboost-fiber-dev golang-go liburing-dev python3-matplotlib)
+[[ ${1:-} != coverage ]] || packages+=(gcovr)
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: this is no Debian; install the equivalents of: ${packages[*]}" >&2
@@ -51,9 +56,9 @@ fi
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}"
 
-# Debian starts a service when it installs it. The tests start a redis and an nginx of their own on free ports; this machine
-# needs no others.
-for service in redis-server nginx; do
+# Debian starts a service when it installs it. The tests start servers of their own on free ports; this machine needs no
+# others.
+for service in redis-server memcached nginx mariadb postgresql; do
   [[ " ${missing[*]}" == *" $service"* ]] || continue
   if [[ -d /run/systemd/system ]]; then
     "${as_root[@]}" systemctl disable --now "$service"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs for hours what CI has only minutes for: the race tests with more rounds and fresh seeds, in the release, asan and tsan
 # builds, under TSan in both modes (sylar/base/tsan.h); the model checker at bound 3, then on random schedules; a day of virtual
-# time, a thousand times; and the fuzzer.
+# time, a thousand times; the fuzzer of parsers; and that of the hooks, for half an hour each, with the mistakes that it must find.
 #
 #   scripts/soak.sh [hours]      1 by default; 0.5 is half an hour. After the builds; it ends with the step that is under way then.
 #
@@ -22,7 +22,7 @@ done
 end=$(awk -v now="$(date +%s)" -v hours="${1:-1}" 'BEGIN { printf "%d", now + hours * 3600 }')
 steps=()
 for memory in tso weak; do
-  for group in wait sleep queue stop fd life timer serve core; do steps+=("model $memory $group/"); done
+  for group in wait sleep queue stop fd life timer serve core sync; do steps+=("model $memory $group/"); done
 done
 for mode in release asan tsan strict; do
   for program in build/release/bin/*_race_test build/release/bin/integration_cycles_test; do
@@ -30,7 +30,7 @@ for mode in release asan tsan strict; do
   done
 done
 
-steps+=("retry testing_retry_test" "fuzz parsers")
+steps+=("retry testing_retry_test" "fuzz parsers" "differential release" "differential asan" "mistakes hooks")
 
 newSeed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
 
@@ -42,6 +42,8 @@ setCommand() {
   case $mode in
     retry) command=(env SYLAR_TEST_SCALE=50 "build/release/bin/$program") ;;  # 1 000 times the same trace
     fuzz) command=(scripts/fuzz.sh 60) ;;
+    differential) command=(scripts/run_sanitized.sh "build/$program/bin/hook_differential" --seed "$seed" --seconds 1800) ;;
+    mistakes) command=(tests/hook/differential/mistakes.py build/release) ;;
     model)
       command=(build/release/bin/model_check --memory "$program" --bound 3 "$group")
       ((round == 0)) || command=(build/release/bin/model_check --random "$random_schedules" --seed "$seed" large "$group")
