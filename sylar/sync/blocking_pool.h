@@ -54,6 +54,8 @@ class BlockingPool {
 
   /// Ends the threads that have nothing to do. Blocks the calling thread until they have been told.
   void endIdle() { end(false); }
+  /// Waits for all queued and running functions, and for the threads to end. Blocks the calling thread. The pool can go on.
+  void endAll() { end(true); }
 
   size_t threads() const;
   /// Returns the number of functions that wait for a thread.

@@ -74,7 +74,7 @@ bool runOnce(const Fault& fault, long nth, const Scenario& scenario) {
     arm(fault, nth);
     scenario(trial);
     fired = disarm();
-    BlockingPool::process().endIdle();
+    BlockingPool::process().endAll();
     ::alarm(0);
     trial.verify();
     EXPECT_TRUE(fired || trial.complete());
@@ -164,7 +164,7 @@ long enumerate(const Fault& fault, const Scenario& scenario) {
 void enumerate(std::span<const Fault> faults, const Scenario& scenario) {
   {  // what the process keeps for ever is there from here on
     log::warn("a first line");
-    BlockingPool::process().endIdle();
+    BlockingPool::process().endAll();
     Trial warm({});
     scenario(warm);
   }
@@ -195,7 +195,7 @@ long enumerateCold(const Fault& fault, const Scenario& scenario) {
         trial.verify();
         EXPECT_TRUE(fired || trial.complete());
       }
-      BlockingPool::process().endIdle();
+      BlockingPool::process().endAll();
 #ifdef SYLAR_ASAN
       EXPECT_EQ(__lsan_do_recoverable_leak_check(), 0);
 #endif

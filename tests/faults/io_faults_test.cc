@@ -318,7 +318,7 @@ TEST(IoFaults, AcceptOnASharedListener) {
   enumerate(usualFaults(), [](Trial& trial) {
     Listener listener(true);
     trial.passes([&] { echoOverLoopback(trial, listener); });
-    BlockingPool::process().endIdle();
+    BlockingPool::process().endAll();
   });
 }
 

@@ -191,7 +191,7 @@ TEST(Closers, PcloseEndsTheWaits) {
     waiter->join();
     EXPECT_EQ(ended.count.load(), 1);
   });
-  BlockingPool::process().endIdle();  // the helper thread that has waited for the child
+  BlockingPool::process().endAll();  // the helper thread that has waited for the child
 }
 
 // A shutdown closes nothing: readers get the end of the stream, and the number stays what it was.

@@ -242,7 +242,7 @@ class Names : public testing::Test {
   }
   ~Names() override {
     g_gate = nullptr;
-    BlockingPool::process().endIdle();
+    BlockingPool::process().endAll();
   }
   Gate m_gate;
 };
@@ -439,7 +439,7 @@ TEST(Dns, AQueryLetsTheServersFiberRunAndUsesTheStateOfTheThread) {
       ::close(server);
     });
   }
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 /// Returns the last byte of the address of "host.test", -1 if it has none.
@@ -464,7 +464,7 @@ TEST(Dns, EachWorkerAsksItsOwnServers) {
       ::close(server);
     });
   }
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 // It may be asked next by somebody who has set nothing.
@@ -493,7 +493,7 @@ TEST(Dns, TheHelpersOwnStateIsAsBefore) {
     ::close(server);
   });
   BlockingPool::process().setLimits({});
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 // As those of two threads do not either.
@@ -529,7 +529,7 @@ TEST(Dns, QueriesOfTwoFibersThroughTheStateOfTheirThreadDoNotMeet) {
     EXPECT_EQ(answer[size - 1], 1);
     ::close(server);
   });
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 TEST(Dns, ErrorsAreThoseOfTheCaller) {
@@ -545,7 +545,7 @@ TEST(Dns, ErrorsAreThoseOfTheCaller) {
     EXPECT_EQ(_res.res_h_errno, NO_DATA);
     ::close(server);
   });
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(SharedListener, FibersAndAThreadShareTheConnections) {
   }
   EXPECT_EQ(by_fibers.load() + by_thread.load(), kCalls + kFibers + 1);
   EXPECT_GT(by_fibers.load(), 0);
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 // The same between two processes that have the listener since a fork.
@@ -96,7 +96,7 @@ TEST(SharedListener, ParentAndChildShareTheConnections) {
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_GE(served.load(), 2);
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 // What does not listen fails as it does without us; a non-blocking listener never waits; a timeout holds.

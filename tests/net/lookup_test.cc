@@ -10,7 +10,7 @@ namespace {
 
 class Lookup : public InBothPlaces {
  protected:
-  ~Lookup() override { BlockingPool::process().endIdle(); }
+  ~Lookup() override { BlockingPool::process().endAll(); }
 };
 INSTANTIATE_TEST_SUITE_P(Places, Lookup, kPlaces, placeName);
 
@@ -103,7 +103,7 @@ TEST(LookupInAFiber, SuspendsIt) {
     for (int i = 0; i < 1000 && !other_ran; ++i) EXPECT_NE(Address::LookupAny("localhost"), nullptr);
     EXPECT_TRUE(other_ran);
   });
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
 }
 
 TEST(InterfaceAddresses, HaveTheLoopbackWithItsPrefix) {

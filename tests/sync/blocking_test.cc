@@ -30,10 +30,7 @@ class Blocking : public testing::Test {
   Blocking() = default;
   ~Blocking() override {
     setBlockingLimits({});
-    EXPECT_TRUE(test::eventually([] {  // a thread is idle a moment after its function has brought the result
-      BlockingPool::process().endIdle();
-      return BlockingPool::process().threads() == 0;
-    }));
+    BlockingPool::process().endAll();
   }
 
  private:

@@ -175,7 +175,7 @@ inline std::vector<std::string> saidInFibers(ServerProcess& process, Client clie
       }
     });
   }
-  BlockingPool::process().endIdle();
+  BlockingPool::process().endAll();
   return said;
 }
 
