@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 
@@ -41,6 +42,7 @@ int __open64_2(const char* path, int flags);
 int __openat_2(int directory, const char* path, int flags);
 int __openat64_2(int directory, const char* path, int flags);
 [[noreturn]] void __longjmp_chk(__jmp_buf_tag* place, int value) noexcept;
+int __isoc99_vfscanf(FILE* file, const char* format, va_list to);
 }
 
 namespace sylar::real {
@@ -100,6 +102,8 @@ class Real {
   X(sigaction) X(signal) X(sysv_signal) X(sigset) X(siginterrupt)          \
   X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)                      \
   X(pause) X(sigsuspend) X(sigwait) X(sigwaitinfo) X(sigtimedwait)            \
+  X(fgets) X(fgetc) X(fread) X(getdelim) X(vfscanf) X(__isoc99_vfscanf)      \
+  X(flockfile) X(ftrylockfile) X(funlockfile)                                \
   X(flock) X(lockf) X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range)
 // clang-format on
 

@@ -134,3 +134,4 @@ target_sources(hook_eintr_test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/signal_support.
 sylar_test(hook/signal_test LINKS sylar::sylar sylar::hook OWN_SANITIZER_OPTIONS)
 sylar_test(hook/signal_wait_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/eintr_race_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/stdio_test LINKS sylar::sylar sylar::hook)

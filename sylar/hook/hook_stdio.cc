@@ -1,0 +1,195 @@
+// Reads by stdio from pipes, sockets and terminals. A call for which the stream has not read enough ahead waits for more as poll does.
+// Then a helper thread makes it, because libc may need more than one read and makes them by itself. Writes are libc's: they often
+// stand under a lock, and a fiber must not be suspended there. Source: fgets(3), fread(3), getline(3), scanf(3), flockfile(3).
+#include <cstdarg>
+#include <string_view>
+#include <utility>
+
+#include "sylar/hook/descriptor_wait.h"
+#include "sylar/hook/offload.h"
+#include "sylar/hook/probe.h"
+#include "sylar/hook/real.h"
+
+namespace sylar {
+namespace {
+
+/// How many streams the code that runs on this thread has locked by itself. A helper thread would wait for such a lock without end.
+[[gnu::tls_model("initial-exec")]] constinit thread_local int t_locked = 0;
+
+/// Returns true if a read from the stream may wait for somebody else.
+bool mayWait(FILE* file) {
+  if (onThreadStack() || t_locked > 0 || file->_fileno < 0 || ::fwide(file, 0) > 0) return false;
+  EpollEngine* const engine = hookEngine();
+  if (engine == nullptr) return false;
+  engine->chargeCall();
+  Entry* const entry = FdTable::at(file->_fileno);
+  return entry != nullptr && attempt::kindOf(*entry, file->_fileno) != FdKind::kOther && !probe::isNonblocking(file->_fileno);
+}
+
+/// What a stream has read ahead. While it gives what ungetc() has pushed back, the rest is in its saved area.
+class Buffered {
+ public:
+  explicit Buffered(const FILE* file) : m_parts{part(file->_IO_read_ptr, file->_IO_read_end), {}} {
+    constexpr int kInBackup = 0x100;
+    if ((file->_flags & kInBackup) != 0) m_parts[1] = part(file->_IO_save_base, file->_IO_save_end);
+  }
+  size_t size() const { return m_parts[0].size() + m_parts[1].size(); }
+  bool has(char byte) const {
+    return m_parts[0].find(byte) != std::string_view::npos || m_parts[1].find(byte) != std::string_view::npos;
+  }
+
+ private:
+  static std::string_view part(const char* begin, const char* end) { return {begin, static_cast<size_t>(end - begin)}; }
+  std::string_view m_parts[2];
+};
+
+/// Where a call is to be made.
+enum class Where { kHere, kHelper, kLater };
+
+/// Says where, as far as the stream's own memory tells: later, if it lacks something for certain.
+template <class Needs>
+Where whereFor(FILE* file, Needs needs) {
+  if (real::ftrylockfile(file) != 0) return Where::kHelper;  // another call is under way, and may leave something
+  const Where where = ::feof_unlocked(file) != 0 ? Where::kHere : needs(Buffered(file));
+  real::funlockfile(file);
+  return where;
+}
+
+/// Waits until the stream's memory suffices or there is something to read. Returns false and sets errno and the stream's error mark
+/// if that fails.
+template <class Needs>
+bool awaitInput(FILE* file, EpollEngine& engine, Needs needs) {
+  const int fd = file->_fileno;
+  const pollfd one{fd, POLLIN, 0};
+  Interruptible call(EndedBy::kNoRestart);
+  const auto [error, until] = untilReady(kNever);
+  // Others read from the stream as well. What they took from the descriptor before the second question is in its memory.
+  const auto look = [&] {
+    return whereFor(file, needs) != Where::kLater || probe::isReady(fd, POLLIN) || whereFor(file, needs) != Where::kLater ? 1 : 0;
+  };
+  int found = -error;
+  if (error == 0) {
+    DescriptorWait wait(&one, 1, engine, call);
+    found = wait.run(until, look);
+  }
+  if (found > 0 || found == DescriptorWait::kPassOn) return true;
+  constexpr int kErrorSeen = 0x20;  // what ferror() reports; libc has no function that sets it
+  file->_flags |= kErrorSeen;
+  sys::errnoRef() = found == 0 ? ETIMEDOUT : -found;
+  return false;
+}
+
+/// Makes `call`, which reads from the stream, here if it need not wait. `needs` says that of what the stream has read ahead. Returns
+/// `failed` if the wait has failed.
+template <class Needs, class Call>
+auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, Call call) -> decltype(call()) {
+  if (!mayWait(file)) return call();
+  Where where = whereFor(file, needs);
+  if (where == Where::kLater) {
+    if (!awaitInput(file, *hookEngine(), needs)) return failed;
+    where = whereFor(file, needs);
+  }
+  return where == Where::kHere ? call() : offload(call);
+}
+
+Where hereIf(bool suffices) { return suffices ? Where::kHere : Where::kLater; }
+
+/// For calls of which nobody knows how much they need.
+constexpr auto kNeedsSomething = [](const Buffered& buffered) { return buffered.size() > 0 ? Where::kHelper : Where::kLater; };
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+[[noreturn]] void __chk_fail();
+// These cannot be defined by their names: libc's header has some inline, and gives others of these names to all of them.
+int hookedGetchar() __asm__("getchar");
+ssize_t hookedGetline(char** line, size_t* size, FILE* file) __asm__("getline");
+int hookedVfscanf(FILE* file, const char* format, va_list to) __asm__("vfscanf");
+int hookedVscanf(const char* format, va_list to) __asm__("vscanf");
+int hookedFscanf(FILE* file, const char* format, ...) __asm__("fscanf");
+int hookedScanf(const char* format, ...) __asm__("scanf");
+int hookedC99Vfscanf(FILE* file, const char* format, va_list to) __asm__("__isoc99_vfscanf");
+int hookedC99Vscanf(const char* format, va_list to) __asm__("__isoc99_vscanf");
+int hookedC99Fscanf(FILE* file, const char* format, ...) __asm__("__isoc99_fscanf");
+int hookedC99Scanf(const char* format, ...) __asm__("__isoc99_scanf");
+
+char* fgets(char* line, int size, FILE* file) {
+  const size_t most = size > 0 ? static_cast<size_t>(size) - 1 : 0;
+  const auto needs = [most](const Buffered& buffered) { return hereIf(buffered.size() >= most || buffered.has('\n')); };
+  return reading(file, needs, nullptr, [=] { return real::fgets(line, size, file); });
+}
+char* __fgets_chk(char* line, size_t line_size, int size, FILE* file) {
+  if (size > 0 && static_cast<size_t>(size) > line_size) __chk_fail();
+  return fgets(line, size, file);
+}
+
+int fgetc(FILE* file) {
+  const auto needs = [](const Buffered& buffered) { return hereIf(buffered.size() > 0); };
+  return reading(file, needs, EOF, [=] { return real::fgetc(file); });
+}
+int getc(FILE* file) { return fgetc(file); }
+int _IO_getc(FILE* file) { return fgetc(file); }
+int hookedGetchar() { return fgetc(stdin); }
+
+size_t fread(void* to, size_t size, size_t count, FILE* file) {
+  size_t bytes = 0;
+  const bool is_huge = __builtin_mul_overflow(size, count, &bytes);
+  const auto needs = [=](const Buffered& buffered) { return hereIf(!is_huge && buffered.size() >= bytes); };
+  return reading(file, needs, size_t{0}, [=] { return real::fread(to, size, count, file); });
+}
+size_t __fread_chk(void* to, size_t to_size, size_t size, size_t count, FILE* file) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes > to_size) __chk_fail();
+  return fread(to, size, count, file);
+}
+
+ssize_t getdelim(char** line, size_t* size, int delimiter, FILE* file) {
+  const auto needs = [delimiter](const Buffered& buffered) { return hereIf(buffered.has(static_cast<char>(delimiter))); };
+  return reading(file, needs, ssize_t{-1}, [=] { return real::getdelim(line, size, delimiter, file); });
+}
+ssize_t __getdelim(char** line, size_t* size, int delimiter, FILE* file) { return getdelim(line, size, delimiter, file); }
+ssize_t hookedGetline(char** line, size_t* size, FILE* file) { return getdelim(line, size, '\n', file); }
+
+// The header makes the names of C99 of these, and programs in older C call the others. The two read `%a` in different ways.
+#define SYLAR_SCANS_(prefix, real_vfscanf)                                                          \
+  int prefix##Vfscanf(FILE* file, const char* format, va_list to) {                                 \
+    return reading(file, kNeedsSomething, EOF, [&] { return real_vfscanf(file, format, to); });     \
+  }                                                                                                 \
+  int prefix##Vscanf(const char* format, va_list to) { return prefix##Vfscanf(stdin, format, to); } \
+  int prefix##Fscanf(FILE* file, const char* format, ...) {                                         \
+    va_list to;                                                                                     \
+    va_start(to, format);                                                                           \
+    const int read = prefix##Vfscanf(file, format, to);                                             \
+    va_end(to);                                                                                     \
+    return read;                                                                                    \
+  }                                                                                                 \
+  int prefix##Scanf(const char* format, ...) {                                                      \
+    va_list to;                                                                                     \
+    va_start(to, format);                                                                           \
+    const int read = prefix##Vfscanf(stdin, format, to);                                            \
+    va_end(to);                                                                                     \
+    return read;                                                                                    \
+  }
+SYLAR_SCANS_(hooked, real::vfscanf)
+SYLAR_SCANS_(hookedC99, real::__isoc99_vfscanf)
+#undef SYLAR_SCANS_
+
+void flockfile(FILE* file) noexcept {
+  real::flockfile(file);
+  ++t_locked;
+}
+int ftrylockfile(FILE* file) noexcept {
+  const int busy = real::ftrylockfile(file);
+  t_locked += busy == 0;
+  return busy;
+}
+void funlockfile(FILE* file) noexcept {
+  real::funlockfile(file);
+  t_locked -= t_locked > 0;
+}
+
+}  // extern "C"
