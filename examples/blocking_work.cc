@@ -8,7 +8,6 @@
 #include <iterator>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "sylar/iomanager.h"
 #include "sylar/sync/blocking.h"

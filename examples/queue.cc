@@ -1,16 +1,11 @@
-// Values that go from fibers and plain threads to others, and a limit to how many fibers do something at the same time.
-#include <unistd.h>
-
-#include <algorithm>
+// Values that go from fibers and plain threads to others.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
 #include "sylar/iomanager.h"
-#include "sylar/mutex.h"
 #include "sylar/sync/channel.h"
-#include "sylar/sync/future.h"
 #include "sylar/sync/task_group.h"
 
 namespace {
@@ -38,26 +33,6 @@ int64_t sumOf(sylar::IOManager& iom, int each) {
 }
 // [channel]
 
-// [semaphore]
-/// Does 50 things, three at a time. Returns how many were done at the same time.
-int limited() {
-  sylar::Semaphore slots(3);
-  std::atomic<int> running{0}, most{0};
-  sylar::TaskGroup group;
-  for (int i = 0; i < 50; ++i) {
-    group.spawn([&] {
-      if (!slots.wait()) return;  // the fiber was cancelled
-      most = std::max(most.load(), ++running);
-      usleep(1'000);
-      --running;
-      slots.notify();
-    });
-  }
-  group.join();
-  return most;
-}
-// [semaphore]
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,8 +40,6 @@ int main(int argc, char** argv) {
   const int64_t expected = int64_t{each} * (each + 1);
   sylar::IOManager iom(1, false, "queue");
   const int64_t sum = sumOf(iom, each);
-  const int most = sylar::go(limited, &iom).get();
   std::printf("sum: %lld, expected: %lld\n", static_cast<long long>(sum), static_cast<long long>(expected));
-  std::printf("at the same time: %d\n", most);
-  return sum == expected && most == 3 ? 0 : 1;
+  return sum == expected ? 0 : 1;
 }

@@ -47,12 +47,15 @@ if(TARGET example_fibers)
     endif()
   endfunction()
   sylar_example_test(BlockingWork blocking_work)
+  sylar_example_test(Cancelling cancelling "in time: no\nfollow: cancelled\nfollow: cleaned up\n")
+  sylar_example_test(Deadline deadline "line: 'first'\nline: ''\n")
   sylar_example_test(Fibers fibers "odd squares: 1\nodd squares: 9\nodd squares: 25\nfiber failed: no more numbers\n")
   sylar_example_test(Heartbeat heartbeat
     "silent: closed\nwho is silent: [0-9]+ pings, then the end\nwho answers: 10 pings\n")
   if(NOT SYLAR_SANITIZE)  # a bound of time
     sylar_example_test(LibcurlClient libcurl_client)
   endif()
+  sylar_example_test(Limited limited)
   sylar_example_test(Queue queue)
   sylar_example_test(RequestIds request_ids
     "r-1: begins\nr-1: a fiber of this request\nr-2: begins\nr-2: a fiber of this request\n")
@@ -63,8 +66,7 @@ if(TARGET example_fibers)
   sylar_example_test(TimerCancel timer_cancel)
   sylar_example_test(Timers timers "250 ms: the session is alive\n.*450 ms: some beats\n")
   sylar_example_test(VirtualTime virtual_time)
-  sylar_example_test(Waiting waiting
-    "answers: 1 4 9\nfailed: no such question\nline: 'first'\nline: ''\nin time: no\nfollow: cancelled\nfollow: cleaned up\n")
+  sylar_example_test(Waiting waiting "answer: 1\nanswer: 4\nanswer: 9\nfailed: no such question\n")
   add_test(NAME Example.Servers COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/examples_test.py
     $<TARGET_FILE:example_first_server> $<TARGET_FILE:example_http_routes> $<TARGET_FILE:example_redis>)
   set_tests_properties(Example.Servers PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
