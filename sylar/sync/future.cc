@@ -54,6 +54,9 @@ void Outcome::breakOff() noexcept {
 
 void Outcome::await() {
   if (!m_ended.wait()) throw std::system_error(errorOfWait(Deadline::never()), std::generic_category(), "sylar::Future");
+}
+
+void Outcome::rethrow() {
   m_asked.store(true, std::memory_order_relaxed);
   if (m_exception != nullptr) std::rethrow_exception(m_exception);
 }

@@ -46,6 +46,15 @@ TEST_P(FutureTest, GoBringsTheValueOrTheException) {
       workers());
 }
 
+// A loop that takes what is ready would otherwise meet the same failure again and again.
+TEST(Future, IsEmptyAfterItHasThrown) {
+  Promise<int> promise;
+  Future<int> future = promise.getFuture();
+  promise.setException(std::make_exception_ptr(std::runtime_error("no number")));
+  EXPECT_THROW(future.get(), std::runtime_error);
+  EXPECT_FALSE(future.valid());
+}
+
 TEST_P(FutureTest, FibersAndThreadsBringAndWait) {
   Promise<int> there, back;
   Future<int> asked = there.getFuture(), answer = back.getFuture();

@@ -60,8 +60,10 @@ class Outcome {
   void fail(std::exception_ptr exception);
   /// Ends it if it has not ended, because nobody will bring a value any more.
   void breakOff() noexcept;
-  /// Waits for the end. Throws the exception that it ended by, or std::system_error if the wait was in vain.
+  /// Waits for the end. Throws std::system_error if the wait was in vain.
   void await();
+  /// Throws the exception that it has ended by, if any.
+  void rethrow();
 
  private:
   void claim();
@@ -107,12 +109,13 @@ class Future {
   /// Waits for the value or the exception. Returns false if `deadline`, or that of a DeadlineScope, passed or the fiber was
   /// cancelled before. Throws std::bad_alloc if there is no memory for a deadline.
   bool wait(Deadline deadline = Deadline::never()) const { return m_outcome->wait(deadline); }
-  /// Waits, and returns the value, or throws the exception. Throws std::system_error, and keeps the future, with ECANCELED if the
-  /// fiber was cancelled before, and with ETIMEDOUT if the deadline of a DeadlineScope passed. Throws std::future_error
-  /// (broken_promise) if the promise has gone.
+  /// Waits, and returns the value, or throws the exception. The future is empty then. Throws std::future_error (broken_promise) if
+  /// the promise has gone. Throws std::system_error, and keeps the future, with ECANCELED if the fiber was cancelled before, and
+  /// with ETIMEDOUT if the deadline of a DeadlineScope passed.
   T get() {
     m_outcome->await();
     const auto outcome = std::move(m_outcome);
+    outcome->rethrow();
     if constexpr (!std::is_void_v<T>) return std::move(*outcome->value);
   }
 
