@@ -17,7 +17,7 @@
 
 namespace sylar {
 
-/// Whether fibers that go() and TaskGroup::spawn() make begin with copies of their maker's values.
+/// Whether what go(), TaskGroup::spawn() and blocking() run begins with copies of the caller's values.
 enum class Inherit : bool { kNo, kYes };
 
 namespace detail {
@@ -75,7 +75,8 @@ class InheritedLocals {
 }  // namespace detail
 
 /// The value is made, as T(), when a fiber first asks for it, and destroyed on the fiber's own stack when its function has ended,
-/// the youngest value first. That of a thread outside fibers ends with the thread. Values outlive their FiberLocal.
+/// the youngest value first. That of a thread outside fibers ends with the thread, and on a helper thread of blocking() with the
+/// function. Values outlive their FiberLocal.
 ///
 /// Thread safety: all calls from any thread; each gets its own value. May suspend: no, but for what T's constructor and destructor
 /// do. Source: thread_local, Boost.Fiber's fiber_specific_ptr, Java's InheritableThreadLocal.

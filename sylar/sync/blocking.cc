@@ -12,6 +12,8 @@ void setBlockingLimits(const BlockingLimits& limits) {
   BlockingPool::process().setLimits(limits);
 }
 
+bool detail::usesHelpers() { return BlockingPool::needsHelper(); }
+
 void detail::runOnHelper(std::function<void()> function) {
   if (BlockingPool::process().post(std::move(function)) == 0) return;
   throw std::system_error(EAGAIN, std::generic_category(), "sylar::blocking: the pool is full");

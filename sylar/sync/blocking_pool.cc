@@ -70,10 +70,6 @@ int BlockingPool::runJob(Job& job) {
 }
 
 int BlockingPool::post(std::function<void()> function) {
-  if (!needsHelper()) {
-    function();
-    return 0;
-  }
   auto job = std::make_unique<PostedJob>(std::move(function));
   job->virtual_time = ClockHold(waitClock());
   Lock lock(m_mutex);

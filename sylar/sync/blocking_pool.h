@@ -45,8 +45,11 @@ class BlockingPool {
   template <class Function>
   [[nodiscard]] int run(Function&& function);
 
-  /// Has a helper thread call `function`, which must not throw. Returns 0, or -EAGAIN if it was refused. Outside fibers, and in a
-  /// forked child, it is called here and now. Throws std::bad_alloc.
+  /// Returns false outside fibers and in a forked child, where functions run on the calling thread.
+  static bool needsHelper();
+
+  /// Has a helper thread call `function`, where needsHelper(). An exception of it is dropped. Returns 0, or -EAGAIN if it was
+  /// refused. Throws std::bad_alloc.
   [[nodiscard]] int post(std::function<void()> function);
 
   /// Sets the limits, from now on.
@@ -86,7 +89,6 @@ class BlockingPool {
   void finish(Job& job);
   void finishPosted(PostedJob& job);
   void end(bool all);
-  static bool needsHelper();
 
   mutable OsMutex m_mutex;
   BlockingLimits m_limits SYLAR_GUARDED_BY(m_mutex);

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "sylar/fiber_local.h"
 #include "sylar/iomanager.h"
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/testing/virtual_time.h"
@@ -46,6 +47,49 @@ TEST_F(Blocking, TheResultOrTheExceptionComesBack) {
     blocking([] {});
     EXPECT_THROW(blocking([]() -> int { throw std::range_error("out"); }), std::range_error);
   });
+}
+
+// A helper thread serves many, and what one has left there is nothing to the next.
+TEST_F(Blocking, AHelperHasNoValuesOfAnother) {
+  setBlockingLimits({.max_threads = 1});
+  const FiberLocal<std::string> name;
+  const FiberLocal<std::shared_ptr<int>> pointer;
+  const auto counted = std::make_shared<int>(0);
+  test::inFiber([&] {
+    *name = "of the fiber";
+    blocking([&] {
+      EXPECT_EQ(*name, "");
+      *name = "of the first";
+      *pointer = counted;
+    });
+    EXPECT_EQ(counted.use_count(), 1) << "values end before the promise is kept";
+    EXPECT_EQ(blocking([&] { return *name; }), "");
+    EXPECT_EQ(*name, "of the fiber");
+  });
+}
+
+TEST_F(Blocking, AHelperInheritsWhatIsMarked) {
+  setBlockingLimits({.max_threads = 1});
+  const FiberLocal<std::string> id(Inherit::kYes);
+  test::inFiber([&] {
+    *id = "a";
+    blocking([&] {
+      EXPECT_EQ(*id, "a");
+      *id = "changed by the helper";
+    });
+    EXPECT_EQ(*id, "a");
+    go([&] {
+      *id = "b";
+      EXPECT_EQ(goBlocking([&] { return *id; }).get(), "b");
+    }).get();
+  });
+}
+
+TEST_F(Blocking, OnAPlainThreadValuesStay) {
+  const FiberLocal<std::string> id(Inherit::kYes);
+  *id = "a";
+  blocking([&] { EXPECT_EQ(*id, "a"); });
+  EXPECT_EQ(*id, "a");
 }
 
 TEST_F(Blocking, OnAPlainThreadItRunsHere) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "sylar/fiber_local.h"
 #include "sylar/sync/future.h"
 
 namespace sylar {
@@ -27,20 +28,30 @@ struct BlockingLimits {
 void setBlockingLimits(const BlockingLimits& limits);
 
 namespace detail {
-/// Has a helper thread call `function`. Throws std::system_error with EAGAIN if the pool is at its limits. On a plain thread and
-/// in a forked child it is called here and now.
+/// Returns true if functions of the caller run on helper threads. On a plain thread and in a forked child they run here and now.
+bool usesHelpers();
+/// Has a helper thread call `function`, where usesHelpers(). Throws std::system_error with EAGAIN if the pool is at its limits.
 void runOnHelper(std::function<void()> function);
 }  // namespace detail
 
-/// Runs `function` on a helper thread, which has an errno and thread_local variables of its own, and where no call suspends.
-/// Returns the future of what it returns or throws. Throws std::system_error with EAGAIN if as many functions run and wait as
-/// the limits allow. On a plain thread, and in a forked child, it runs here and now. Any thread. May suspend: no.
+/// Runs `function` on a helper thread, which has an errno and thread_local variables of its own, and where no call suspends. Its
+/// values of FiberLocal are those of a fiber that go() makes. Returns the future of what it returns or throws. Throws
+/// std::system_error with EAGAIN if as many functions run and wait as the limits allow. On a plain thread, and in a forked child,
+/// it runs here and now. Any thread. May suspend: no.
 template <class Function>
 auto goBlocking(Function function) -> Future<std::invoke_result_t<Function&>> {
   using Result = std::invoke_result_t<Function&>;
-  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function));
+  const bool on_helper = detail::usesHelpers();
+  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function), on_helper);
   Future<Result> future = task->getFuture();
-  detail::runOnHelper([task] { task->run(); });
+  if (!on_helper) {
+    task->run();
+    return future;
+  }
+  detail::runOnHelper([task, inherited = detail::InheritedLocals()]() mutable {
+    inherited.install();
+    task->run();
+  });
   return future;
 }
 

@@ -164,9 +164,10 @@ class PromisedCall {
  public:
   using Result = std::invoke_result_t<Function&>;
 
-  /// If the call is a fiber's function, the values of FiberLocal end before the promise is kept, too.
-  explicit PromisedCall(Function function, bool is_fiber = false)
-      : m_function(std::in_place, std::move(function)), m_is_fiber(is_fiber) {}
+  /// With `ends_locals` the values of FiberLocal end before the promise is kept, too. That is for a call that does not share them
+  /// with the code around it.
+  PromisedCall(Function function, bool ends_locals)
+      : m_function(std::in_place, std::move(function)), m_ends_locals(ends_locals) {}
   Future<Result> getFuture() { return m_promise.getFuture(); }
 
   void run() {
@@ -191,11 +192,11 @@ class PromisedCall {
  private:
   void end() {
     m_function.reset();
-    if (m_is_fiber) FiberLocals::endHere();
+    if (m_ends_locals) FiberLocals::endHere();
   }
 
   std::optional<Function> m_function;
-  const bool m_is_fiber;
+  const bool m_ends_locals;
   Promise<Result> m_promise;
 };
 
