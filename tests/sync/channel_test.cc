@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -69,6 +71,51 @@ TEST(Channel, WhatWasSentBeforeTheCloseIsReceived) {
   for (const std::string& one : channel) all += one;
   EXPECT_EQ(all, "ab");
   EXPECT_EQ(channel.receive(), std::nullopt);
+}
+
+// Who waits for an answer to the last value must not wait for the next.
+TEST_P(ChannelTest, ALoopLetsGoOfAValueBeforeItWaitsForTheNext) {
+  Channel<std::shared_ptr<int>> channel(1);
+  auto value = std::make_shared<int>(7);
+  const std::weak_ptr<int> seen = value;
+  IOManager iom(workers(), false, "loop");
+  const Fiber::ptr fiber = waiterOn(iom, [&] {
+    for (const auto& one : channel) EXPECT_EQ(*one, 7);
+  });
+  channel.send(std::move(value));
+  EXPECT_TRUE(test::eventually([&] { return seen.expired(); }));
+  channel.close();
+  fiber->join();
+}
+
+/// Can be moved, but not assigned.
+struct Fixed {
+  explicit Fixed(int of) : number(of) {}
+  Fixed(Fixed&&) noexcept = default;
+  const int number;
+};
+
+TEST(Channel, ALoopNeedsNoAssignment) {
+  Channel<Fixed> channel(2);
+  channel.send(Fixed(1));
+  channel.send(Fixed(2));
+  channel.close();
+  int sum = 0;
+  for (const Fixed& one : channel) sum += one.number;
+  EXPECT_EQ(sum, 3);
+}
+
+static_assert(std::input_iterator<Channel<int>::Iterator> && std::input_iterator<Channel<std::unique_ptr<int>>::Iterator>);
+static_assert(std::ranges::input_range<Channel<int>&>);
+
+TEST(Channel, IsARange) {
+  Channel<int> channel(3);
+  for (const int value : {1, 2, 3}) channel.send(value);
+  channel.close();
+  std::vector<int> all;
+  std::ranges::copy(channel, std::back_inserter(all));
+  EXPECT_EQ(all, (std::vector<int>{1, 2, 3}));
+  EXPECT_TRUE(channel.begin() == channel.end());
 }
 
 TEST(Channel, DestroysWhatNobodyHasReceived) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -76,24 +77,29 @@ class Channel {
   /// Returns how many values the channel holds. A hint.
   size_t size() const { return m_exchange.size(); }
 
-  /// Receives in a loop: `for (T& value : channel) ...` ends when receive() returns nothing.
+  /// Receives in a loop: `for (T& value : channel) ...` ends when receive() returns nothing. Each value is destroyed before the
+  /// loop waits for the next.
   class Iterator {
    public:
-    explicit Iterator(Channel* channel) : m_channel(channel) { ++*this; }
-    T& operator*() { return *m_value; }
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+
+    explicit Iterator(Channel& channel) : m_channel(&channel) { ++*this; }
+    T& operator*() const { return *m_value; }
     Iterator& operator++() {
-      if (m_channel != nullptr) m_value = m_channel->receive();
+      m_value.reset();
+      if (std::optional<T> next = m_channel->receive()) m_value.emplace(std::move(*next));
       return *this;
     }
-    /// Compares with end().
-    bool operator!=(const Iterator& /*end*/) const { return m_value.has_value(); }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t /*end*/) const { return !m_value.has_value(); }
 
    private:
-    Channel* const m_channel;
-    std::optional<T> m_value;
+    Channel* m_channel;
+    mutable std::optional<T> m_value;  // as behind a pointer
   };
-  Iterator begin() { return Iterator(this); }
-  Iterator end() { return Iterator(nullptr); }
+  Iterator begin() { return Iterator(*this); }
+  std::default_sentinel_t end() { return {}; }
 
  private:
   template <class U, class Function>
