@@ -52,6 +52,7 @@ struct FiberCase::Observer : EndObserver {
 };
 
 FiberCase::FiberCase(Fiber::ptr fiber) : m_fiber(std::move(fiber)), m_observer(std::make_unique<Observer>()) {
+  if (m_fiber == nullptr) throw std::invalid_argument("sylar::onEnd: the fiber is null");
   m_observer->claim = [](EndObserver* observer) {
     SyncWait* const wait = static_cast<Observer*>(observer)->wait;
     return wait != nullptr && wait->claim();

@@ -42,6 +42,7 @@ std::optional<size_t> detail::whenAny(std::span<const Fiber::ptr> fibers, Deadli
 
 bool whenAll(const std::vector<Fiber::ptr>& fibers, Deadline deadline) {
   for (const Fiber::ptr& fiber : fibers) {
+    if (fiber == nullptr) continue;
     bool ended = false;
     select(onEnd(fiber, [&] { ended = true; }), onTimeout(deadline, [] {}));
     if (!ended) return false;

@@ -15,6 +15,7 @@
 
 #include "sylar/fiber_local.h"
 #include "sylar/iomanager.h"
+#include "sylar/sync/select.h"
 #include "sylar/sync/task_group.h"
 #include "tests/support/fibers.h"
 #include "tests/sync/waiter.h"
@@ -144,6 +145,17 @@ TEST(When, ParallelForEndsAtTheLastNumber) {
   iom.schedule(fiber);
   fiber->join();
   EXPECT_EQ(calls, 3);
+}
+
+TEST(When, NoFiberIsPassedOver) {
+  test::inFiber([] {
+    const auto fiber = std::make_shared<Fiber>([] {});
+    Scheduler::GetThis()->schedule(fiber);
+    const std::vector<Fiber::ptr> fibers{nullptr, fiber};
+    EXPECT_EQ(whenAny(fibers), 1u);
+    EXPECT_TRUE(whenAll(fibers));
+    EXPECT_THROW(onEnd(nullptr, [] {}), std::invalid_argument);
+  });
 }
 
 TEST(When, EmptyFuturesArePassedOver) {

@@ -199,7 +199,7 @@ auto onReady(const Future<T>& future, Function&& function) {
 }
 /// Calls `function` when `fiber` has ended, or will not end any more, so that its join() does not wait. A plain stop() waits for
 /// this wait, as for all others of a select, even if only fibers can end it. Throws, from select(), std::logic_error if the end
-/// cannot come, in a forked child of a process that has started a scheduler.
+/// cannot come, in a forked child of a process that has started a scheduler. Throws std::invalid_argument if `fiber` is null.
 template <class Function>
 auto onEnd(Fiber::ptr fiber, Function&& function) {
   return detail::PlainCase<detail::FiberCase, Function>(std::forward<Function>(function), std::move(fiber));

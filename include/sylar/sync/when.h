@@ -31,12 +31,12 @@ std::optional<size_t> whenAny(const std::vector<Future<T>>& futures, Deadline de
   for (const Future<T>& future : futures) events.push_back(future.valid() ? &detail::eventOf(future) : nullptr);
   return detail::whenAny(events, deadline);
 }
-/// The same for fibers: until one has ended, or will not end any more.
+/// The same for fibers, of which null ones are passed over: until one has ended, or will not end any more.
 inline std::optional<size_t> whenAny(const std::vector<Fiber::ptr>& fibers, Deadline deadline = Deadline::never()) {
   return detail::whenAny(std::span(fibers), deadline);
 }
 
-/// Waits until all of `futures` are ready. Returns false if `deadline` passed or the fiber was cancelled before. Throws
+/// Waits until all of `futures` are ready, but for the empty ones. Returns false if `deadline` passed or the fiber was cancelled before. Throws
 /// std::bad_alloc. May suspend: yes. A plain thread blocks.
 template <class T>
 bool whenAll(const std::vector<Future<T>>& futures, Deadline deadline = Deadline::never()) {
@@ -45,7 +45,7 @@ bool whenAll(const std::vector<Future<T>>& futures, Deadline deadline = Deadline
   }
   return true;
 }
-/// The same for fibers: until all have ended, or will not end any more. Fiber::join() then gives the exception of each.
+/// The same for fibers, but for null ones: until all have ended, or will not end any more. Fiber::join() then gives the exception of each.
 bool whenAll(const std::vector<Fiber::ptr>& fibers, Deadline deadline = Deadline::never());
 
 }  // namespace sylar
