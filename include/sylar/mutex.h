@@ -61,6 +61,10 @@ class Mutex {
 /// reader waits behind a writer that came before it. That also means that a reader must not read-lock again, because a writer
 /// may stand between. Meets the standard's requirements of a SharedLockable.
 ///
+/// A reader that locks for writing would wait for itself. That, to unlock what others hold, and to end while holding it, are
+/// programmer errors, as with a Mutex. Readers are known if they are fibers, and of a fiber that holds more than three locks some
+/// are only counted.
+///
 /// Calls without a deadline are no points of cancellation; see Mutex.
 ///
 /// Thread safety: all calls from any thread, in fibers and outside. Source: sylar, std::shared_mutex.
@@ -96,6 +100,7 @@ class RWMutex {
 
  private:
   struct Request;
+  uintptr_t noteOf(bool writes) const;
   bool admit(const Request& request);
   void admitWaiters(detail::SyncWakes& wakes);
   bool wait(bool writes, Deadline deadline) SYLAR_NO_THREAD_SAFETY_ANALYSIS;

@@ -116,14 +116,22 @@ void FiberControl::run() {
   }
   m_cb = nullptr;  // destroys the captures here, on the fiber's stack, because that may block
   if (m_locals != nullptr) endLocals();
-  if (m_held.count() > 0) failHolding();
+  if (m_held.count() > 0) failHolding("ends");
 }
 
 /// Nobody could unlock it any more, and all who wait for it would wait for ever.
-[[gnu::cold]] void FiberControl::failHolding() const {
-  const uintptr_t last = m_held.at(m_held.named() - 1);
+[[gnu::cold]] void FiberControl::failHolding(const char* how) const {
   checkFailed(__FILE__, __LINE__, "no lock is held",
-              fmt::format("fiber {} {} ends, and holds the sylar lock at {:#x}", fiber().getId(), name(), last));
+              fmt::format("fiber {} {} {}{}", fiber().getId(), name(), how, describeHeld()));
+}
+
+std::string FiberControl::describeHeld() const {
+  const uint32_t count = m_held.count();
+  if (count == 0) return "";
+  const uintptr_t last = m_held.at(m_held.named() - 1);
+  return fmt::format(", and holds the sylar lock at {:#x}{}{}", last & ~HeldLocks::kToRead,
+                     (last & HeldLocks::kToRead) == 0 ? "" : " for reading",
+                     count == 1 ? "" : fmt::format(" and {} more", count - 1));
 }
 
 [[gnu::noinline, gnu::cold]] void FiberControl::endLocals() {

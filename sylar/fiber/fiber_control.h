@@ -142,7 +142,7 @@ class detail::FiberControl final : public QueueNode {
   Deadline scopeDeadline() const { return Deadline::at(m_scope_deadline_ns); }
   void setScopeDeadline(Deadline deadline) { m_scope_deadline_ns = deadline.ns(); }
 
-  /// The locks that it holds exclusively.
+  /// The locks that it holds.
   HeldLocks& held() { return m_held; }
   const HeldLocks& held() const { return m_held; }
 
@@ -165,6 +165,10 @@ class detail::FiberControl final : public QueueNode {
   }
   /// Returns what the fiber is doing, in words, such as "reads descriptor 7".
   std::string describe() const;
+  /// Returns one of the locks that it holds, in words to be appended, or "" if there are none.
+  std::string describeHeld() const;
+  /// Ends the process, because the fiber comes to an end, as `how` says, and holds a lock.
+  [[noreturn]] void failHolding(const char* how) const;
 
  private:
   friend Fiber;
@@ -186,7 +190,6 @@ class detail::FiberControl final : public QueueNode {
 
   void run();  // on its own stack
   void endLocals();
-  [[noreturn]] void failHolding() const;
   void end(FiberState how);  // when nothing will run on its stack any more
   void endUnfinished(FiberState how);
   void blockUntilEnd();

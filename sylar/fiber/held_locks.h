@@ -1,4 +1,5 @@
-// Internal. The locks that a fiber holds exclusively, for reports.
+// Internal. The locks that a fiber holds, for reports and against mistakes. A lock is its address, and one that is held for reading
+// has the lowest bit set.
 //
 // Thread safety: the fiber's own thread changes it, any thread may read it, and then sees what is about right.
 #pragma once
@@ -13,6 +14,7 @@ class HeldLocks {
  public:
   /// So many locks are known by their addresses. Of a fiber that holds more, the others are counted only.
   static constexpr uint32_t kNamed = 3;
+  static constexpr uintptr_t kToRead = 1;
 
   void add(uintptr_t lock) {
     const uint32_t count = m_count.load(std::memory_order_relaxed);
@@ -31,6 +33,14 @@ class HeldLocks {
   /// Returns how many of them have an address. That is 0 if it is not known any more.
   uint32_t named() const { return count() < kNamed ? count() : kNamed; }
   uintptr_t at(uint32_t i) const { return m_named[i].load(std::memory_order_relaxed); }
+  /// Returns true if `lock` is known to be held.
+  bool has(uintptr_t lock) const {
+    uint32_t i = 0;
+    while (i < named() && at(i) != lock) ++i;
+    return i < named();
+  }
+  /// Returns true if `lock` may be held: it is known, or some are only counted.
+  bool mayHave(uintptr_t lock) const { return has(lock) || has(0) || count() > kNamed; }
 
  private:
   [[gnu::noinline]] void removeFromTheMiddle(uintptr_t lock, uint32_t last) {

@@ -304,7 +304,7 @@ void ThreadFibers::announceAbandoned(Fiber& fiber) {
 }
 
 void ThreadFibers::discard(Fiber& fiber) {
-  if (control(fiber).m_held.count() > 0) control(fiber).failHolding();
+  if (control(fiber).m_held.count() > 0) control(fiber).failHolding("ends");
   log::warn("fiber {} is dropped while suspended: its stack is reclaimed, destructors on it do not run", fiber.getId());
   tsan::acquire(control(fiber).m_core);
   control(fiber).dropScopes();

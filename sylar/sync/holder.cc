@@ -31,9 +31,19 @@ void failRelock(Holder me, const char* what) {
   checkFailed(__FILE__, __LINE__, "holder != me", fmt::format("{} locks a sylar::{} that it holds already", me.describe(), what));
 }
 
+void failUpgrade(Holder me, const char* what) {
+  checkFailed(__FILE__, __LINE__, "!me.holds(lock)",
+              fmt::format("{} locks for writing a sylar::{} that it holds for reading", me.describe(), what));
+}
+
 void failUnlock(Holder me, Holder holder, const char* what) {
   checkFailed(__FILE__, __LINE__, "holder == me",
               fmt::format("{} unlocks a sylar::{} that {} holds", me.describe(), what, holder.describe()));
+}
+
+void failUnlockOfReaders(Holder me, const char* what) {
+  checkFailed(__FILE__, __LINE__, "me.mayHold(lock)",
+              fmt::format("{} unlocks a sylar::{} that others hold for reading", me.describe(), what));
 }
 
 }  // namespace sylar::detail

@@ -21,13 +21,19 @@ class Holder {
   constexpr bool isNobody() const { return m_bits == 0; }
   bool operator==(const Holder&) const = default;
 
-  /// Notes for reports that it, which is the caller, holds the lock at `lock` from now on, or does not any more.
-  void noteLocked(const void* lock) const {
-    if (isFiber()) control(*core().fiber).held().add(reinterpret_cast<uintptr_t>(lock));
+  // For the caller itself. `lock` is the address of a lock, with HeldLocks::kToRead if it is held for reading.
+
+  /// Notes that it holds `lock` from now on, or does not any more. Of threads nothing is noted.
+  void noteLocked(uintptr_t lock) const {
+    if (isFiber()) held().add(lock);
   }
-  void noteUnlocked(const void* lock) const {
-    if (isFiber()) control(*core().fiber).held().remove(reinterpret_cast<uintptr_t>(lock));
+  void noteUnlocked(uintptr_t lock) const {
+    if (isFiber()) held().remove(lock);
   }
+  /// Returns true if it is known to hold `lock`.
+  bool holds(uintptr_t lock) const { return isFiber() && held().has(lock); }
+  /// Returns false if it is known not to hold `lock`.
+  bool mayHold(uintptr_t lock) const { return !isFiber() || held().mayHave(lock); }
 
   /// Returns it in words, such as "fiber 7 resolver" or "thread 4711". Throws std::bad_alloc.
   std::string describe() const;
@@ -37,13 +43,18 @@ class Holder {
 
   bool isFiber() const { return (m_bits & kThread) == 0; }
   const FiberCore& core() const { return *reinterpret_cast<const FiberCore*>(m_bits); }
+  HeldLocks& held() const { return control(*core().fiber).held(); }
 
   uintptr_t m_bits = 0;
 };
 
 /// Ends the process, because `me` locks what it holds already.
 [[noreturn]] void failRelock(Holder me, const char* what);
+/// Ends the process, because `me` locks for writing what it holds for reading.
+[[noreturn]] void failUpgrade(Holder me, const char* what);
 /// Ends the process, because `me` unlocks what `holder` holds.
 [[noreturn]] void failUnlock(Holder me, Holder holder, const char* what);
+/// Ends the process, because `me` unlocks what others hold for reading.
+[[noreturn]] void failUnlockOfReaders(Holder me, const char* what);
 
 }  // namespace sylar::detail

@@ -16,7 +16,7 @@ Mutex::~Mutex() { m_waiters.end(m_lock); }
 bool Mutex::try_lock() {
   const Holder me = Holder::me();
   const bool locked = Word(m_word, m_lock, m_waiters).tryLock(me.bits());
-  if (locked) me.noteLocked(this);
+  if (locked) me.noteLocked(reinterpret_cast<uintptr_t>(this));
   return locked;
 }
 
@@ -35,7 +35,7 @@ bool Mutex::lock(Deadline deadline) {
 bool Mutex::lockSlowly(Deadline deadline) {
   const Holder me = Holder::me();
   const bool locked = Word(m_word, m_lock, m_waiters).lock(me.bits(), deadline, [me] { detail::failRelock(me, "Mutex"); });
-  if (locked) me.noteLocked(this);
+  if (locked) me.noteLocked(reinterpret_cast<uintptr_t>(this));
   return locked;
 }
 
@@ -43,7 +43,7 @@ void Mutex::unlock() {
   const Holder me = Holder::me();
   const auto fail = [me](uintptr_t holder) { detail::failUnlock(me, Holder(holder), "Mutex"); };
   Word(m_word, m_lock, m_waiters).unlock(me.bits(), fail);
-  me.noteUnlocked(this);
+  me.noteUnlocked(reinterpret_cast<uintptr_t>(this));
 }
 
 }  // namespace sylar

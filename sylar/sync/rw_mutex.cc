@@ -14,6 +14,9 @@ struct RWMutex::Request {
 
 RWMutex::~RWMutex() { m_waiters.end(m_lock); }
 
+/// Returns what a holder notes of it.
+uintptr_t RWMutex::noteOf(bool writes) const { return reinterpret_cast<uintptr_t>(this) | (writes ? 0 : HeldLocks::kToRead); }
+
 /// Lets `request` in, if those who are in allow it.
 bool RWMutex::admit(const Request& request) {
   if (m_writer != 0 || (request.writes && m_readers > 0)) return false;
@@ -34,16 +37,18 @@ void RWMutex::admitWaiters(detail::SyncWakes& wakes) {
 
 bool RWMutex::wait(bool writes, Deadline deadline) {
   detail::SyncQueue::reserve(deadline);
-  Request request{writes, Holder::me().bits()};
+  const Holder me = Holder::me();
+  if (writes && me.holds(noteOf(false))) detail::failUpgrade(me, "RWMutex");
+  Request request{writes, me.bits()};
   m_lock.lock();
   if (m_writer == request.me) {
     m_lock.unlock();
-    detail::failRelock(Holder(request.me), "RWMutex");
+    detail::failRelock(me, "RWMutex");
   }
   detail::SyncWaiter mine(&request);
   bool admitted = m_waiters.empty() && admit(request);
   admitted ? m_lock.unlock() : void(admitted = m_waiters.wait(m_lock, mine, deadline));
-  if (admitted && writes) Holder(request.me).noteLocked(this);
+  if (admitted) me.noteLocked(noteOf(writes));
   if (admitted) return true;
   detail::SyncWakes wakes;  // of readers that waited behind this writer only
   const ThreadMutex::Lock lock(m_lock);
@@ -65,26 +70,31 @@ bool RWMutex::try_lock() {
   const Holder me = Holder::me();
   const ThreadMutex::Lock lock(m_lock);
   const bool locked = m_waiters.empty() && admit({true, me.bits()});
-  if (locked) me.noteLocked(this);
+  if (locked) me.noteLocked(noteOf(true));
   return locked;
 }
 
 bool RWMutex::try_lock_shared() {
+  const Holder me = Holder::me();
   const ThreadMutex::Lock lock(m_lock);
-  return m_waiters.empty() && admit({false, 0});
+  const bool locked = m_waiters.empty() && admit({false, me.bits()});
+  if (locked) me.noteLocked(noteOf(false));
+  return locked;
 }
 
 void RWMutex::unlock() {
   const Holder me = Holder::me();
   detail::SyncWakes wakes;
   const ThreadMutex::Lock lock(m_lock);
-  if (m_readers > 0) {
+  const bool reads = m_readers > 0;
+  if (reads) {
+    if (!me.mayHold(noteOf(false))) detail::failUnlockOfReaders(me, "RWMutex");
     --m_readers;
   } else {
     if (m_writer != me.bits()) detail::failUnlock(me, Holder(m_writer), "RWMutex");
-    me.noteUnlocked(this);
     m_writer = 0;
   }
+  me.noteUnlocked(noteOf(!reads));
   admitWaiters(wakes);
 }
 

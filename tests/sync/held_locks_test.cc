@@ -134,6 +134,8 @@ TEST(HeldLockDeathTest, AFiberThatEndsWithALockIsNamedWithIt) {
   const char* const says = "careless ends, and holds the sylar lock at 0x[0-9a-f]+";  // elsewhere in the other process
   EXPECT_DEATH(endWith([] { mutex.lock(); }), says);
   EXPECT_DEATH(endWith([] { data.wrlock(); }), says);
+  EXPECT_DEATH(endWith([] { data.rdlock(); }), says);
+  EXPECT_DEATH(endWith([] { EXPECT_TRUE(data.try_lock_shared()); }), says);
   EXPECT_DEATH(endWith([] { EXPECT_TRUE(mutex.try_lock()); }), says);
 }
 

@@ -10,6 +10,7 @@
 
 #include "sylar/iomanager.h"
 #include "sylar/mutex.h"
+#include "sylar/sync/future.h"
 #include "tests/support/fibers.h"
 #include "tests/sync/waiter.h"
 
@@ -143,6 +144,36 @@ TEST(RWMutexDeathTest, WhatIsWrongIsNamed) {
   EXPECT_DEATH(mutex.wrlock(), "thread [0-9]+ locks a sylar::RWMutex that it holds already");
   EXPECT_DEATH(test::inFiber([&] { mutex.unlock(); }), "fiber [0-9]+ unlocks a sylar::RWMutex that thread [0-9]+ holds");
   mutex.unlock();
+}
+
+TEST(RWMutexDeathTest, WhatFibersReadIsKnown) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto upgrade = [] {
+    RWMutex mutex;
+    const RWMutex::ReadLock lock(mutex);
+    (void)mutex.wrlock(Deadline::after(1ms));
+  };
+  EXPECT_DEATH(test::inFiber(upgrade), "fiber [0-9]+ locks for writing a sylar::RWMutex that it holds for reading");
+  const auto unlockAnothers = [] {
+    RWMutex mutex;
+    const RWMutex::ReadLock lock(mutex);
+    go([&] { mutex.unlock(); }).get();
+  };
+  EXPECT_DEATH(test::inFiber(unlockAnothers), "fiber [0-9]+ unlocks a sylar::RWMutex that others hold for reading");
+}
+
+// Some locks of a fiber that holds many are only counted.
+TEST(RWMutex, AFiberMayReadMany) {
+  test::inFiber([] {
+    std::vector<RWMutex> many(10);
+    for (RWMutex& one : many) one.rdlock();
+    for (RWMutex& one : many) EXPECT_FALSE(one.try_lock());
+    for (RWMutex& one : many) one.unlock();
+    for (RWMutex& one : many) {
+      EXPECT_TRUE(one.try_lock());
+      one.unlock();
+    }
+  });
 }
 
 }  // namespace
