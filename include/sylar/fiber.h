@@ -88,8 +88,8 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   /// Asks the fiber to end, permanently: from now on none of its waits suspends for long. A hooked call that would wait fails
   /// with ECANCELED, and YieldToHold returns; see this_fiber::cancelled(). A fiber that has not started begins cancelled.
   /// Fibers that it has resumed by hand are cancelled with it. A fiber that ignores this and waits another 1 000 times is given
-  /// up: it never runs again, and that is reported. Waits in join() and within a CancelShield are not affected. May suspend:
-  /// no.
+  /// up: it never runs again, and that is reported. If it holds a Mutex or RWMutex then, the process ends. Waits in join() and
+  /// within a CancelShield are not affected. May suspend: no.
   void cancel();
 
   /// Sets the name for reports, of any length. It is empty at first.

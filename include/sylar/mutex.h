@@ -21,8 +21,8 @@
 
 namespace sylar {
 
-/// Lets one fiber or thread in at a time. Meets the standard's requirements of a Lockable. A fiber that ends while it holds one is
-/// a programmer error, which ends the process with a message that names both.
+/// Lets one fiber or thread in at a time. Meets the standard's requirements of a Lockable. A fiber that ends while it holds one, or
+/// is abandoned before its scheduler stops, is a programmer error, which ends the process with a message that names both.
 ///
 /// lock() without a deadline is no point of cancellation: a cancelled fiber waits like any other, and after the deadline of
 /// Scheduler::stop(deadline) it is abandoned.

@@ -77,7 +77,7 @@ struct WorkerStats {
 struct FiberInfo {
   uint64_t id;
   std::string name;
-  std::string waits_for;  ///< what the fiber is doing, in words
+  std::string waits_for;  ///< what the fiber is doing, in words, and of one that was abandoned a lock that it holds
 };
 
 /// The outcome of Scheduler::stop(deadline).

@@ -22,7 +22,7 @@ class AbandonedFibers {
   void note(const Fiber& fiber) noexcept {
     ++m_count;
     try {
-      m_fibers.push_back({fiber.getId(), fiber.getName(), control(fiber).describe()});
+      m_fibers.push_back({fiber.getId(), fiber.getName(), control(fiber).describe() + control(fiber).describeHeld()});
     } catch (const std::bad_alloc&) {
     }
   }

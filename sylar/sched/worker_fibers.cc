@@ -131,7 +131,7 @@ void Worker::followStop() {
   }
 }
 
-/// Abandons `core`, which is in no queue and whose wait is decided.
+/// Abandons `core`, which is in no queue and whose wait is decided. Outside of a stop it must hold no lock.
 void Worker::abandon(FiberCore& core) {
   if (core.switch_reason == SwitchReason::kParked) {
     m_waiting -= core.counted;
@@ -139,6 +139,8 @@ void Worker::abandon(FiberCore& core) {
   }
   for (FiberCore *member = &core, *outer; member != nullptr; member = outer) {  // and its resumers
     outer = member->resumer;
+    if (control(*member->fiber).held().count() > 0 && !m_scheduler.isStopping())
+      control(*member->fiber).failHolding("is abandoned");
     if (member->timer_linked) m_timeouts.unlink(*member);
     if (member->live) m_live.remove(*member);
     if (member->by_hand) hasResumed(*member);
@@ -152,8 +154,8 @@ void Worker::noteAbandoned(const Fiber& fiber) {
   m_abandoned.note(fiber);
   if (m_abandoned.count() > kReportedOneByOne) return;
   try {
-    log::error("scheduler {}: fiber {} {} is abandoned: {}", m_scheduler.getName(), fiber.getId(), fiber.getName(),
-               control(fiber).describe());
+    log::error("scheduler {}: fiber {} {} is abandoned: {}{}", m_scheduler.getName(), fiber.getId(), fiber.getName(),
+               control(fiber).describe(), control(fiber).describeHeld());
   } catch (const std::bad_alloc&) {
     log::noMemory();
   }

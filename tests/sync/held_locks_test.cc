@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -11,12 +12,14 @@
 
 #include "sylar/iomanager.h"
 #include "sylar/mutex.h"
+#include "sylar/sync/event.h"
 #include "tests/support/fibers.h"
 #include "tests/sync/waiter.h"
 
 namespace sylar {
 namespace {
 
+using namespace std::chrono_literals;
 using test::waiterOn;
 
 std::vector<uintptr_t> namedOf(const HeldLocks& held) {
@@ -150,6 +153,46 @@ TEST(HeldLockDeathTest, OneThatIsDroppedWithALockAsWell) {
     fiber->resume();
   };
   EXPECT_DEATH(drop(), "ends, and holds the sylar lock at");
+}
+
+/// Waits on when it was cancelled, until it is given up.
+void waitRegardless() {
+  Fiber::GetThis()->cancel();
+  for (Event never;;) never.wait();
+}
+
+TEST(HeldLockDeathTest, OneThatIsAbandonedWithALockAsWell) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto abandon = [] {
+    IOManager iom(1, false, "abandon");
+    const auto fiber = std::make_shared<Fiber>([] {
+      static Mutex mutex;
+      Fiber::GetThis()->setName("careless");
+      const Mutex::Lock lock(mutex);
+      waitRegardless();
+    });
+    iom.schedule(fiber);
+    fiber->join();
+  };
+  EXPECT_DEATH(abandon(), "careless is abandoned, and holds the sylar lock at");
+}
+
+// A stop ends fibers as they are, so that is no mistake of the program.
+TEST(HeldLocks, OfAFiberThatAStopAbandonsAreReported) {
+  Mutex mutex;
+  Semaphore begun;
+  IOManager iom(1, false, "stop");
+  iom.schedule([&] {
+    const Mutex::Lock lock(mutex);
+    begun.notify();
+    Fiber::YieldToHold();
+    waitRegardless();
+  });
+  EXPECT_TRUE(begun.wait());
+  const StopResult result = iom.stop(Deadline::after(0ns));
+  ASSERT_EQ(result.abandoned.size(), 1u);
+  const std::string held = fmt::format(", and holds the sylar lock at {}", fmt::ptr(&mutex));
+  EXPECT_NE(result.abandoned[0].waits_for.find(held), std::string::npos) << result.abandoned[0].waits_for;
 }
 
 }  // namespace
