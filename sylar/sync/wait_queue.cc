@@ -53,9 +53,10 @@ SyncWaiter* SyncQueue::takeOldestOfSome() { return Steps::takeOldest(*this); }
 void SyncQueue::wakeAll(SyncWakes& wakes) { Steps::wakeAll(*this, wakes); }
 
 void SyncQueue::end(ThreadMutex& lock) {
-  lock.lock();  // the one who told the last waiter may still hold it
+  if (sys::inForkedChild()) return;  // those who wait, or have the lock, may be the parent's
+  lock.lock();                       // the one who told the last waiter may still hold it
   SYLAR_CHECK(takeOldest() == nullptr);
-  while (m_leaving > 0 && !sys::inForkedChild()) {  // they are other threads, which need nothing but the lock
+  while (m_leaving > 0) {  // they are other threads, which need nothing but the lock
     lock.unlock();
     StdMemory::yield();
     lock.lock();

@@ -3,14 +3,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/iomanager.h"
+#include "sylar/sync/channel.h"
 #include "sylar/sync/event.h"
 #include "sylar/sync/task_group.h"
 #include "tests/support/fibers.h"
+#include "tests/sync/waiter.h"
 
 namespace sylar {
 namespace {
@@ -61,6 +64,19 @@ TEST(Fork, AGroupOfTheParentIsNotWaitedFor) {
     go_on.set();
     group.join();
   });
+}
+
+TEST(Fork, WhatAFiberOfTheParentWaitsAtMayBeDestroyed) {
+  auto jobs = std::make_unique<Channel<int>>();
+  IOManager iom(1, false, "parent");
+  const Fiber::ptr fiber = test::waiterOn(iom, [&] { EXPECT_EQ(jobs->receive(), 7); });
+  EXPECT_EQ(inChild([&] {
+              jobs = nullptr;
+              return true;
+            }),
+            0);
+  jobs->send(7);
+  fiber->join();
 }
 
 }  // namespace

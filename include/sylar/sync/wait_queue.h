@@ -126,7 +126,7 @@ class SyncQueue {
   void wakeAll(SyncWakes& wakes);
   bool empty() const { return m_first == nullptr; }
   /// For the destructor of the primitive, without `lock`: checks that nobody waits, and blocks until those have left whose wait was
-  /// in vain.
+  /// in vain. Does nothing in a forked child.
   void end(ThreadMutex& lock);
 
  private:
