@@ -35,7 +35,8 @@ CancelReason cancelReason();
 /// is still delivered. When the scope ends, the fiber is as before. So one who goes on in the scope regardless sees each wait fail,
 /// and is given up after 1 000 of them like any other cancelled fiber.
 ///
-/// Has no effect on a thread's own stack. Scopes of a fiber end in the reverse order. Thread safety: belongs to one scope of one
+/// Has no effect on a thread's own stack. In a fiber that is resumed by hand on a plain thread, a wait blocks the thread and a stop
+/// does not end it; only cancelled() tells. Scopes of a fiber end in the reverse order. Thread safety: belongs to one scope of one
 /// fiber; the stop may be asked for by any thread, but not in a signal handler. May suspend: no. Source: Trio's cancel scopes, Go's
 /// context.WithCancel.
 class CancelScope {

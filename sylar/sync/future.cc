@@ -24,10 +24,10 @@ void logUnasked(const std::exception_ptr& exception) {
 }  // namespace
 
 int endOfWait(Deadline deadline) {
-  if (!mayPark()) return !deadline.isNever() && steadyClock().nowNs() >= deadline.ns() ? ETIMEDOUT : 0;
-  if (!runningFiber()->shielded && this_fiber::cancelled()) return ECANCELED;
+  const bool parks = mayPark();
+  if (parks && !runningFiber()->shielded && this_fiber::cancelled()) return ECANCELED;
   const Deadline earliest = withinScope(deadline);
-  return !earliest.isNever() && waitClock().nowNs() >= earliest.ns() ? ETIMEDOUT : 0;
+  return !earliest.isNever() && (parks ? waitClock() : steadyClock()).nowNs() >= earliest.ns() ? ETIMEDOUT : 0;
 }
 
 Outcome::~Outcome() {

@@ -26,7 +26,7 @@ OpenWait::OpenWait(SyncKind kind, const void* object) : m_wait(kind, object) {
 }
 
 bool OpenWait::park(Deadline deadline) {
-  if (m_core == nullptr) return ThreadWait(m_state).park(deadline);
+  if (m_core == nullptr) return ThreadWait(m_state).park(withinScope(deadline));
   const WakeReason reason = m_wait.parkWithinScope(deadline);
   return reason == WakeReason::kReady || reason == WakeReason::kClosed;  // the latter of a descriptor
 }

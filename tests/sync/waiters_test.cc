@@ -2,6 +2,7 @@
 // deadline, and nobody remembers a fiber that was abandoned.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -22,6 +23,7 @@
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 #include "tests/sync/arrivals.h"
+#include "tests/sync/error_of.h"
 #include "tests/sync/waiter.h"
 
 namespace sylar {
@@ -271,6 +273,21 @@ TEST_P(Waiters, NobodyRemembersAFiberThatWasAbandoned) {
   leaks().excuseLateWorkersOf(iom);
   EXPECT_EQ(result.abandoned.size(), waits.size());
   nothing.expectWhole();
+}
+
+// There the wait blocks the thread, and is bounded nevertheless.
+TEST(Waiters, ADeadlineScopeBoundsFibersOfAPlainThread) {
+  std::make_shared<Fiber>([] {
+    withDeadline(Deadline::after(1ms), [] {
+      Event never;
+      Promise<int> promise;
+      Future<int> future = promise.getFuture();
+      EXPECT_FALSE(never.wait());
+      EXPECT_FALSE(select(onSet(never, [] {})));
+      EXPECT_EQ(test::errorOf([&] { future.get(); }), ETIMEDOUT);
+      std::make_shared<Fiber>([&] { EXPECT_FALSE(never.wait()); })->resume();
+    });
+  })->resume();
 }
 
 }  // namespace
