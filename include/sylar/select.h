@@ -4,6 +4,7 @@
 //                 sylar::onReceive(answers, [&](std::optional<Answer> answer) { send(socket, *answer); }));
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace detail {
 /// One descriptor and direction.
 class DescriptorCase : public SelectCase {
  public:
-  enum class Wants : bool { kReadable, kWritable };
+  enum class Wants : uint8_t { kReadable, kWritable, kHangUp };  ///< kHangUp: what PeerScope waits for
   DescriptorCase(int fd, Wants what);
   ~DescriptorCase();
 

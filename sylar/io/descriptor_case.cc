@@ -37,6 +37,15 @@ Entry* entryOf(int fd) {
   return entry;
 }
 
+short eventsOf(DescriptorCase::Wants what) {
+  switch (what) {
+    case DescriptorCase::Wants::kReadable: return POLLIN | POLLRDHUP;
+    case DescriptorCase::Wants::kWritable: return POLLOUT;
+    case DescriptorCase::Wants::kHangUp: break;
+  }
+  return POLLRDHUP;
+}
+
 uint32_t generationOf(Entry* entry, int fd) { return entry == nullptr ? 0 : Entry::generationOf(entry->awaitOpen(fd)); }
 
 }  // namespace
@@ -44,8 +53,8 @@ uint32_t generationOf(Entry* entry, int fd) { return entry == nullptr ? 0 : Entr
 DescriptorCase::DescriptorCase(int fd, Wants what)
     : m_watched(new Watched{
           .fd = fd,
-          .events = static_cast<short>(what == Wants::kReadable ? POLLIN | POLLRDHUP : POLLOUT),
-          .direction = what == Wants::kReadable ? Direction::kRead : Direction::kWrite,
+          .events = eventsOf(what),
+          .direction = what == Wants::kWritable ? Direction::kWrite : Direction::kRead,
           .entry = entryOf(fd),
           .generation = generationOf(entryOf(fd), fd),
       }) {}

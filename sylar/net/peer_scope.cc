@@ -1,37 +1,31 @@
 #include "sylar/peer_scope.h"
 
-#include <poll.h>
-
+#include <functional>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "sylar/base/sys.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/scheduler.h"
+#include "sylar/select.h"
 
 namespace sylar {
-namespace {
-
-/// Returns true when the peer of `fd` has gone, and false if the fiber is cancelled before.
-bool awaitHangUp(int fd) {
-  pollfd one{fd, POLLRDHUP, 0};
-  return ::poll(&one, 1, -1) == 1;
-}
-
-}  // namespace
 
 PeerScope::PeerScope(const Socket& socket) {
   if (hookEngine() == nullptr) throw std::logic_error("sylar::PeerScope: only in a fiber of an IOManager, with hooks");
-  const int fd = socket.getSocket();
-  m_watcher = std::make_shared<Fiber>([gone = m_gone, fd]() mutable {
-    if (awaitHangUp(fd)) gone.request_stop();
-  });
+  // Made here, while the number is this connection's. Once that is closed, the case does not see the next owner.
+  using Case = detail::DescriptorCase;
+  using HangUp = detail::PlainCase<Case, std::function<void()>>;
+  const auto has_gone = [gone = m_gone]() mutable { gone.request_stop(); };
+  const auto hang_up = std::make_shared<HangUp>(has_gone, socket.getSocket(), Case::Wants::kHangUp);
+  m_watcher = std::make_shared<Fiber>([hang_up] { select(std::move(*hang_up)); });
   m_watcher->setName("watches a peer");
   m_scope.emplace(m_gone.get_token());
   Scheduler::GetThis()->schedule(m_watcher, sys::threadId());
 }
 
-/// The watcher may end later: it uses nothing of ours, and a poll of a number that was closed does not see the next owner.
+/// The watcher may end later, because it uses nothing of ours.
 PeerScope::~PeerScope() { m_watcher->cancel(); }
 
 }  // namespace sylar
