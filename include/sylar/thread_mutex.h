@@ -45,6 +45,7 @@ class ScopedGuard {
     m_locked = false;
     m_mutex.unlock();
   }
+  bool owns_lock() const { return m_locked; }
 
  private:
   M& m_mutex;

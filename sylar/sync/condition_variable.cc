@@ -1,10 +1,17 @@
 #include "sylar/sync/condition_variable.h"
 
+#include <cerrno>
+#include <system_error>
+
 #include "sylar/check.h"
 
 namespace sylar {
 
 ConditionVariable::~ConditionVariable() { m_waiters.end(m_lock); }
+
+void ConditionVariable::refuseLock() {
+  throw std::system_error(EPERM, std::generic_category(), "sylar::ConditionVariable: the lock is not held");
+}
 
 void ConditionVariable::notify_one() {
   detail::SyncWakes wakes;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "sylar/iomanager.h"
 #include "sylar/mutex.h"
 #include "tests/support/fibers.h"
+#include "tests/sync/error_of.h"
 #include "tests/sync/waiter.h"
 
 namespace sylar {
@@ -100,12 +102,17 @@ TEST_P(ConditionVariableTest, ACancelEndsTheWaitWithTheLockHeld) {
   mutex.unlock();
 }
 
-// The standard's lock throws if it is not held. Nothing is kept locked by that.
+// A guard that holds nothing is refused, as the standard's refuses to unlock. Nothing is kept locked by that.
 TEST(ConditionVariable, ALockThatIsNotHeldIsRefused) {
   Mutex mutex;
   ConditionVariable changed;
   std::unique_lock lock(mutex, std::defer_lock);
   EXPECT_THROW(changed.wait(lock), std::system_error);
+  Mutex::Lock own(mutex);
+  own.unlock();
+  EXPECT_EQ(test::errorOf([&] { changed.wait(own, Deadline::after(1ms)); }), EPERM);
+  EXPECT_TRUE(mutex.try_lock()) << "it was not locked either";
+  mutex.unlock();
   std::thread([&] { changed.notify_all(); }).join();
 }
 

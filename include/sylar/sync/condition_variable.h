@@ -25,10 +25,13 @@ class ConditionVariable {
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
   /// Unlocks `lock`, which must be held, waits, and locks it again. Returns false if `deadline` passed or the fiber was cancelled
-  /// before a notification came. Throws std::bad_alloc if there is no memory for a deadline, and what unlocking throws, with
-  /// `lock` as it was. May suspend: yes. A plain thread blocks.
+  /// before a notification came. Throws std::system_error with EPERM if `lock` is a guard that holds nothing, std::bad_alloc if
+  /// there is no memory for a deadline, and what unlocking throws, with `lock` as it was. May suspend: yes. A plain thread blocks.
   template <class Lock>
   bool wait(Lock& lock, Deadline deadline = Deadline::never()) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+    if constexpr (requires { lock.owns_lock(); }) {
+      if (!lock.owns_lock()) refuseLock();
+    }
     detail::SyncQueue::reserve(deadline);
     detail::SyncWaiter mine;
     m_lock.lock();  // a notification that comes after the unlock finds the waiter in the queue
@@ -60,6 +63,8 @@ class ConditionVariable {
   void notify_all();
 
  private:
+  [[noreturn]] static void refuseLock();
+
   ThreadMutex m_lock;
   detail::SyncQueue m_waiters{detail::SyncKind::kCondition};
 };
