@@ -214,7 +214,7 @@ std::string describeSync(unsigned kind, uint64_t address) {
 std::string FiberControl::describe() const {
   const FiberState now = state();
   if (now != FiberState::kParked && now != FiberState::kAbandoned) return nameOf(now);
-  const auto [what, where] = wants();
+  const auto [what, where, has_deadline] = wants();
   switch (what) {
     case WaitsFor::kEvent: return "waits";
     case WaitsFor::kTime: return "sleeps";

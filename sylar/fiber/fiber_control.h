@@ -154,14 +154,19 @@ class detail::FiberControl final : public QueueNode {
   void noteWait(WaitsFor what, uint64_t where) {
     m_waits_for.store(static_cast<uint64_t>(what) << kWhereBits | (where & kWhereMask), std::memory_order_relaxed);
   }
+  /// Adds that the wait ends by itself, because it has a deadline.
+  void noteDeadline() {
+    m_waits_for.store(m_waits_for.load(std::memory_order_relaxed) | kHasDeadline, std::memory_order_relaxed);
+  }
   struct Wants {
     WaitsFor what;
     uint64_t where;
+    bool has_deadline;
   };
   /// Returns what noteWait() has noted last.
   Wants wants() const {
     const uint64_t noted = m_waits_for.load(std::memory_order_relaxed);
-    return {static_cast<WaitsFor>(noted >> kWhereBits), noted & kWhereMask};
+    return {static_cast<WaitsFor>((noted & ~kHasDeadline) >> kWhereBits), noted & kWhereMask, (noted & kHasDeadline) != 0};
   }
   /// Returns what the fiber is doing, in words, such as "reads descriptor 7".
   std::string describe() const;
@@ -178,6 +183,7 @@ class detail::FiberControl final : public QueueNode {
 
   static constexpr unsigned kWhereBits = 56;
   static constexpr uint64_t kWhereMask = (uint64_t{1} << kWhereBits) - 1;
+  static constexpr uint64_t kHasDeadline = uint64_t{1} << 63;
 
   // The implementations of Fiber's functions of these names.
   void reset(std::function<void()> cb);

@@ -13,44 +13,54 @@ std::string nameOf(const FiberReport& fiber) {
 }
 
 template <class Map, class Key>
-const FiberReport* find(const Map& map, Key key) {
+typename Map::mapped_type find(const Map& map, Key key) {
   const auto found = map.find(key);
-  return found == map.end() ? nullptr : found->second;
+  return found == map.end() ? typename Map::mapped_type() : found->second;
 }
 
 }  // namespace
 
-FiberReport::FiberReport(const Fiber& fiber)
+FiberReport::FiberReport(const Fiber& fiber, uint64_t its_resumer)
     : FiberInfo{fiber.getId(), fiber.getName(), control(fiber).describe()},
       parked(stateOf(fiber) == FiberState::kParked),
+      resuming(stateOf(fiber) == FiberState::kResuming),
+      resumer(its_resumer),
       wants(control(fiber).wants()) {
   const HeldLocks& held = control(fiber).held();
-  for (uint32_t i = 0; i < held.named(); ++i) holds.push_back(held.at(i));
+  for (uint32_t i = 0; i < held.named(); ++i) holds.push_back(held.at(i) & ~HeldLocks::kToRead);
 }
 
 FiberReports::FiberReports(const std::vector<FiberReport>& all) : m_all(all) {
   for (const FiberReport& fiber : all) {
     m_by_id.emplace(fiber.id, &fiber);
-    for (const uintptr_t lock : fiber.holds) m_by_lock.emplace(lock, &fiber);
+    if (fiber.resumer != 0) m_by_resumer.emplace(fiber.resumer, &fiber);
+    for (const uintptr_t lock : fiber.holds) {
+      Holders& holders = m_by_lock[lock];
+      if (holders.count++ == 0) holders.first = &fiber;
+    }
   }
 }
 
-/// Returns the fiber without which `fiber` cannot go on, or null if there is none, or none that is known.
+/// Returns those who hold the lock that `fiber` waits for, as far as they are known.
+FiberReports::Holders FiberReports::holdersFor(const FiberReport& fiber) const {
+  const bool locks = fiber.parked && (fiber.wants.what == WaitsFor::kMutex || fiber.wants.what == WaitsFor::kRWMutex);
+  return locks ? find(m_by_lock, fiber.wants.where) : Holders();
+}
+
+/// Returns a fiber without which `fiber` never goes on, or null if there is none, or none that is known.
 const FiberReport* FiberReports::awaited(const FiberReport& fiber) const {
-  if (!fiber.parked) return nullptr;
-  switch (fiber.wants.what) {
-    case WaitsFor::kFiber: return find(m_by_id, fiber.wants.where);
-    case WaitsFor::kMutex:
-    case WaitsFor::kRWMutex: return find(m_by_lock, fiber.wants.where);
-    default: return nullptr;
-  }
+  if (fiber.resuming) return find(m_by_resumer, fiber.id);
+  if (!fiber.parked || fiber.wants.has_deadline) return nullptr;
+  return fiber.wants.what == WaitsFor::kFiber ? find(m_by_id, fiber.wants.where) : holdersFor(fiber).first;
 }
 
 void FiberReports::write(std::ostream& os, std::span<const FiberReport> fibers) const {
   for (const FiberReport& fiber : fibers) {
-    const FiberReport* const holder = fiber.wants.what == WaitsFor::kFiber ? nullptr : awaited(fiber);
-    os << fmt::format("    fiber {} {}: {}{}\n", fiber.id, fiber.name, fiber.waits_for,
-                      holder == nullptr ? "" : ", which " + nameOf(*holder) + " holds");
+    os << fmt::format("    fiber {} {}: {}", fiber.id, fiber.name, fiber.waits_for);
+    const Holders holders = holdersFor(fiber);
+    if (holders.count == 1) os << fmt::format(", which {} holds", nameOf(*holders.first));
+    if (holders.count > 1) os << fmt::format(", which {} and {} more hold", nameOf(*holders.first), holders.count - 1);
+    os << '\n';
   }
 }
 

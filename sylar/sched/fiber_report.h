@@ -16,11 +16,13 @@ namespace sylar {
 
 /// One fiber at one moment. Made from any thread while the fiber goes on, so its parts may be of different moments.
 struct FiberReport : FiberInfo {
-  explicit FiberReport(const Fiber& fiber);
+  FiberReport(const Fiber& fiber, uint64_t its_resumer);
 
   bool parked;
+  bool resuming;     // has resumed another by hand
+  uint64_t resumer;  // the id of the scheduler's fiber that has resumed it by hand, be it through others; or 0
   FiberControl::Wants wants;
-  std::vector<uintptr_t> holds;  // the locks that it holds exclusively, as far as they are known
+  std::vector<uintptr_t> holds;  // the locks that it holds, for writing or reading, as far as they are known
 };
 
 /// The fibers that one report is about, which must outlive it.
@@ -34,11 +36,18 @@ class FiberReports {
   void writeDeadlocks(std::ostream& os) const;
 
  private:
+  /// The fibers that hold a lock: one, or the readers.
+  struct Holders {
+    const FiberReport* first = nullptr;
+    size_t count = 0;
+  };
+  Holders holdersFor(const FiberReport& fiber) const;
   const FiberReport* awaited(const FiberReport& fiber) const;
 
   const std::vector<FiberReport>& m_all;
   std::unordered_map<uint64_t, const FiberReport*> m_by_id;
-  std::unordered_map<uintptr_t, const FiberReport*> m_by_lock;
+  std::unordered_map<uint64_t, const FiberReport*> m_by_resumer;
+  std::unordered_map<uintptr_t, Holders> m_by_lock;
 };
 
 }  // namespace sylar

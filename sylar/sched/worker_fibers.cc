@@ -44,8 +44,8 @@ void Worker::permit(Fiber& fiber) {
   }
   if (!core->live) {  // it was resumed by hand; from here on it is the scheduler's
     ThreadFibers::keepAlive(fiber.shared_from_this());
+    core->resumer = nullptr;  // before the link, because dump() looks at it
     linkLive(*core, m_scheduler.cancelsAll());
-    core->resumer = nullptr;
   }
   migrate(*core);
 }

@@ -18,7 +18,10 @@ SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Dead
   // If the fiber was cancelled before, the wait is decided here and now, and its delivery goes to the back of the queue like any
   // other.
   if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
-  if (!deadline.isNever()) m_timeouts.arm(core, deadline.ns());
+  if (!deadline.isNever()) {
+    m_timeouts.arm(core, deadline.ns());
+    control(*core.fiber).noteDeadline();
+  }
   const bool counted = what == WaitFor::kOutside || !deadline.isNever();
   core.counted = counted;
   m_waiting += counted;

@@ -125,6 +125,88 @@ TEST_P(DumpTest, NamesACircle) {
   EXPECT_EQ(dumpOf(iom).find("deadlock"), std::string::npos);
 }
 
+TEST_P(DumpTest, NamesOneOfTheReaders) {
+  RWMutex data;
+  Semaphore done;
+  IOManager iom(workers(), false, "readers");
+  std::vector<Fiber::ptr> fibers;
+  for (int i = 0; i < 3; ++i) {
+    fibers.push_back(waiterOn(iom, [&] {
+      const RWMutex::ReadLock read(data);
+      done.wait();
+    }));
+  }
+  fibers.push_back(waiterOn(iom, [&] { const RWMutex::WriteLock write(data); }));
+  const std::string dump = dumpOf(iom);
+  const auto names = [&](const Fiber::ptr& reader) {
+    return dump.find(fmt::format(": locks RWMutex {}, which fiber {} and 2 more hold\n", fmt::ptr(&data), reader->getId())) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(names(fibers[0]) || names(fibers[1]) || names(fibers[2])) << dump;
+  done.notify(3);
+  for (const Fiber::ptr& fiber : fibers) fiber->join();
+}
+
+// One of the circle gives up, so it is none.
+TEST_P(DumpTest, AWaitWithADeadlineEndsTheCircle) {
+  Mutex first, second;
+  Semaphore both;
+  IOManager iom(workers(), false, "bounded");
+  const Fiber::ptr a = waiterOn(iom, [&] {
+    const Mutex::Lock lock(first);
+    both.wait();
+    EXPECT_FALSE(second.lock(Deadline::after(1h))) << "ends by the cancel";
+  });
+  const Fiber::ptr b = waiterOn(iom, [&] {
+    const Mutex::Lock lock(second);
+    const Mutex::Lock never(first);
+  });
+  both.notify();
+  const std::string held = fmt::format("locks Mutex {}, which fiber {} holds\n", fmt::ptr(&second), b->getId());
+  EXPECT_TRUE(test::eventually([&] { return dumpOf(iom).find(held) != std::string::npos; })) << dumpOf(iom);
+  EXPECT_EQ(dumpOf(iom).find("deadlock"), std::string::npos) << dumpOf(iom);
+  a->cancel();
+  for (const Fiber::ptr& fiber : {a, b}) fiber->join();
+}
+
+TEST_P(DumpTest, JoinsMakeACircle) {
+  Fiber::ptr a, b;
+  IOManager iom(workers(), false, "joins");
+  Semaphore made;
+  a = waiterOn(iom, [&] {
+    made.wait();
+    b->join();
+  });
+  b = waiterOn(iom, [&] { a->join(); });
+  made.notify();
+  const std::string joins_a = fmt::format("fiber {} joins fiber {}, ", b->getId(), a->getId());
+  const std::string joins_b = fmt::format("fiber {} joins fiber {}, ", a->getId(), b->getId());
+  const auto isTold = [&] {
+    const std::string dump = dumpOf(iom);
+    return dump.find("deadlock: " + joins_a + joins_b + "and so on\n") != std::string::npos ||
+           dump.find("deadlock: " + joins_b + joins_a + "and so on\n") != std::string::npos;
+  };
+  EXPECT_TRUE(test::eventually(isTold)) << dumpOf(iom);
+  iom.stop();
+}
+
+TEST_P(DumpTest, AFiberThatJoinsItsResumerMakesACircle) {
+  Fiber::ptr outer, inner;
+  IOManager iom(workers(), false, "resumer");
+  outer = std::make_shared<Fiber>([&] { inner->resume(); });
+  inner = std::make_shared<Fiber>([&] { outer->join(); });
+  iom.schedule(outer);
+  const std::string resumes = fmt::format("fiber {} waiting for a fiber that it resumed, ", outer->getId());
+  const std::string joins = fmt::format("fiber {} joins fiber {}, ", inner->getId(), outer->getId());
+  const auto isTold = [&] {
+    const std::string dump = dumpOf(iom);
+    return dump.find("deadlock: " + resumes + joins + "and so on\n") != std::string::npos ||
+           dump.find("deadlock: " + joins + resumes + "and so on\n") != std::string::npos;
+  };
+  EXPECT_TRUE(test::eventually(isTold)) << dumpOf(iom);
+  iom.stop();
+}
+
 TEST(HeldLockDeathTest, AFiberThatEndsWithALockIsNamedWithIt) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   static Mutex mutex;
