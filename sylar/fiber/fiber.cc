@@ -237,7 +237,9 @@ void FiberControl::join() {
   const uint64_t id = fiber().getId();
   SYLAR_CHECK(id != 0);  // the handle of a thread's own stack ends only when nobody could join it any more
   const FiberCore* const me = runningFiber();
-  SYLAR_CHECK(me == nullptr || me->fiber != &fiber());
+  if (me != nullptr && me->fiber == &fiber()) {
+    checkFailed(__FILE__, __LINE__, "me != this", fmt::format("fiber {} {} joins itself", id, name()));
+  }
   if (sys::inForkedChild() && !isOver(state())) {
     throw std::logic_error(fmt::format("sylar: fiber {} is not joined in a forked child: it ends in the parent, if at all", id));
   }

@@ -1,15 +1,19 @@
 #include "sylar/sync/task_group.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/sched/park.h"
 #include "sylar/sync/future.h"
 
@@ -63,6 +67,7 @@ class TaskGroup::Task {
     if (m_group.m_cancelled) return false;
     m_place = m_mine.begin();
     m_place->fiber = fiber;
+    m_place->id = fiber->getId();
     m_group.m_entries.splice(m_group.m_entries.begin(), m_mine);
     return m_entered = true;
   }
@@ -133,6 +138,7 @@ void TaskGroup::join() {
 }
 
 bool TaskGroup::join(Deadline deadline) {
+  checkIsNoTask();
   if (!sys::inForkedChild() && !m_running.wait(deadline)) {
     const bool own = deadline <= withinScope(Deadline::never()) && detail::errorOfWait(deadline) == ETIMEDOUT;
     if (own) return false;
@@ -144,6 +150,7 @@ bool TaskGroup::join(Deadline deadline) {
 /// Waits for all tasks. If that would end in vain, cancels them and goes on waiting. Returns the error that ended the first wait,
 /// or 0.
 int TaskGroup::awaitAll() {
+  checkIsNoTask();
   int error = ENOMEM;
   try {
     if (m_running.wait()) return 0;
@@ -155,6 +162,18 @@ int TaskGroup::awaitAll() {
   // The last phases of a stop end this wait, too, but spare a fiber that joins another until that is over.
   while (!m_running.wait()) joinAny();
   return error;
+}
+
+/// Ends the process if the caller is one of the tasks, because it would wait for its own end.
+void TaskGroup::checkIsNoTask() {
+  const uint64_t me = Fiber::GetFiberId();
+  if (me == 0 || sys::inForkedChild()) return;
+  const ThreadMutex::Lock lock(m_lock);
+  if (std::none_of(m_entries.begin(), m_entries.end(), [me](const Entry& entry) { return entry.id == me; })) return;
+  const std::string name = Fiber::GetThis()->getName();
+  detail::checkFailed(
+      __FILE__, __LINE__, "me is no task",
+      fmt::format("fiber {}{}{} joins the sylar::TaskGroup that it is a task of", me, name.empty() ? "" : " ", name));
 }
 
 void TaskGroup::joinAny() {

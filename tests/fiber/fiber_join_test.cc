@@ -52,8 +52,12 @@ TEST(FiberJoin, FiberMayJoinOneOnItsOwnPlainThreadThatHasEnded) {
 
 TEST(FiberJoinDeathTest, OneselfIsAProgrammerError) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_DEATH(make([] { Fiber::GetThis()->join(); })->resume(), "check failed");
-  EXPECT_DEATH(test::inFiber([] { Fiber::GetThis()->join(); }), "check failed");
+  const auto join = [] {
+    Fiber::GetThis()->setName("lonely");
+    Fiber::GetThis()->join();
+  };
+  EXPECT_DEATH(make(join)->resume(), "fiber [0-9]+ lonely joins itself");
+  EXPECT_DEATH(test::inFiber(join), "fiber [0-9]+ lonely joins itself");
 }
 
 // It never ends while it could be joined.

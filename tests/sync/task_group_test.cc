@@ -323,6 +323,23 @@ TEST(TaskGroup, AnExceptionThatNoJoinHasThrownIsLogged) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("no join() has thrown: unjoined"), std::string::npos);
 }
 
+TEST(TaskGroupDeathTest, ATaskThatJoinsItsGroupIsNamed) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto join = [](auto how) {
+    test::inFiber([how] {
+      TaskGroup group;
+      group.spawn([&] {
+        Fiber::GetThis()->setName("lonely");
+        how(group);
+      });
+      group.join();
+    });
+  };
+  const char* const says = "fiber [0-9]+ lonely joins the sylar::TaskGroup that it is a task of";
+  EXPECT_DEATH(join([](TaskGroup& group) { (void)group.join(Deadline::after(1ms)); }), says);
+  EXPECT_DEATH(join([](TaskGroup& group) { group.join(); }), says);
+}
+
 TEST(TaskGroup, WithoutASchedulerItIsRefused) { EXPECT_THROW(TaskGroup(), std::invalid_argument); }
 
 }  // namespace

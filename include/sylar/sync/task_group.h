@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <list>
@@ -47,8 +48,8 @@ class TaskGroup {
   bool spawn(std::function<void()> task);
   /// Waits for all tasks, and throws the first exception of a task, once. If the fiber is cancelled meanwhile, or the deadline of
   /// its DeadlineScope passes, the tasks are cancelled, and it still waits for them. Then it throws std::system_error with
-  /// ECANCELED or ETIMEDOUT, unless a task threw. Throws std::logic_error in a forked child. May suspend: yes. A plain thread
-  /// blocks.
+  /// ECANCELED or ETIMEDOUT, unless a task threw. Throws std::logic_error in a forked child. To call it from one of the tasks is a
+  /// programmer error. May suspend: yes. A plain thread blocks.
   void join();
   /// Waits as join() does, but not beyond `deadline`. Returns false if it has passed, and the tasks go on.
   bool join(Deadline deadline);
@@ -58,6 +59,7 @@ class TaskGroup {
  private:
   struct Entry {
     std::weak_ptr<Fiber> fiber;
+    uint64_t id = 0;
     bool cancelled = false;
   };
   class Task;
@@ -65,6 +67,7 @@ class TaskGroup {
   Fiber::ptr nextToCancel();
   void fail(std::exception_ptr exception);
   int awaitAll();
+  void checkIsNoTask();
   void joinAny();
   void rethrow();
 
