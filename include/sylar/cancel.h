@@ -31,7 +31,8 @@ enum class CancelReason : uint8_t {
 CancelReason cancelReason();
 
 /// While it exists, the fiber that makes it is cancelled as soon as `token` asks for a stop, as by Fiber::cancel(): what it waits
-/// for and will wait for ends with ECANCELED, also in those that it resumes by hand, but not in a CancelShield. Data that is there
+/// for and will wait for ends with ECANCELED, also in those that it resumes by hand, but not in a CancelShield, be that
+/// inside of the scope or around it. Data that is there
 /// is still delivered. When the scope ends, the fiber is as before. So one who goes on in the scope regardless sees each wait fail,
 /// and is given up after 1 000 of them like any other cancelled fiber.
 ///

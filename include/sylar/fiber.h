@@ -139,7 +139,7 @@ namespace this_fiber {
 bool cancelled();
 
 /// Returns the earliest deadline of the DeadlineScopes that the running fiber is in, or one that has resumed it by hand, or
-/// Deadline::never().
+/// Deadline::never(). A CancelShield hides the scopes outside of it.
 Deadline deadline();
 
 /// Bounds all waits of the fiber that makes it, and of those that it resumes by hand, while it exists. Calls of unmodified
@@ -155,9 +155,10 @@ Deadline deadline();
 ///
 /// Calls that need no waiting succeed even after the deadline. A poll or sleep that begins after it does not wait, but fails with
 /// ETIMEDOUT (sleep returns 0), because loops that poll again or sleep the rest would not end otherwise. In nested scopes the
-/// earliest deadline counts. Waits within a CancelShield are not bounded, nor are those of Fiber::join, YieldToHold, calls
-/// without a deadline of Mutex and RWMutex, and other calls on the blocking pool, such as getpwnam. The clock is the
-/// scheduler's. Has no effect on a thread's own stack.
+/// earliest deadline counts. A CancelShield hides the scopes outside of it, so one that is made inside bounds a clean-up. Not
+/// bounded are Fiber::join, YieldToHold, calls without a deadline of Mutex and RWMutex, and other calls on the blocking pool, such as getpwnam. The clock is the
+/// scheduler's. Has no effect on a thread's own stack. In a fiber that is resumed by hand on a plain thread, it bounds Mutex,
+/// Channel and their kin only, because the other calls are libc's own there.
 ///
 /// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: Trio's move_on_at, Go's context.WithDeadline.
 class DeadlineScope {
@@ -172,8 +173,8 @@ class DeadlineScope {
   const Deadline m_outer;
 };
 
-/// While a shield exists, neither cancelling nor a DeadlineScope affects the waits of the fiber that made it. Use it for clean-up
-/// that must be able to wait. All shields end at the deadline of Scheduler::stop(deadline). Shields may be nested; each belongs
+/// While a shield exists, neither cancelling nor a DeadlineScope outside of it affects the waits of the fiber that made it. Use it
+/// for clean-up that must be able to wait. All shields end at the deadline of Scheduler::stop(deadline). Shields may be nested; each belongs
 /// to one scope of one fiber.
 class CancelShield {
  public:
@@ -185,6 +186,7 @@ class CancelShield {
  private:
   void* const m_core;  // the fiber's core; null on a thread's own stack
   const bool m_outer;
+  const Deadline m_hidden;  // of the scopes outside
 };
 
 }  // namespace this_fiber

@@ -129,17 +129,7 @@ uint64_t Fiber::GetFiberId() {
 
 [[gnu::noinline]] bool this_fiber::cancelled() {
   const FiberCore* const me = t_running;
-  return me != nullptr &&
-         (me->isCancelledByRequest() || control(*me->fiber).cancelRequested() || FiberControl::inFiredScope(*me));
-}
-
-[[gnu::noinline]] this_fiber::CancelShield::CancelShield()
-    : m_core(t_running), m_outer(m_core != nullptr && t_running->shielded) {
-  if (m_core != nullptr) t_running->shielded = true;
-}
-
-this_fiber::CancelShield::~CancelShield() {
-  if (m_core != nullptr) static_cast<FiberCore*>(m_core)->shielded = m_outer;
+  return me != nullptr && (me->isCancelledByRequest() || control(*me->fiber).cancelRequested() || FiberControl::inFiredScope(*me));
 }
 
 namespace {
@@ -155,9 +145,28 @@ void enterScope(FiberCore& core, Deadline deadline) {
 
 }  // namespace
 
+[[gnu::noinline]] this_fiber::CancelShield::CancelShield()
+    : m_core(t_running),
+      m_outer(m_core != nullptr && t_running->shielded),
+      m_hidden(m_core != nullptr ? scopeOf(*t_running) : Deadline::never()) {
+  if (m_core == nullptr) return;
+  t_running->shielded = true;
+  t_running->in_deadline_scope = false;
+}
+
+this_fiber::CancelShield::~CancelShield() {
+  if (m_core == nullptr) return;
+  FiberCore& core = *static_cast<FiberCore*>(m_core);
+  core.shielded = m_outer;
+  if (!m_hidden.isNever()) enterScope(core, m_hidden);
+}
+
 [[gnu::noinline]] Deadline this_fiber::deadline() {
+  const tsan::Exempt of_this_thread;
   Deadline earliest = Deadline::never();
-  for (const FiberCore* core = t_running; core != nullptr; core = core->resumer) earliest = std::min(earliest, scopeOf(*core));
+  for (const FiberCore* core = t_running; core != nullptr; core = core->shielded ? nullptr : core->resumer) {
+    earliest = std::min(earliest, scopeOf(*core));
+  }
   return earliest;
 }
 

@@ -64,8 +64,7 @@ bool mayPark();
 /// Does reserveTimeout() for the earlier of `deadline` and that of the scopes, and nothing where not mayPark().
 [[nodiscard]] bool reserveWithinScope(Deadline deadline);
 
-/// Returns `deadline`, or the earliest of the DeadlineScopes that the running fiber and its resumers are in. A shield hides those
-/// of its fiber and beyond.
+/// Returns the earlier of `deadline` and this_fiber::deadline().
 Deadline withinScope(Deadline deadline);
 
 /// Returns the clock of deadlines here, which is the scheduler's. Only where mayPark().

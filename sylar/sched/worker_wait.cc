@@ -125,13 +125,7 @@ static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope 
   return sys::inForkedChild() || reserveTimeout(withinScope(deadline));
 }
 
-[[gnu::noinline]] Deadline withinScope(Deadline deadline) {
-  const tsan::Exempt of_this_thread;
-  for (const FiberCore* core = t_running; core != nullptr && !core->shielded; core = core->resumer) {
-    if (core->in_deadline_scope) deadline = std::min(deadline, control(*core->fiber).scopeDeadline());
-  }
-  return deadline;
-}
+Deadline withinScope(Deadline deadline) { return std::min(deadline, this_fiber::deadline()); }
 
 [[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }
 

@@ -186,6 +186,29 @@ TEST(DeadlineScope, AShieldLetsACleanUpWait) {
   EXPECT_EQ(time.elapsed(), 1h + 60s);
 }
 
+// A shield hides what is outside of it, so a clean-up can have a bound of its own.
+TEST(DeadlineScope, InAShieldItBoundsTheCleanUp) {
+  VirtualTime time;
+  const Deadline outer = Deadline::after(1h, time), inner = Deadline::after(2h, time);
+  time.run([&] {
+    const this_fiber::DeadlineScope scope(outer);
+    {
+      const this_fiber::CancelShield shield;
+      EXPECT_TRUE(this_fiber::deadline().isNever());
+      withDeadline(inner, [&] {
+        EXPECT_EQ(this_fiber::deadline(), inner);
+        EXPECT_EQ(::sleep(3 * 3600), 3600u);
+        const this_fiber::CancelShield in_it;
+        EXPECT_EQ(::sleep(3600), 0u);
+      });
+      EXPECT_TRUE(this_fiber::deadline().isNever());
+      EXPECT_EQ(::sleep(3600), 0u);
+    }
+    EXPECT_EQ(this_fiber::deadline(), outer);
+  });
+  EXPECT_EQ(time.elapsed(), 4h);
+}
+
 TEST(DeadlineScope, OthersAreNotBounded) {
   VirtualTime time;
   time.run([&] {
