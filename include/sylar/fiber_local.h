@@ -22,6 +22,13 @@ enum class Inherit : bool { kNo, kYes };
 
 namespace detail {
 
+/// Only Inherit::kNo, at compile time.
+struct NotInherited {
+  consteval NotInherited(Inherit inherit) {  // NOLINT(google-explicit-constructor)
+    if (inherit != Inherit::kNo) throw "the fiber's value is inherited as a copy, so T must be copyable";
+  }
+};
+
 using Copy = std::shared_ptr<void> (*)(const void*);
 
 /// The values of one fiber or thread, oldest first.
@@ -86,6 +93,7 @@ class FiberLocal {
   FiberLocal() = default;
   /// T must be copyable if it is inherited.
   explicit FiberLocal(Inherit inherit) requires std::copy_constructible<T> : m_copy(inherit == Inherit::kYes ? copy : nullptr) {}
+  explicit FiberLocal(detail::NotInherited /*inherit*/) requires(!std::copy_constructible<T>) {}
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 

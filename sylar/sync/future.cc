@@ -2,6 +2,7 @@
 
 #include <future>
 #include <system_error>
+#include <utility>
 
 #include "sylar/base/log.h"
 #include "sylar/check.h"
@@ -32,6 +33,10 @@ int endOfWait(Deadline deadline) {
 
 Outcome::~Outcome() {
   if (m_exception != nullptr && !m_asked.load(std::memory_order_relaxed)) logUnasked(m_exception);
+}
+
+void Outcome::retrieve() {
+  if (std::exchange(m_retrieved, true)) throw std::future_error(std::future_errc::future_already_retrieved);
 }
 
 void Outcome::claim() {

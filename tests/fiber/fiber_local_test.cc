@@ -99,6 +99,13 @@ TEST(FiberLocal, ValuesEndWithTheirThreadAndWithAFiberThatIsDropped) {
   EXPECT_EQ(counted.use_count(), 1);
 }
 
+TEST(FiberLocal, WhatIsNotInheritedNeedNoCopy) {
+  const FiberLocal<std::unique_ptr<int>> number(Inherit::kNo);
+  *number = std::make_unique<int>(7);
+  EXPECT_EQ(**number, 7);
+  static_assert(!std::is_constructible_v<FiberLocal<std::unique_ptr<int>>, bool>);
+}
+
 TEST(FiberLocal, AnotherAtTheSameAddressBeginsAnew) {
   alignas(FiberLocal<int>) unsigned char memory[sizeof(FiberLocal<int>)];
   static_assert(sizeof(FiberLocal<std::string>) == sizeof(FiberLocal<int>));

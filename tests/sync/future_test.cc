@@ -135,6 +135,18 @@ TEST(Future, APromiseThatGoesIsBroken) {
   }
 }
 
+TEST(Future, ASecondFutureIsRefused) {
+  Promise<int> first;
+  const Future<int> future = first.getFuture();
+  Promise<int> promise(std::move(first));
+  try {
+    promise.getFuture();
+    ADD_FAILURE();
+  } catch (const std::future_error& e) {
+    EXPECT_EQ(e.code(), std::future_errc::future_already_retrieved);
+  }
+}
+
 TEST(Future, ASecondValueIsRefused) {
   Promise<int> promise;
   Future<int> future = promise.getFuture();

@@ -58,6 +58,18 @@ TEST_P(TaskGroupTest, JoinWaitsForAll) {
   });
 }
 
+TEST_P(TaskGroupTest, ATaskMayOnlyBeMoved) {
+  test::inFiber(
+      [] {
+        int seen = 0;
+        TaskGroup group;
+        group.spawn([&seen, number = std::make_unique<int>(7)] { seen = *number; });
+        group.join();
+        EXPECT_EQ(seen, 7);
+      },
+      workers());
+}
+
 TEST_P(TaskGroupTest, LeavingTheScopeWaitsForAll) {
   std::atomic<int> ran{0};
   test::inFiber(

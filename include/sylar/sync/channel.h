@@ -10,6 +10,7 @@
 // Values arrive in the order in which their sends began, and waiters are served in the order of arrival.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -23,7 +24,7 @@ namespace sylar {
 namespace detail {
 template <class T, class Function>
 class ReceiveCase;
-template <class T, class Function>
+template <class T, class Value, class Function>
 class SendCase;
 }  // namespace detail
 
@@ -46,7 +47,7 @@ class Channel {
   /// was, if the channel is or gets closed, if `deadline` has passed, or if the fiber was cancelled. Throws std::bad_alloc if
   /// there is no memory for a deadline, and then has sent nothing. May suspend: yes. A plain thread blocks.
   bool send(T&& value, Deadline deadline = Deadline::never()) { return m_exchange.send(value, deadline); }
-  bool send(const T& value, Deadline deadline = Deadline::never()) {
+  bool send(const T& value, Deadline deadline = Deadline::never()) requires std::copy_constructible<T> {
     T copy(value);
     return send(std::move(copy), deadline);
   }
@@ -56,6 +57,10 @@ class Channel {
     typename Exchange::Sending sending{&value};
     (void)m_exchange.trySend(sending);
     return sending.taken;
+  }
+  [[nodiscard]] bool trySend(const T& value) requires std::copy_constructible<T> {
+    T copy(value);
+    return trySend(std::move(copy));
   }
 
   /// Returns the next value, and waits for it. Returns nothing if the channel is closed and empty, if `deadline` has passed, or
@@ -104,7 +109,7 @@ class Channel {
  private:
   template <class U, class Function>
   friend class detail::ReceiveCase;
-  template <class U, class Function>
+  template <class U, class Value, class Function>
   friend class detail::SendCase;
 
   using Exchange = detail::Exchange<T>;

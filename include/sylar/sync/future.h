@@ -40,6 +40,8 @@ class Outcome {
   Outcome(const Outcome&) = delete;
   Outcome& operator=(const Outcome&) = delete;
 
+  /// Throws std::future_error if it was called before.
+  void retrieve();
   bool wait(Deadline deadline) { return m_ended.wait(deadline); }
   /// The event that is set when it has ended.
   Event& event() { return m_ended; }
@@ -70,6 +72,7 @@ class Outcome {
 
   std::atomic<bool> m_claimed{false};
   std::atomic<bool> m_asked{false};
+  bool m_retrieved = false;        // of the promise
   std::exception_ptr m_exception;  // written before the event is set
   Event m_ended;
 };
@@ -99,6 +102,8 @@ Event& eventOf(const Future<T>& future) {
 /// Thread safety: as a plain value. May suspend: wait() and get(). A plain thread blocks. Source: std::future.
 template <class T>
 class Future {
+  static_assert(!std::is_reference_v<T>, "a future brings a value: let the function return a pointer or a copy");
+
  public:
   Future() = default;
   explicit Future(std::shared_ptr<detail::OutcomeOf<T>> outcome) : m_outcome(std::move(outcome)) {}
@@ -142,8 +147,11 @@ class Promise {
     return *this;
   }
 
-  /// Returns the future of this promise. To be called once.
-  Future<T> getFuture() { return Future<T>(m_outcome); }
+  /// Returns the future of this promise. Throws std::future_error (future_already_retrieved) at the second call.
+  Future<T> getFuture() {
+    m_outcome->retrieve();
+    return Future<T>(m_outcome);
+  }
   /// Brings the value. Throws std::future_error (promise_already_satisfied) if something was brought before.
   template <class... Value>
   void setValue(Value&&... value) requires(sizeof...(Value) == (std::is_void_v<T> ? 0 : 1)) {

@@ -81,11 +81,12 @@ class ReceiveCase final : public SelectCase {
   SyncWaiter m_waiter{&m_value};
 };
 
-template <class T, class Function>
+/// `Value` is T, or T& for the value of the caller.
+template <class T, class Value, class Function>
 class SendCase final : public SelectCase {
  public:
-  SendCase(Channel<T>& channel, T& value, Function&& function)
-      : m_channel(channel), m_sending{&value}, m_function(std::forward<Function>(function)) {}
+  SendCase(Channel<T>& channel, Value&& value, Function&& function)
+      : m_channel(channel), m_value(std::forward<Value>(value)), m_function(std::forward<Function>(function)) {}
 
   const void* place() const override { return &m_channel; }
   bool tryNow() override { return m_channel.m_exchange.trySend(m_sending); }
@@ -96,7 +97,8 @@ class SendCase final : public SelectCase {
 
  private:
   Channel<T>& m_channel;
-  typename Exchange<T>::Sending m_sending;
+  Value m_value;
+  typename Exchange<T>::Sending m_sending{&m_value};
   Function m_function;  // a reference if the caller has given an lvalue
   SyncWaiter m_waiter{&m_sending};
 };
@@ -185,7 +187,11 @@ auto onReceive(Channel<T>& channel, Function&& function) {
 /// closed.
 template <class T, class Function>
 auto onSend(Channel<T>& channel, std::type_identity_t<T>&& value, Function&& function) {
-  return detail::SendCase<T, Function>(channel, value, std::forward<Function>(function));
+  return detail::SendCase<T, T&, Function>(channel, value, std::forward<Function>(function));
+}
+template <std::copy_constructible T, class Function>
+auto onSend(Channel<T>& channel, const std::type_identity_t<T>& value, Function&& function) {
+  return detail::SendCase<T, T, Function>(channel, T(value), std::forward<Function>(function));
 }
 /// Calls `function` when `event` is set.
 template <class Function>

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -19,6 +20,7 @@
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "sylar/fiber.h"
 #include "sylar/mutex.h"
@@ -46,6 +48,11 @@ class TaskGroup {
   /// cancelled or its deadline passed while it waited. Throws std::bad_alloc. May suspend: only at the limit. A plain thread
   /// blocks then. A task that spawns at the limit may wait for its own end.
   bool spawn(std::function<void()> task);
+  /// The same for a task that can only be moved.
+  template <class Task>
+  requires(std::invocable<Task&> && !std::copy_constructible<Task>) bool spawn(Task task) {
+    return spawn([moved = std::make_shared<Task>(std::move(task))] { (*moved)(); });
+  }
   /// Waits for all tasks, and throws the first exception of a task, once. If the fiber is cancelled meanwhile, or the deadline of
   /// its DeadlineScope passes, the tasks are cancelled, and it still waits for them. Then it throws std::system_error with
   /// ECANCELED or ETIMEDOUT, unless a task threw. Throws std::logic_error in a forked child. To call it from one of the tasks is a
