@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -63,6 +64,23 @@ TEST_P(OnceTest, FibersAndThreadsFindItDone) {
     call();
     thread.join();
   }
+}
+
+TEST_P(OnceTest, ADeadlineEndsTheWaitForAnotherCall) {
+  Once once;
+  Semaphore go_on;
+  IOManager iom(workers(), false, "late");
+  const Fiber::ptr first = waiterOn(iom, [&] { once.call([&] { go_on.wait(); }); });
+  const auto late = std::make_shared<Fiber>(
+      [&] { EXPECT_FALSE(once.call([] { ADD_FAILURE(); }, Deadline::after(std::chrono::milliseconds(1)))); });
+  iom.schedule(late);
+  late->join();
+  go_on.notify();
+  first->join();
+  EXPECT_TRUE(once.call([] { ADD_FAILURE(); }, Deadline::after(std::chrono::nanoseconds(0)))) << "it is done";
+  int calls = 0;
+  EXPECT_TRUE(Once().call([&] { ++calls; }, Deadline::after(std::chrono::nanoseconds(0)))) << "nobody is waited for";
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(Once, AfterAnExceptionTheNextOneTries) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 #include "sylar/mutex.h"
@@ -22,13 +23,28 @@ class Once {
   template <class Function>
   void call(Function&& function) {
     if (m_done.load(std::memory_order_acquire)) return;
-    const Mutex::Lock lock(m_mutex);
+    const std::lock_guard lock(m_mutex);
+    callLocked(std::forward<Function>(function));
+  }
+  /// The same, but returns false if `deadline` passed, or the fiber was cancelled, while another call was under way. Throws
+  /// std::bad_alloc if there is no memory for a deadline.
+  template <class Function>
+  [[nodiscard]] bool call(Function&& function, Deadline deadline) {
+    if (m_done.load(std::memory_order_acquire)) return true;
+    if (!m_mutex.lock(deadline)) return false;
+    const std::lock_guard lock(m_mutex, std::adopt_lock);
+    callLocked(std::forward<Function>(function));
+    return true;
+  }
+
+ private:
+  template <class Function>
+  void callLocked(Function&& function) {
     if (m_done.load(std::memory_order_relaxed)) return;
     std::forward<Function>(function)();
     m_done.store(true, std::memory_order_release);
   }
 
- private:
   std::atomic<bool> m_done{false};
   Mutex m_mutex;
 };
