@@ -24,10 +24,11 @@ namespace this_fiber {
 enum class CancelReason : uint8_t {
   kNone,   ///< they do not
   kToken,  ///< the token of a CancelScope asked for it
-  kFiber,  ///< Fiber::cancel(), or the stop of its scheduler
+  kFiber,  ///< Fiber::cancel()
+  kStop,   ///< the stop of its scheduler
 };
 
-/// Returns why cancelled() is true, kNone if it is not. Fiber::cancel() counts before a token.
+/// Returns why cancelled() is true, kNone if it is not. Of Fiber::cancel() and a stop the first counts, and both before a token.
 CancelReason cancelReason();
 
 /// While it exists, the fiber that makes it is cancelled as soon as `token` asks for a stop, as by Fiber::cancel(): what it waits

@@ -33,7 +33,9 @@ namespace this_fiber {
 [[gnu::noinline]] CancelReason cancelReason() {
   const FiberCore* const me = t_running;
   if (!cancelled()) return CancelReason::kNone;
-  return me->isCancelledByRequest() || control(*me->fiber).cancelRequested() ? CancelReason::kFiber : CancelReason::kToken;
+  if ((me->cancelled & FiberCore::kByStop) != 0) return CancelReason::kStop;
+  const bool by_request = me->isCancelledForGood() || control(*me->fiber).cancelRequested();
+  return by_request ? CancelReason::kFiber : CancelReason::kToken;
 }
 
 /// Runs on the thread that asks for the stop. The scope's destructor waits for its end.

@@ -129,7 +129,7 @@ uint64_t Fiber::GetFiberId() {
 
 [[gnu::noinline]] bool this_fiber::cancelled() {
   const FiberCore* const me = t_running;
-  return me != nullptr && (me->isCancelledByRequest() || control(*me->fiber).cancelRequested() || FiberControl::inFiredScope(*me));
+  return me != nullptr && (me->isCancelledForGood() || control(*me->fiber).cancelRequested() || FiberControl::inFiredScope(*me));
 }
 
 namespace {

@@ -52,10 +52,17 @@ struct alignas(64) FiberCore : QueueNode {
   uint8_t cancelled = 0;                       ///< the sum of why every park from now on ends at once
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
   // `cancelled`.
-  static constexpr uint8_t kByRequest = 1;  ///< Fiber::cancel() or a stop; sticky
+  static constexpr uint8_t kByRequest = 1;  ///< Fiber::cancel(); sticky
   static constexpr uint8_t kByScope = 2;    ///< a CancelScope that it, or one of its resumers, is in
-  bool isCancelledByRequest() const { return (cancelled & kByRequest) != 0; }
-  void setCancelledByScope(bool on) { cancelled = static_cast<uint8_t>((cancelled & kByRequest) | (on ? kByScope : 0)); }
+  static constexpr uint8_t kByStop = 4;     ///< a stop of its scheduler, unless it was cancelled by request before; sticky
+  bool isCancelledForGood() const { return (cancelled & (kByRequest | kByStop)) != 0; }
+  /// Cancels it by request or by a stop, if neither has been before. Returns true if it did.
+  bool cancelForGood(uint8_t by) {
+    if (isCancelledForGood()) return false;
+    cancelled |= by;
+    return true;
+  }
+  void setCancelledByScope(bool on) { cancelled = static_cast<uint8_t>((cancelled & ~kByScope) | (on ? kByScope : 0)); }
 
   WaitWord<> wait;
   FiberHome* home = nullptr;     ///< where it is pinned from its first run on; null on a plain thread

@@ -166,7 +166,7 @@ void ThreadFibers::moveIn(Fiber& fiber) {
   control(fiber).m_thread_id.store(sys::threadId(), std::memory_order_release);
   const uint8_t requested = control(fiber).m_requests.moveIn(m_home);
   if ((requested & FiberControl::kPermit) != 0) core.permit = true;
-  if ((requested & FiberControl::kCancel) != 0) core.cancelled |= FiberCore::kByRequest;
+  if ((requested & FiberControl::kCancel) != 0) core.cancelForGood(FiberCore::kByRequest);
   if ((requested & FiberControl::kScopeFired) != 0) core.setCancelledByScope(FiberControl::inFiredScope(core));
 }
 

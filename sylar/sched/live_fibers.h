@@ -24,7 +24,7 @@ class LiveFibers {
     core.live = true;
     link(m_first, core);
     ++m_count;
-    m_cancelled += core.isCancelledByRequest();
+    m_cancelled += core.isCancelledForGood();
   }
   void remove(FiberCore& core) {
     const tsan::Exempt of_this_thread;
@@ -32,7 +32,7 @@ class LiveFibers {
     core.live = false;
     unlink(m_first, core);
     --m_count;
-    m_cancelled -= core.isCancelledByRequest();
+    m_cancelled -= core.isCancelledForGood();
   }
   void addResumed(FiberCore& core) {
     const tsan::Exempt of_this_thread;
@@ -46,10 +46,8 @@ class LiveFibers {
     core.by_hand = false;
     unlink(m_first_resumed, core);
   }
-  void markCancelled(FiberCore& core) {
-    if (core.isCancelledByRequest()) return;
-    core.cancelled |= FiberCore::kByRequest;
-    m_cancelled += core.live;
+  void markCancelled(FiberCore& core, uint8_t by) {
+    if (core.cancelForGood(by)) m_cancelled += core.live;
   }
 
   /// Returns the first fiber to bring to its end, or null. `live_next` leads to the others.

@@ -81,11 +81,11 @@ FiberCore* Worker::innermostOf(const FiberCore& core) const {
 
 /// Cancels `core` with all fibers that it has resumed by hand.
 void Worker::cancel(FiberCore& core) {
-  m_live.markCancelled(core);
+  m_live.markCancelled(core, FiberCore::kByRequest);
   interrupt(core);
   FiberCore* const inner = innermostOf(core);
   if (inner == nullptr) return;
-  for (FiberCore* member = inner; member != &core; member = member->resumer) m_live.markCancelled(*member);
+  for (FiberCore* member = inner; member != &core; member = member->resumer) m_live.markCancelled(*member, FiberCore::kByRequest);
   interrupt(*inner);
 }
 
@@ -125,7 +125,7 @@ void Worker::followStop() {
   m_cancel_phase = m_scheduler.idle().cancelPhase();
   m_cancels_all = m_scheduler.cancelsAll();
   for (FiberCore* core = m_live.first(); core != nullptr; core = core->live_next) {
-    m_live.markCancelled(*core);
+    m_live.markCancelled(*core, FiberCore::kByStop);
     if (phase_changed) core->cancelled_waits = std::min(core->cancelled_waits, FiberCore::kLastCancelledWaits);
     interrupt(*core);
   }
@@ -201,7 +201,7 @@ bool Worker::detach() {
 /// Makes the worker look after the fiber, also in a stop that is under way. `cancelled` is true if that stop has cancelled all.
 void Worker::linkLive(FiberCore& core, bool cancelled) {
   const tsan::Exempt of_this_thread;
-  if (cancelled) core.cancelled |= FiberCore::kByRequest;
+  if (cancelled) core.cancelForGood(FiberCore::kByStop);
   if (m_cancel_phase != CancelPhase::kNone) core.cancelled_waits = std::min(core.cancelled_waits, FiberCore::kLastCancelledWaits);
   m_live.add(core);
 }

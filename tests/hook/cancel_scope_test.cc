@@ -248,6 +248,21 @@ TEST(CancelScope, TheFiberMayBeCancelledBesides) {
   fiber->join();
 }
 
+TEST(CancelScope, AStopIsToldFromACancel) {
+  IOManager iom(1, false, "stop");
+  const auto sleepUntil = [](CancelReason reason) {
+    return [reason] {
+      EXPECT_GT(::sleep(3600), 0u);
+      EXPECT_EQ(this_fiber::cancelReason(), reason);
+    };
+  };
+  const Fiber::ptr stopped = waiterOn(iom, sleepUntil(CancelReason::kStop));
+  const Fiber::ptr cancelled = waiterOn(iom, sleepUntil(CancelReason::kFiber));
+  cancelled->cancel();
+  cancelled->join();
+  EXPECT_TRUE(iom.stop(Deadline::after(std::chrono::hours(1))).clean);
+}
+
 TEST(CancelScope, OnAThreadItDoesNothing) {
   std::stop_source stop;
   stop.request_stop();
