@@ -10,8 +10,8 @@
 // ppoll select pselect epoll_wait epoll_pwait epoll_pwait2; wait waitpid waitid wait3 wait4; flock, lockf and the fcntl that
 // wait for a lock; pause sigsuspend sigwait sigwaitinfo sigtimedwait; the open of a FIFO; and syscall with the number of one of
 // these. They suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify; reads and writes of files
-// block the thread. A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and their kin), what
-// waits for the disk (fsync and its kin), system and pclose, and a close that lingers (SO_LINGER).
+// block the thread. A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and their kin), system and
+// pclose, a close that lingers (SO_LINGER), and, if setHookFiles() says so, what waits for the disk (fsync and its kin).
 //
 // A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
 // in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes
@@ -53,6 +53,15 @@ enum class HookEintr : uint8_t {
 void setHookEintr(HookEintr mode);
 /// Returns what setHookEintr() has set. Thread safety: any thread.
 HookEintr hookEintr();
+
+/// Sets whether a helper thread makes the calls that wait for files: fsync fdatasync syncfs sync msync sync_file_range,
+/// copy_file_range, and sendfile to a file. The fiber is suspended meanwhile. At first they block the thread as libc's do, because
+/// libraries (SQLite, for example) make them under a mutex of their own, and two fibers of one thread must not meet in such a mutex:
+/// a recursive one lets both in, any other blocks the thread without end. So set it if all code of the program that makes such calls
+/// in fibers does that outside of mutexes. Thread safety: any thread; affects calls that begin afterwards.
+void setHookFiles(bool on);
+/// Returns what setHookFiles() has set, false at first. Thread safety: any thread.
+bool hookFiles();
 
 }  // namespace sylar
 

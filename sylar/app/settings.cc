@@ -156,6 +156,8 @@ struct Settings {
   ConfigVar<std::string>::ptr hook_eintr =
       librarySetting("hook.eintr", std::string(kHookEintrs[0].name), "what a signal handler does to hooked calls that wait",
                      oneOf(namesOf(kHookEintrs)));
+  ConfigVar<bool>::ptr hook_files =
+      librarySetting("hook.files", false, "whether a helper thread makes the calls that wait for files (fsync)");
   ConfigVar<uint64_t>::ptr read_timeout =
       number("tcp_server.read_timeout", 120'000, "how long a client may be silent, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<uint64_t>::ptr idle_timeout =
@@ -184,6 +186,7 @@ struct Settings {
     const auto set_eintr = [](const std::string& name) { setHookEintr(chosen(kHookEintrs, name)); };
     hook_eintr->addListener([set_eintr](const auto&, const auto& now) { set_eintr(now); });
     if (hook_eintr->getValue() != kHookEintrs[0].name) set_eintr(hook_eintr->getValue());
+    live(hook_files, false, [](uint64_t on) { setHookFiles(on != 0); });
   }
 };
 

@@ -1,4 +1,4 @@
-// Calls that wait until data is on the disk, made by a helper thread. Source: fsync(2), sync(2), msync(2), sync_file_range(2).
+// Calls that wait until data is on the disk. A helper thread makes them if setHookFiles() says so. Source: fsync(2), sync(2), msync(2), sync_file_range(2).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,27 +6,36 @@
 #include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
 
+namespace sylar {
+
+constinit std::atomic<bool> g_hook_files{false};
+
+void setHookFiles(bool on) { g_hook_files.store(on, std::memory_order_relaxed); }
+bool hookFiles() { return g_hook_files.load(std::memory_order_relaxed); }
+
+}  // namespace sylar
+
 using namespace sylar;  // NOLINT: the names below are libc's
 
 extern "C" {
 
 int fsync(int fd) {
-  return offload([=] { return real::fsync(fd); });
+  return offloadFileCall([=] { return real::fsync(fd); });
 }
 int fdatasync(int fd) {
-  return offload([=] { return real::fdatasync(fd); });
+  return offloadFileCall([=] { return real::fdatasync(fd); });
 }
 int syncfs(int fd) noexcept {
-  return offload([=] { return real::syncfs(fd); });
+  return offloadFileCall([=] { return real::syncfs(fd); });
 }
 void sync() noexcept {
-  offload([] { return real::sync(), 0; });
+  offloadFileCall([] { return real::sync(), 0; });
 }
 int msync(void* memory, size_t size, int flags) {
-  return offload([=] { return real::msync(memory, size, flags); });
+  return offloadFileCall([=] { return real::msync(memory, size, flags); });
 }
 int sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags) {
-  return offload([=] { return real::sync_file_range(fd, offset, size, flags); });
+  return offloadFileCall([=] { return real::sync_file_range(fd, offset, size, flags); });
 }
 
 }  // extern "C"

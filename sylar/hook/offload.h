@@ -7,6 +7,7 @@
 
 #include <netdb.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "sylar/base/sys.h"
@@ -45,6 +46,14 @@ auto offload(Call call) -> decltype(call()) {
   sys::errnoRef() = error;
   if (host_error != host_error_before) h_errno = host_error;  // else the call may have had its address, and stored it there
   return result;
+}
+
+extern constinit std::atomic<bool> g_hook_files;
+
+/// Makes a call that waits for files as offload() does, if setHookFiles() says so, else here. May suspend: yes.
+template <class Call>
+auto offloadFileCall(Call call) -> decltype(call()) {
+  return g_hook_files.load(std::memory_order_relaxed) ? offload(call) : call();
 }
 
 }  // namespace sylar

@@ -11,6 +11,7 @@
 
 #include "sylar/config.h"
 #include "sylar/fiber.h"
+#include "sylar/hook.h"
 #include "sylar/log.h"
 #include "sylar/socket.h"
 #include "sylar/testing/virtual_time.h"
@@ -63,6 +64,14 @@ TEST(WithoutApplication, TheConnectTimeoutActs) {
     waited = time.elapsed() - before;
   });
   EXPECT_EQ(waited, 300ms);
+}
+
+TEST(WithoutApplication, TheSettingOfFilesActs) {
+  EXPECT_FALSE(hookFiles());
+  Config::Lookup("hook.files", false)->fromString("on");
+  EXPECT_TRUE(hookFiles());
+  Config::Lookup("hook.files", false)->setValue(false);
+  EXPECT_FALSE(hookFiles());
 }
 
 TEST(WithoutApplication, SylarsLogFileChangesTheLoggers) {

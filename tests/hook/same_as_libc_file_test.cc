@@ -1,6 +1,8 @@
 // Hooked against raw: locks of files, opens that may wait, and calls that wait for the disk.
 #include <sys/stat.h>
 
+#include <mutex>
+
 #include "tests/hook/kinds.h"
 
 namespace sylar::test {
@@ -166,11 +168,17 @@ INSTANTIATE_TEST_SUITE_P(Of, Files,
                                          Case{"disks", disks}),
                          nameOf);
 
+TEST_P(Files, OnAHelperThread) {
+  const FilesMode on_a_helper(true);
+  compare(GetParam());
+}
+
 // ---- What has to be done by a helper thread lets others run. -----------------------------------------------------------------
 
 using Call = void (*)(int fd);
 
-TEST(Disk, LetsAnotherFiberOfTheOnlyWorkerRun) {
+/// Makes each of the calls that wait for files, and expects another fiber of the only worker to run during it or not.
+void expectOthersDuringDiskCalls(bool others) {
   const Call calls[] = {
       [](int fd) { EXPECT_EQ(::fsync(fd), 0); },
       [](int fd) { EXPECT_EQ(::fdatasync(fd), 0); },
@@ -178,6 +186,8 @@ TEST(Disk, LetsAnotherFiberOfTheOnlyWorkerRun) {
       [](int) { ::sync(); },
       [](int fd) { EXPECT_EQ(::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE), 0); },
       [](int) { EXPECT_EQ(::msync(nullptr, 0, MS_SYNC), 0); },
+      [](int fd) { EXPECT_EQ(::copy_file_range(fd, nullptr, fd, nullptr, 0, 0), 0); },
+      [](int fd) { EXPECT_EQ(::sendfile(fd, fd, nullptr, 0), 0); },
   };
   File file;
   const int fd = file.open();
@@ -186,9 +196,38 @@ TEST(Disk, LetsAnotherFiberOfTheOnlyWorkerRun) {
     inFiber([&] {
       IOManager::GetThis()->schedule([&] { other = true; });
       call(fd);
-      EXPECT_TRUE(other);
+      EXPECT_EQ(other, others);
     });
   }
+}
+
+TEST(Disk, LetsAnotherFiberOfTheOnlyWorkerRunIfTheSettingSaysSo) {
+  EXPECT_FALSE(hookFiles());
+  const FilesMode on_a_helper(true);
+  EXPECT_TRUE(hookFiles());
+  expectOthersDuringDiskCalls(true);
+}
+
+// A library that calls fdatasync under a recursive mutex of its own would have two fibers of one thread in it.
+TEST(Disk, BlocksTheThreadUnlessTheSettingSaysOtherwise) { expectOthersDuringDiskCalls(false); }
+
+TEST(Disk, TwoFibersAreNeverInOneRecursiveMutex) {
+  File file;
+  const int fd = file.open();
+  std::recursive_mutex mutex;
+  int inside = 0;
+  IOManager workers(1, false, "disk");
+  for (int i = 0; i < 2; ++i) {
+    workers.schedule([&] {
+      for (int step = 0; step < 20; ++step) {
+        const std::lock_guard lock(mutex);
+        EXPECT_EQ(++inside, 1);
+        EXPECT_EQ(::fdatasync(fd), 0);
+        --inside;
+      }
+    });
+  }
+  workers.stop();
 }
 
 // Without the hook the close takes its five seconds, because the other fiber, which is the peer, does not run.

@@ -259,6 +259,10 @@ std::vector<Case> cases() {
 }
 
 TEST_P(SameAsLibc, Splice) { compare(GetParam()); }
+TEST_P(SameAsLibc, SpliceWithFilesOnAHelperThread) {
+  const FilesMode on_a_helper(true);
+  compare(GetParam());
+}
 INSTANTIATE_TEST_SUITE_P(Of, SameAsLibc, testing::ValuesIn(cases()), nameOf);
 
 }  // namespace

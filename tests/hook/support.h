@@ -84,6 +84,12 @@ inline const Calls& libcCalls() {
   return calls;
 }
 
+/// Sets setHookFiles() for as long as it lives.
+struct FilesMode {
+  explicit FilesMode(bool on) { setHookFiles(on); }
+  ~FilesMode() { setHookFiles(false); }
+};
+
 inline sockaddr_in loopback(uint16_t port = 0) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
