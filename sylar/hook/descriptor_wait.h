@@ -33,11 +33,14 @@ class DescriptorWait {
   DescriptorWait(const pollfd* fds, nfds_t count, EpollEngine& engine, Interruptible& call)
       : m_fds(fds), m_count(count), m_engine(engine), m_call(call) {}
 
-  /// Waits also for the signals that only the looks let through, by their mask. A look under it has been made.
+  /// Waits also for the signals that the thread blocks and `mask` does not, which the looks take.
   void lookAlsoFor(const sigset_t* mask) { m_mask = mask; }
+  /// Waits also for those signals, and lets them through after each look that finds nothing. `mask` may be null.
+  void letThrough(const sigset_t* mask) { m_mask = m_lets_through = mask; }
 
   /// Waits until `look` returns something else than 0, and returns that; 0 if `deadline` has passed; or -errno: EBADF if a
-  /// descriptor was closed, ECANCELED, EINTR, ENOMEM; or kPassOn. `look` asks the kernel without waiting and returns -errno if that failed.
+  /// descriptor was closed, ECANCELED, EINTR, ENOMEM; or kPassOn. `look` asks the kernel without waiting and without a mask, and
+  /// returns -errno if that failed.
   template <class Look>
   int run(Deadline deadline, Look look) {
     if (!watchAll()) return -ENOMEM;
@@ -83,13 +86,14 @@ class DescriptorWait {
   bool pinAll();
   void unpinAll();
 
-  /// Looks with the numbers pinned, because one that was closed since may be somebody else's.
+  /// Looks with the numbers pinned, because one that was closed since may be somebody else's. Only then are signals let through, since
+  /// a handler that jumps away would leave the pins.
   template <class Look>
   int lookAgain(Look look) {
     if (!pinAll()) return -EBADF;
     const int found = look();
     unpinAll();
-    return found;
+    return found == 0 && m_lets_through != nullptr ? letSignalsThrough(m_lets_through) : found;
   }
 
   const pollfd* const m_fds;
@@ -97,6 +101,7 @@ class DescriptorWait {
   EpollEngine& m_engine;
   Interruptible& m_call;
   const sigset_t* m_mask = nullptr;
+  const sigset_t* m_lets_through = nullptr;
   PendingSignals m_signals;
   static constexpr nfds_t kFew = 4;
   Watched m_few[2 * kFew + 1];

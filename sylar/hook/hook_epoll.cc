@@ -10,27 +10,24 @@
 namespace sylar {
 namespace {
 
-/// Returns the number of events that are there, or -errno. epoll_pwait with no time to wait lets no signal through, but ppoll does.
+/// Returns the number of events that are there, or -errno. With no time to wait it lets no signal through.
 int lookNow(int epoll, epoll_event* events, int most, const sigset_t* mask) {
-  constexpr timespec kNoTime{};
-  const long ready = attempt::keepingErrno([=] { return real::epoll_pwait(epoll, events, most, 0, mask); });
-  if (ready != 0 || mask == nullptr) return static_cast<int>(ready);
-  return static_cast<int>(Interruptible::lettingSignalsThrough(
-      [=] { return attempt::keepingErrno([=] { return real::ppoll(nullptr, 0, &kNoTime, mask); }); }));
+  return static_cast<int>(attempt::keepingErrno([=] { return real::epoll_pwait(epoll, events, most, 0, mask); }));
 }
 
 int waitInFiber(EpollEngine& engine, int epoll, epoll_event* events, int most, int64_t timeout_ns, const sigset_t* mask) {
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);
-  const auto look = [=] { return lookNow(epoll, events, most, mask); };
-  if (const int ready = look()) return static_cast<int>(IoCall::result(ready));
+  int ready = lookNow(epoll, events, most, mask);
+  if (ready == 0 && mask != nullptr) ready = letSignalsThrough(mask);
+  if (ready != 0) return static_cast<int>(IoCall::result(ready));
   const auto [error, until] = untilReady(timeout_ns);
   if (error != 0) return static_cast<int>(IoCall::result(-error));
   const pollfd readable{epoll, POLLIN, 0};
   Interruptible call(EndedBy::kAny, mask);
   DescriptorWait wait(&readable, 1, engine, call);
-  wait.lookAlsoFor(mask);
-  const int ready = wait.run(until, look);
+  wait.letThrough(mask);
+  ready = wait.run(until, [=] { return lookNow(epoll, events, most, nullptr); });
   timespec left;
   if (ready == DescriptorWait::kPassOn) return real::epoll_pwait2(epoll, events, most, timeLeft(until, left), mask);
   return static_cast<int>(IoCall::result(ready));

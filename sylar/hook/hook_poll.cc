@@ -24,14 +24,13 @@ int pollNow(pollfd* fds, nfds_t count, const sigset_t* mask) {
 int pollInFiber(EpollEngine& engine, Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);
-  const auto look = [=] { return pollNow(fds, count, mask); };
-  // The first look also proves the array readable.
-  if (const int ready = look()) return static_cast<int>(IoCall::result(ready));
+  // The first look also proves the array and the mask readable.
+  if (const int ready = pollNow(fds, count, mask)) return static_cast<int>(IoCall::result(ready));
   const auto [error, until] = untilReady(timeout_ns);
   if (error != 0) return static_cast<int>(IoCall::result(-error));
   DescriptorWait wait(fds, count, engine, call);
-  wait.lookAlsoFor(mask);
-  const int ready = wait.run(until, look);
+  wait.letThrough(mask);
+  const int ready = wait.run(until, [=] { return pollNow(fds, count, nullptr); });
   if (ready == -EBADF) return wait.markClosed(fds);
   timespec left;
   if (ready == DescriptorWait::kPassOn) return real::ppoll(fds, count, timeLeft(until, left), mask);

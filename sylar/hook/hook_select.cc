@@ -101,18 +101,19 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
   yieldIfBudgetIsSpent(engine);
   Sets sets(count, read, write, except);
   if (!sets.copy()) return static_cast<int>(IoCall::result(-EFAULT));
-  const auto look = [=] {
+  const auto look = [=](const sigset_t* mask_of_look) {
     const auto now = [=] {
-      return static_cast<int>(attempt::keepingErrno([=] { return real::pselect(count, read, write, except, &kNoTime, mask); }));
+      return static_cast<int>(
+          attempt::keepingErrno([=] { return real::pselect(count, read, write, except, &kNoTime, mask_of_look); }));
     };
-    if (mask != nullptr) return Interruptible::lettingSignalsThrough(now);
+    if (mask_of_look != nullptr) return Interruptible::lettingSignalsThrough(now);
     int ready;
     do {
       ready = now();
     } while (ready == -EINTR);  // whether a handler ends the call is Interruptible's affair
     return ready;
   };
-  if (const int ready = look()) return static_cast<int>(IoCall::result(ready));
+  if (const int ready = look(mask)) return static_cast<int>(IoCall::result(ready));
   const auto [error, until] = untilReady(timeout_ns);
   const size_t size = sets.size();
   pollfd few[8];
@@ -123,10 +124,10 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
     sets.list(fds);
     Interruptible call(EndedBy::kAny, mask);
     DescriptorWait wait(fds, size, engine, call);
-    wait.lookAlsoFor(mask);
+    wait.letThrough(mask);
     ready = wait.run(until, [&] {
       sets.restore();
-      return look();
+      return look(nullptr);
     });
   }
   if (ready < 0) sets.restore();  // and stay so if the call fails

@@ -5,9 +5,18 @@
 #include <cstring>
 
 #include "sylar/base/sys.h"
+#include "sylar/hook/attempt.h"
+#include "sylar/hook/interruptible.h"
+#include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
 namespace sylar {
+
+int letSignalsThrough(const sigset_t* mask) {
+  constexpr timespec kNoTime{};
+  return static_cast<int>(Interruptible::lettingSignalsThrough(
+      [=] { return attempt::keepingErrno([=] { return real::ppoll(nullptr, 0, &kNoTime, mask); }); }));
+}
 
 bool PendingSignals::watch(const sigset_t* mask) {
   if (mask == nullptr) return true;

@@ -1,5 +1,6 @@
 // select, pselect, ppoll and the waits of epoll in fibers: others run meanwhile, and a mask is the waiting fiber's affair. Deadlines,
 // cancels, closes and the budget of calls are as for poll.
+#include <csetjmp>
 #include <csignal>
 #include <functional>
 #include <stop_token>
@@ -260,6 +261,35 @@ TEST_P(MaskedCallTest, IsInterruptedBeforeAnyTimePasses) {
     waiter->join();
   });
   EXPECT_EQ(time.elapsed(), 0ns);
+}
+
+sigjmp_buf g_out_of_the_handler;
+
+// Cause: the handler ran while the call held its numbers, and the jump left them held: a close waited for ever, and no hook acted.
+TEST_P(MaskedCallTest, AHandlerMayJumpOutOfIt) {
+  struct sigaction jumps {
+  }, before{};
+  jumps.sa_handler = [](int) { ::siglongjmp(g_out_of_the_handler, 1); };
+  ASSERT_EQ(::sigaction(SIGUSR1, &jumps, &before), 0);
+  inFiber([&] {
+    Pair pair = unixPair();
+    IOManager::GetThis()->schedule([me = Fiber::GetThis()] {
+      untilParked(*me);
+      ::raise(SIGUSR1);
+    });
+    if (sigsetjmp(g_out_of_the_handler, 1) == 0) {
+      sigset_t none;
+      ::sigemptyset(&none);
+      wait(pair.a, -1, &none);
+      ADD_FAILURE() << "the handler came back";
+    }
+    bool other = false;
+    IOManager::GetThis()->schedule([&] { other = true; });
+    ::usleep(1);
+    EXPECT_TRUE(other) << "the hooks still act";
+    pair.closeA();
+  });
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 std::vector<ReadyWait> maskedWaits() {
