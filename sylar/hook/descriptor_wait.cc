@@ -45,7 +45,7 @@ bool DescriptorWait::watch(size_t index, const pollfd& asked, Direction directio
       .events = asked.events,
       .direction = direction,
       .entry = entry,
-      .generation = Entry::generationOf(entry->awaitOpen(asked.fd)),
+      .generation = Entry::generationOf(lifeAfterClose(*entry, asked.fd)),
   };
   return true;
 }

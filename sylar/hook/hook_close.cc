@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <pthread.h>
+#include <stdio_ext.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -48,6 +49,15 @@ bool leavesLibrarys(FILE* file) {
   if (!isLibrarys(::fileno(file))) return false;
   file->_fileno = -1;
   return true;
+}
+
+/// Writes what a stream has pending while its number is still open to all, because the write may wait for somebody who uses the number.
+/// Returns 0, or EOF with errno. What could not be written is lost, as it is by a fclose.
+int flushBeforeClose(FILE* file) {
+  if (::__fpending(file) == 0) return 0;
+  const int result = std::fflush(file);
+  if (result != 0) ::__fpurge(file);
+  return result;
 }
 
 /// Calls `real_dup`, which puts the open file of `fd` behind `target`, as a close and an open.
@@ -157,13 +167,19 @@ int fclose(FILE* file) {
     errno = EBADF;
     return EOF;
   }
+  const int flushed = flushBeforeClose(file);
+  const int error = errno;
   const int fd = ::fileno(file);  // -1 for a stream without a descriptor
-  return FdTable::close(fd, [file] { return real::fclose(file); });
+  const int closed = FdTable::close(fd, [file] { return real::fclose(file); });
+  if (flushed == 0 || closed != 0) return closed;
+  errno = error;
+  return flushed;
 }
 
 // libc keeps the number if it can. The file behind it afterwards is not known.
 FILE* freopen(const char* path, const char* mode, FILE* file) {
   leavesLibrarys(file);
+  flushBeforeClose(file);
   FILE* result = nullptr;
   FdTable::close(::fileno(file), [&] {
     result = real::freopen(path, mode, file);
@@ -173,6 +189,7 @@ FILE* freopen(const char* path, const char* mode, FILE* file) {
 }
 FILE* freopen64(const char* path, const char* mode, FILE* file) {
   leavesLibrarys(file);
+  flushBeforeClose(file);
   FILE* result = nullptr;
   FdTable::close(::fileno(file), [&] {
     result = real::freopen64(path, mode, file);

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
+
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
@@ -51,6 +53,18 @@ bool yieldIfBudgetIsSpent(EpollEngine& engine) {
   return true;
 }
 
+// The close may take as long as a peer likes, and may wait for another fiber of this thread.
+uint64_t lifeAfterClose(const Entry& entry, int fd) {
+  for (std::chrono::microseconds pause(10); entry.mustAwaitClose(fd) && hookSleeps();) {
+    const Deadline until = Deadline::after(pause, waitClock());
+    if (!reserveTimeout(until)) break;
+    Wait wait(WaitsFor::kTime);
+    if (wait.park(until) == WakeReason::kCanceled) break;
+    pause = std::min<std::chrono::microseconds>(2 * pause, std::chrono::milliseconds(50));
+  }
+  return entry.awaitOpen(fd);
+}
+
 bool is_hook_enable() {
   FiberCore* const me = runningFiber();
   return me != nullptr ? me->hook_enabled : t_hook_enabled;
@@ -64,8 +78,6 @@ void set_hook_enable(bool on) {
     t_hook_enabled = on;
   }
 }
-
-uint64_t HookedFd::lifeAfterClose(const Entry& entry, int fd) { return entry.awaitOpen(fd); }
 
 int HookedFd::useCopy() {
   if (!m_entry->pin(m_generation)) return -EBADF;

@@ -41,6 +41,8 @@ EpollEngine* hookEngine();
 }
 /// Returns true if the calling fiber may sleep here.
 bool hookSleeps();
+/// Does what Entry::awaitOpen() does. A fiber that may sleep does so meanwhile. May suspend: yes.
+uint64_t lifeAfterClose(const Entry& entry, int fd);
 /// Called before a call. If many calls in a row did not wait, lets others run first, or a fast peer would have the worker for
 /// itself. Returns true if they ran. It comes before the call and not after it, so that the caller has the call's results at
 /// once, for example in memory that the thread's fibers share.
@@ -114,7 +116,6 @@ class HookedFd {
   int useCopy();
 
  private:
-  static uint64_t lifeAfterClose(const Entry& entry, int fd);
   bool provesEmpty(Room room, size_t done) const;
 
   EpollEngine* m_engine = nullptr;

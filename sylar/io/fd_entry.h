@@ -269,13 +269,13 @@ class alignas(64) FdEntry {
   /// hook has told of. Never waits for a close of the calling thread itself, which the caller has interrupted as a signal
   /// handler.
   uint64_t awaitOpen(int fd) const {
-    uint64_t now = life();
-    while (isClosing(now) && !interrupting() && m_closer.load(std::memory_order_relaxed) != Memory::self()) {
-      if (!Engine::isOpen(fd)) break;
-      Memory::yield();
-      now = life();
-    }
-    return now;
+    while (mustAwaitClose(fd)) Memory::yield();
+    return life();
+  }
+  /// Returns true while awaitOpen() would wait.
+  bool mustAwaitClose(int fd) const {
+    return isClosing(life()) && !interrupting() && m_closer.load(std::memory_order_relaxed) != Memory::self() &&
+           Engine::isOpen(fd);
   }
 
  private:

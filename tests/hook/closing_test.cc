@@ -102,6 +102,99 @@ TEST(ANumberThatIsBeingClosed, TakesACopyWhileTheOldCloseLingers) {
   EXPECT_EQ(::close(copy), 0);
 }
 
+bool isIn(long number, pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
+  long call = -1;
+  return (file >> call) && call == number;
+}
+
+/// Returns a thread that runs `body`, and waits in the system call `number`.
+template <class Body>
+std::thread untilIn(long number, Body body) {
+  std::atomic<pid_t> id{0};
+  std::thread thread([&id, body] {
+    id.store(::gettid());
+    body();
+  });
+  while (!isIn(number, id.load())) std::this_thread::yield();
+  return thread;
+}
+
+/// Returns a stream over `fd`, which takes no more bytes, with more bytes pending than it would take.
+FILE* pendingStream(int fd) {
+  const std::vector<char> much(1 << 16, 'x');
+  while (libcCalls().send(fd, much.data(), much.size(), MSG_DONTWAIT) > 0) continue;
+  FILE* const stream = ::fdopen(fd, "r+");
+  EXPECT_EQ(::setvbuf(stream, nullptr, _IOFBF, 2 * much.size()), 0);
+  EXPECT_EQ(::fwrite(much.data(), 1, much.size(), stream), much.size());
+  return stream;
+}
+
+// A stream is flushed while its number is open as ever. Cause: the number was marked as being closed, a fiber that read from it spun,
+// and the fiber of the same worker on which the flush waited never ran.
+TEST(AStreamThatIsClosed, IsFlushedBeforeItsNumberIsClosed) {
+  for (const bool again : {false, true}) {
+    Pair pair = unixPair();
+    const int fd = std::exchange(pair.a, -1);
+    FILE* const stream = pendingStream(fd);
+    std::thread closer = untilIn(SYS_write, [=] {
+      FILE* const next = again ? ::freopen("/dev/null", "r", stream) : stream;
+      EXPECT_NE(next, nullptr);
+      EXPECT_EQ(::fclose(next), 0);
+    });
+    inFiber([&] {
+      IOManager::GetThis()->schedule([&] {
+        EXPECT_EQ(::send(pair.b, "y", 1, 0), 1);
+        std::vector<char> bytes(1 << 16);
+        while (::recv(pair.b, bytes.data(), bytes.size(), 0) > 0) continue;
+      });
+      char byte;
+      EXPECT_EQ(::recv(fd, &byte, 1, 0), 1);
+    });
+    closer.join();
+  }
+}
+
+// fclose(3): what cannot be written is an error, and the stream is closed all the same.
+TEST(AStreamThatIsClosed, SaysWhatItCouldNotWrite) {
+  FILE* const full = ::fopen("/dev/full", "w");
+  EXPECT_EQ(::fputc('x', full), 'x');
+  const int fd = ::fileno(full);
+  EXPECT_EQ(::fclose(full), EOF);
+  EXPECT_EQ(errno, ENOSPC);
+  EXPECT_FALSE(isOpen(fd));
+}
+
+// Cause: the fiber kept its worker until the end of the close, for which the peer's fiber on the same worker was needed.
+TEST(ANumberThatIsBeingClosed, IsAwaitedWithoutTheWorker) {
+  for (const bool polls : {false, true}) {
+    const Pair pair = unixPair();
+    Pair lingers = tcpPair();
+    const std::vector<char> much(1 << 16);
+    while (libcCalls().send(lingers.a, much.data(), much.size(), MSG_DONTWAIT) > 0) continue;
+    const linger long_time{1, 60};
+    EXPECT_EQ(::setsockopt(lingers.a, SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time), 0);
+    const int fd = std::exchange(lingers.a, -1);
+    const int other = pair.a;
+    std::thread closer = untilIn(SYS_dup2, [=] { EXPECT_EQ(::dup2(other, fd), fd); });
+    inFiber([&] {
+      IOManager::GetThis()->schedule([&] {
+        EXPECT_EQ(::write(pair.b, "x", 1), 1);
+        resetOnClose(lingers.b);
+        lingers.closeB();
+      });
+      if (polls) {
+        pollfd one{fd, POLLIN, 0};
+        EXPECT_EQ(::poll(&one, 1, -1), 1);
+      }
+      char byte;
+      EXPECT_EQ(::read(fd, &byte, 1), 1);
+    });
+    closer.join();
+    ::close(fd);
+  }
+}
+
 /// Runs `body` on a thread that is cancelled before it begins.
 template <class Body>
 void onACancelledThread(Body body) {
@@ -186,13 +279,6 @@ TEST(ACopyThatIsRefused, LeavesThoseWhoWaitForTheTargetWaiting) {
   });
 }
 
-/// Whether the thread waits in write(2).
-bool isInWrite(pid_t thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
-  long number = -1;
-  return (file >> number) && number == SYS_write;
-}
-
 // io.md, invariant 7. eventfd(2): a write of more than there is room for waits, though poll says that there is room.
 TEST(AWriteToAnEventfdThatBlocks, KeepsNoCloseWaiting) {
   const int fd = ::eventfd(0, EFD_SEMAPHORE);
@@ -210,7 +296,7 @@ TEST(AWriteToAnEventfdThatBlocks, KeepsNoCloseWaiting) {
   iom.schedule(writer);
   while (stateOf(*writer) != FiberState::kParked) std::this_thread::yield();
   ASSERT_EQ(libcCalls().read(rescue, &one, sizeof one), 8);  // room for one: an event, and the write blocks
-  while (!isInWrite(thread.load())) std::this_thread::yield();
+  while (!isIn(SYS_write, thread.load())) std::this_thread::yield();
   std::thread closer([&] {
     EXPECT_EQ(::close(fd), 0);
     closed.store(true);
