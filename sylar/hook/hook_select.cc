@@ -16,36 +16,46 @@
 namespace sylar {
 namespace {
 
-/// The three sets of a call, and what they were at its beginning.
+/// The three sets of a call, and what they were at its beginning. `count` may be higher than the numbers that the process can have. The
+/// kernel passes over those, and neither reads nor writes their part of the sets, which need not be memory of the caller's.
 class Sets {
  public:
   Sets(int count, fd_set* read, fd_set* write, fd_set* except)
-      : m_count(std::min(count, kMost)),
-        m_words((static_cast<size_t>(m_count) + kBits - 1) / kBits),
-        m_sets{read, write, except} {}
+      : m_count(std::min(count, kMost)), m_words(wordsOf(m_count)), m_stride(m_words), m_sets{read, write, except} {}
 
-  /// Copies the sets. Returns false if they cannot be read, or there is no memory.
+  /// Copies as much of the sets as can be read. Returns false if there is no memory.
   bool copy() {
-    if (3 * m_words > m_few.size()) {
-      m_many.reset(new (std::nothrow) uint64_t[3 * m_words]);
+    if (3 * m_stride > m_few.size()) {
+      m_many.reset(new (std::nothrow) uint64_t[3 * m_stride]);
       if (m_many == nullptr) return false;
       m_copies = m_many.get();
     }
     for (size_t set = 0; set < 3; ++set) {
-      uint64_t* const to = m_copies + set * m_words;
-      if (m_sets[set] == nullptr) {
-        std::fill_n(to, m_words, 0);
-      } else if (m_words > 0 && !probe::copyIn(to, m_sets[set], m_words * sizeof *to)) {
-        return false;
-      }
+      std::fill_n(copyOf(set), m_stride, 0);
+      if (m_sets[set] != nullptr) copyReadable(copyOf(set), m_sets[set], m_words * sizeof *m_copies);
     }
     return true;
   }
 
-  /// Makes the user's sets what they were. The kernel has written them before, so they can be.
+  /// Leaves out, after a look that found nothing, what the kernel did not look at. It has cleared all that it did.
+  void keepCleared() {
+    size_t words = 0;
+    for (size_t set = 0; set < 3; ++set) {
+      for (size_t i = words; m_sets[set] != nullptr && i < m_words; ++i) {
+        if (copyOf(set)[i] != 0 && present(set, i) == 0) words = i + 1;
+      }
+    }
+    m_words = words;
+    m_count = std::min(m_count, static_cast<int>(words * kBits));
+  }
+
+  /// Returns one more than the highest number that the kernel is to look at.
+  int count() const { return m_count; }
+
+  /// Makes the user's sets what they were, as far as the kernel has cleared them.
   void restore() const {
     for (size_t set = 0; set < 3; ++set) {
-      if (m_sets[set] != nullptr) std::memcpy(m_sets[set], m_copies + set * m_words, m_words * sizeof *m_copies);
+      if (m_sets[set] != nullptr) std::memcpy(m_sets[set], m_copies + set * m_stride, m_words * sizeof *m_copies);
     }
   }
 
@@ -73,20 +83,36 @@ class Sets {
   static constexpr size_t kBits = 64;
   static constexpr int kMost = 1 << 20;  // the kernel's own limit of numbers
 
-  /// Returns what is asked for, after a look that found nothing. Bits that the kernel has left standing then are beyond the numbers
-  /// that this process can have, and nobody waits for those.
+  static size_t wordsOf(int count) { return (static_cast<size_t>(count) + kBits - 1) / kBits; }
+  /// Copies up to the first page that cannot be read.
+  static void copyReadable(uint64_t* to, const void* from, size_t size) {
+    constexpr size_t kPage = 4096;
+    if (size == 0 || probe::copyIn(to, from, size)) return;
+    for (size_t done = 0; done < size;) {
+      const auto* const at = static_cast<const char*>(from) + done;
+      const size_t part = std::min(size - done, kPage - reinterpret_cast<uintptr_t>(at) % kPage);
+      if (!probe::copyIn(reinterpret_cast<char*>(to) + done, at, part)) return;
+      done += part;
+    }
+  }
+
+  uint64_t* copyOf(size_t set) { return m_copies + set * m_stride; }
+  uint64_t present(size_t set, size_t word) const {
+    uint64_t value;
+    std::memcpy(&value, reinterpret_cast<const char*>(m_sets[set]) + word * sizeof value, sizeof value);
+    return value;
+  }
+  /// Returns what is asked for.
   uint64_t bits(size_t set, size_t word) const {
-    if (m_sets[set] == nullptr) return 0;
-    uint64_t left;
-    std::memcpy(&left, reinterpret_cast<const char*>(m_sets[set]) + word * sizeof left, sizeof left);
-    uint64_t value = m_copies[set * m_words + word] & ~left;
+    uint64_t value = m_copies[set * m_stride + word];
     if (word + 1 == m_words && static_cast<size_t>(m_count) % kBits != 0) value &= (uint64_t{1} << m_count % kBits) - 1;
     return value;
   }
   uint64_t anyOf(size_t word) const { return bits(0, word) | bits(1, word) | bits(2, word); }
 
-  const int m_count;
-  const size_t m_words;
+  int m_count;
+  size_t m_words;
+  const size_t m_stride;  // words of a copy
   fd_set* const m_sets[3];
   std::array<uint64_t, 3 * FD_SETSIZE / kBits> m_few;
   std::unique_ptr<uint64_t[]> m_many;
@@ -100,11 +126,11 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);
   Sets sets(count, read, write, except);
-  if (!sets.copy()) return static_cast<int>(IoCall::result(-EFAULT));
-  const auto look = [=](const sigset_t* mask_of_look) {
+  if (!sets.copy()) return static_cast<int>(IoCall::result(-ENOMEM));
+  const auto look = [=](int most, const sigset_t* mask_of_look) {
     const auto now = [=] {
       return static_cast<int>(
-          attempt::keepingErrno([=] { return real::pselect(count, read, write, except, &kNoTime, mask_of_look); }));
+          attempt::keepingErrno([=] { return real::pselect(most, read, write, except, &kNoTime, mask_of_look); }));
     };
     if (mask_of_look != nullptr) return Interruptible::lettingSignalsThrough(now);
     int ready;
@@ -113,7 +139,8 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
     } while (ready == -EINTR);  // whether a handler ends the call is Interruptible's affair
     return ready;
   };
-  if (const int ready = look(mask)) return static_cast<int>(IoCall::result(ready));
+  if (const int ready = look(count, mask)) return static_cast<int>(IoCall::result(ready));
+  sets.keepCleared();
   const auto [error, until] = untilReady(timeout_ns);
   const size_t size = sets.size();
   pollfd few[8];
@@ -127,12 +154,12 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
     wait.letThrough(mask);
     ready = wait.run(until, [&] {
       sets.restore();
-      return look(nullptr);
+      return look(sets.count(), nullptr);
     });
   }
   if (ready < 0) sets.restore();  // and stay so if the call fails
   timespec left;
-  if (ready == DescriptorWait::kPassOn) return real::pselect(count, read, write, except, timeLeft(until, left), mask);
+  if (ready == DescriptorWait::kPassOn) return real::pselect(sets.count(), read, write, except, timeLeft(until, left), mask);
   return static_cast<int>(IoCall::result(ready));
 }
 

@@ -372,6 +372,27 @@ TEST(Select, PassesOverNumbersThatCannotBe) {
 }
 
 // The time that select leaves is the rest, by the clock of the fiber's deadlines.
+// select(2), getdtablesize(3). Cause: all that lies behind a set, as far as the count goes, was overwritten at the end of each wait.
+TEST(Select, LeavesWhatLiesBehindItsSetsAlone) {
+  const Pair pair = unixPair();
+  struct {
+    fd_set reads;
+    std::array<char, 2000> others;
+  } memory{};
+  FD_SET(pair.a, &memory.reads);
+  memory.others.fill('a');
+  inFiber([&] {
+    IOManager::GetThis()->schedule([&, me = Fiber::GetThis()] {
+      untilParked(*me);
+      memory.others.fill('b');
+      EXPECT_EQ(::write(pair.b, "x", 1), 1);
+    });
+    EXPECT_EQ(::select(1 << 20, &memory.reads, nullptr, nullptr, nullptr), 1);
+  });
+  EXPECT_TRUE(FD_ISSET(pair.a, &memory.reads));
+  EXPECT_EQ(std::count(memory.others.begin(), memory.others.end(), 'b'), ssize_t(memory.others.size()));
+}
+
 TEST(Select, LeavesTheRestOfItsTime) {
   const Pair pair = unixPair();
   VirtualTime time;

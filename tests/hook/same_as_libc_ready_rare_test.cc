@@ -200,6 +200,24 @@ void selectIntoReadOnlyMemory(Run& run) {
   ::munmap(page, 4096);
 }
 
+// Cause: the set was read as far as the count goes, so that the call failed with EFAULT.
+void selectAtTheEndOfMemory(Run& run) {
+  constexpr size_t kPage = 4096;
+  char* const pages = static_cast<char*>(::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ::munmap(pages + kPage, kPage);
+  const Ends ends = run.keep(makePipe(libcCalls()));
+  fd_set& reads = *reinterpret_cast<fd_set*>(pages + kPage - sizeof(fd_set));
+  FD_SET(ends[0], &reads);
+  timeval moment{0, 1000};
+  run.got("nothing", run.call.select(1 << 20, &reads, nullptr, nullptr, &moment));
+  run.note("set", std::to_string(FD_ISSET(ends[0], &reads)));
+  FD_SET(ends[0], &reads);
+  run.later([=](const Calls& libc) { libc.write(ends[1], "x", 1); });
+  run.got("a byte", run.call.select(1 << 20, &reads, nullptr, nullptr, nullptr));
+  run.note("set", std::to_string(FD_ISSET(ends[0], &reads)));
+  ::munmap(pages, kPage);
+}
+
 // ---- ppoll. ---------------------------------------------------------------------------------------------------------------------
 
 void ppollWaits(Run& run) {
@@ -411,6 +429,7 @@ std::vector<Case> readyCases() {
       {"SelectTakesLargeSets", selectTakesLargeSets},
       {"SelectRefuses", selectRefuses},
       {"SelectIntoReadOnlyMemory", selectIntoReadOnlyMemory},
+      {"SelectAtTheEndOfMemory", selectAtTheEndOfMemory},
       {"PpollWaits", ppollWaits},
       {"EpollTakesTurns", epollTakesTurns},
       {"EpollSeesWhatIsAddedLater", epollSeesWhatIsAddedLater},
