@@ -149,6 +149,54 @@ TEST(OpenOfAFifo, LosesNoByteOfAWriterThatComesDuringALook) {
   outside.join();
 }
 
+/// Opens a FIFO for writing in a fiber, calls `change` when that waits, and then `read`, and expects the FIFO to be open.
+void opensWhatThePathLedTo(const char* path, int flags, const std::function<void()>& change, const std::function<int()>& read) {
+  inFiber([&] {
+    int reader = -1;
+    IOManager::GetThis()->schedule([&, me = Fiber::GetThis()] {
+      untilParked(*me);
+      change();
+      reader = read();
+    });
+    const int fd = ::open(path, flags, 0600);
+    struct stat status {};
+    ASSERT_EQ(::fstat(fd, &status), 0) << ::strerror(errno);
+    EXPECT_TRUE(S_ISFIFO(status.st_mode));
+    EXPECT_EQ(::write(fd, "x", 1), 1);
+    char byte;
+    EXPECT_EQ(::read(reader, &byte, 1), 1);
+    ::close(reader);
+    ::close(fd);
+  });
+}
+
+// Cause: the path was looked up anew each time the writer looked for a reader, so that another file was opened, or made, or none.
+TEST(OpenOfAFifo, LooksItsPathUpOnce) {
+  for (const int flags : {O_WRONLY, O_WRONLY | O_CREAT | O_TRUNC}) {
+    const Fifo fifo;
+    const char* const path = fifo.name.c_str();
+    int reader = -1;
+    const auto unlink = [&] {
+      reader = ::open(path, O_RDONLY | O_NONBLOCK);
+      EXPECT_EQ(::unlink(path), 0);
+    };
+    opensWhatThePathLedTo(path, flags, unlink, [&] { return reader; });
+    EXPECT_NE(::access(path, F_OK), 0);
+  }
+}
+
+TEST(OpenOfAFifo, OfARelativePathSurvivesAChangeOfTheDirectory) {
+  const Fifo fifo;
+  const size_t slash = fifo.name.rfind('/');
+  const int before = ::open(".", O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::chdir(fifo.name.substr(0, slash).c_str()), 0);
+  opensWhatThePathLedTo(
+      fifo.name.substr(slash + 1).c_str(), O_WRONLY, [] { EXPECT_EQ(::chdir("/"), 0); },
+      [&] { return ::open(fifo.name.c_str(), O_RDONLY | O_NONBLOCK); });
+  EXPECT_EQ(::fchdir(before), 0);
+  ::close(before);
+}
+
 TEST(OpenOfAFifo, NeedsNoHelperThread) {
   constexpr int kFifos = 100;  // more than the pool has threads
   std::vector<Fifo> fifos(kFifos);
