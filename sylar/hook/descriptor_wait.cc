@@ -1,6 +1,7 @@
 #include "sylar/hook/descriptor_wait.h"
 
 #include <new>
+#include <utility>
 
 namespace sylar {
 namespace {
@@ -79,7 +80,8 @@ int DescriptorWait::enqueueAll(const Wait& wait) {
     one.waiter.waker = wait.waker();
     one.waiter.engine = &m_engine;
     one.waiter.events = wakingEvents(one.events);
-    const bool ask_kernel = !one.entry->isPrivate();
+    // Once a call, as in IoCall::wait(): a second MOD would report what this call has left there, without end.
+    const bool ask_kernel = !one.entry->isPrivate() && !std::exchange(one.kernel_asked, true);
     const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
     if (error != 0 && error != -EPERM) return error;  // EPERM means a file, to which nothing ever happens
   }

@@ -71,6 +71,7 @@ class DescriptorWait {
     Entry* entry = nullptr;
     uint32_t generation = 0;
     uint64_t edges_seen = 0;
+    bool kernel_asked = false;  // to report readiness again
     Entry::Waiter waiter = {};
   };
 

@@ -44,5 +44,21 @@ TEST(AWaitForMoreThanIsThere, DoesNotSpinOnARawTerminal) {
   });
 }
 
+// What is there is not what the call waits for. Cause: each wait asked the kernel to report it anew.
+TEST(ASelectThatFindsNothing, DoesNotSpinOnACopy) {
+  inFiber([] {
+    Pair pair = unixPair();
+    Pair copy({::dup(pair.a), -1});
+    pair.closeB();  // which is no exception
+    const auto select = [&] {
+      fd_set exceptions;
+      FD_ZERO(&exceptions);
+      FD_SET(copy.a, &exceptions);
+      EXPECT_EQ(::select(copy.a + 1, nullptr, nullptr, &exceptions, nullptr), -1);
+    };
+    EXPECT_LE(eventsWhile(copy.a, select, [&] { copy.closeA(); }), 2u);
+  });
+}
+
 }  // namespace
 }  // namespace sylar::test
