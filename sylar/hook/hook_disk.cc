@@ -20,13 +20,13 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int fsync(int fd) {
-  return offloadFileCall([=] { return real::fsync(fd); });
+  return offloadFileCall([=] { return real::fsync(fd); }, fd);
 }
 int fdatasync(int fd) {
-  return offloadFileCall([=] { return real::fdatasync(fd); });
+  return offloadFileCall([=] { return real::fdatasync(fd); }, fd);
 }
 int syncfs(int fd) noexcept {
-  return offloadFileCall([=] { return real::syncfs(fd); });
+  return offloadFileCall([=] { return real::syncfs(fd); }, fd);
 }
 void sync() noexcept {
   offloadFileCall([] { return real::sync(), 0; });
@@ -35,7 +35,7 @@ int msync(void* memory, size_t size, int flags) {
   return offloadFileCall([=] { return real::msync(memory, size, flags); });
 }
 int sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags) {
-  return offloadFileCall([=] { return real::sync_file_range(fd, offset, size, flags); });
+  return offloadFileCall([=] { return real::sync_file_range(fd, offset, size, flags); }, fd);
 }
 
 }  // extern "C"

@@ -151,7 +151,8 @@ extern "C" {
 ssize_t sendfile(int out_fd, int in_fd, off_t* offset, size_t size) noexcept {
   if (!hookSleeps()) return real::sendfile(out_fd, in_fd, offset, size);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
-  if (out.kind() == FdKind::kOther) return offloadFileCall([=] { return real::sendfile(out_fd, in_fd, offset, size); });
+  if (out.kind() == FdKind::kOther)
+    return offloadFileCall([=] { return real::sendfile(out_fd, in_fd, offset, size); }, out_fd, in_fd);
   const bool from_pipe = in.isPipe();  // which it refuses
   if (from_pipe || !out.waits() || !mayWait(in, out)) return real::sendfile(out_fd, in_fd, offset, size);
   return IoCall::result(sendfileHere(in, out, offset, size));
@@ -187,7 +188,7 @@ ssize_t vmsplice(int fd, const iovec* parts, size_t count, unsigned flags) {
 }
 
 ssize_t copy_file_range(int in, off64_t* in_offset, int out, off64_t* out_offset, size_t size, unsigned flags) {
-  return offloadFileCall([=] { return real::copy_file_range(in, in_offset, out, out_offset, size, flags); });
+  return offloadFileCall([=] { return real::copy_file_range(in, in_offset, out, out_offset, size, flags); }, in, out);
 }
 
 }  // extern "C"

@@ -50,10 +50,34 @@ auto offload(Call call) -> decltype(call()) {
 
 extern constinit std::atomic<bool> g_hook_files;
 
-/// Makes a call that waits for files as offload() does, if setHookFiles() says so, else here. May suspend: yes.
-template <class Call>
-auto offloadFileCall(Call call) -> decltype(call()) {
-  return g_hook_files.load(std::memory_order_relaxed) ? offload(call) : call();
+/// A descriptor's number, as it is when a call begins that a helper thread is to make.
+class NumberAtCall {
+ public:
+  explicit NumberAtCall(int fd) : m_entry(FdTable::at(fd)) {
+    if (m_entry != nullptr) m_generation = Entry::generationOf(lifeAfterClose(*m_entry, fd));
+  }
+  /// Returns false if the number was closed since. It may be somebody else's by now.
+  bool isSame() const {
+    if (m_entry == nullptr) return true;
+    const uint64_t life = m_entry->life();
+    return Entry::generationOf(life) == m_generation && !Entry::isClosing(life);
+  }
+
+ private:
+  const Entry* const m_entry;
+  uint32_t m_generation = 0;
+};
+
+/// Makes a call that waits for files as offload() does, if setHookFiles() says so, else here. `fds` are the numbers that it uses; it
+/// fails with EBADF if one of them is closed before a helper thread comes to it. May suspend: yes.
+template <class Call, class... Fds>
+auto offloadFileCall(Call call, Fds... fds) -> decltype(call()) {
+  if (!g_hook_files.load(std::memory_order_relaxed) || !hookSleeps()) return call();
+  return offload([call, ... numbers = NumberAtCall(fds)]() -> decltype(call()) {
+    if ((numbers.isSame() && ...)) return call();
+    sys::errnoRef() = EBADF;
+    return -1;
+  });
 }
 
 }  // namespace sylar

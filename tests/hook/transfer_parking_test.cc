@@ -2,6 +2,7 @@
 // worker runs. Without the hook that other one would never begin, and the call never end.
 #include <functional>
 
+#include "sylar/sync/blocking.h"
 #include "tests/hook/kinds.h"
 
 namespace sylar::test {
@@ -225,6 +226,47 @@ TEST(TransferParking, CloseOfTheFileEndsASendfile) {
         drain(pair.b, full);
         EXPECT_EQ(::close(file), 0);
       });
+}
+
+// Cause: the number was looked at when the helper came to the call, and then was another file's, into which it wrote.
+TEST(ACallOnFilesThatWaitsForAHelper, IsNotMadeOnTheNumbersNextOwner) {
+  using Call = ssize_t (*)(int file, int number);
+  const Call calls[] = {
+      [](int file, int number) { return ::sendfile(number, file, nullptr, 7); },
+      [](int file, int number) { return ::sendfile(file, number, nullptr, 7); },
+      [](int file, int number) { return ::copy_file_range(file, nullptr, number, nullptr, 7, 0); },
+      [](int file, int number) { return ::copy_file_range(number, nullptr, file, nullptr, 7, 0); },
+      [](int, int number) { return ssize_t{::fdatasync(number)}; },
+  };
+  const FilesMode on_a_helper(true);
+  setBlockingLimits({.max_threads = 1});
+  for (const Call call : calls) {
+    Owned owned;
+    const Pair gate = pipePair();
+    const int file = fileOf(owned, 7);
+    const int number = ::dup(fileOf(owned, 7));
+    inFiber([&] {
+      IOManager::GetThis()->schedule([&] {
+        blocking([&] {
+          char byte;
+          EXPECT_EQ(::read(gate.a, &byte, 1), 1);
+        });
+      });
+      Fiber::YieldToReady();  // it has the only thread of the pool
+      const auto caller = std::make_shared<Fiber>([&] {
+        EXPECT_EQ(call(file, number), -1);
+        EXPECT_EQ(errno, EBADF);
+      });
+      IOManager::GetThis()->schedule(caller);
+      untilParked(*caller);
+      EXPECT_EQ(::close(number), 0);
+      EXPECT_EQ(owned.keep(::open(owned.file().c_str(), O_RDWR | O_CLOEXEC)), number);
+      EXPECT_EQ(::write(gate.b, "x", 1), 1);
+      caller->join();
+      EXPECT_EQ(::lseek(number, 0, SEEK_END), 0);
+    });
+  }
+  setBlockingLimits({});
 }
 
 }  // namespace
