@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -52,7 +53,7 @@ class End {
   }
   /// Makes the call fail with EAGAIN instead of waiting for this end.
   void waitNever() { m_never = true; }
-  bool waits() const { return !m_never && parks() && kind() != FdKind::kOther; }
+  bool waits() const { return !m_never && parks() && kind() != FdKind::kOther && !isRefused(); }
 
   bool isReady() const { return probe::isReady(fd(), m_reads ? POLLIN : POLLOUT); }
   /// Returns true if a call would wait for this end although it is told not to; pipes obey.
@@ -70,6 +71,13 @@ class End {
   }
 
  private:
+  /// Returns true if the kernel transfers nothing from or to this end: an eventfd, timerfd, epoll or the like, which is no file of
+  /// any type.
+  bool isRefused() const {
+    struct stat status;
+    return kind() == FdKind::kPolled && sys::call(SYS_fstat, fd(), &status) == 0 && (status.st_mode & S_IFMT) == 0;
+  }
+
   IoCall m_call;
   const bool m_reads;
   bool m_never = false;

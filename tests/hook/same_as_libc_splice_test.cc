@@ -1,4 +1,8 @@
 // Hooked against raw: sendfile, splice, tee, vmsplice, copy_file_range, preadv2, pwritev2.
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/timerfd.h>
+
 #include "tests/hook/same_as_libc.h"
 
 namespace sylar::test {
@@ -252,9 +256,33 @@ std::vector<Case> spliceCases() {
   return cases;
 }
 
+/// What the kernel refuses at once. Cause: the hooks waited for it, without end.
+void refusedEnds(Run& run) {
+  const int file = makeFile(run, 4096);
+  const Ends pipe = run.keep(makePipe(libcCalls()));
+  EXPECT_EQ(libcCalls().write(pipe[1], "abc", 3), 3);
+  const int full = ::eventfd(0, EFD_CLOEXEC);
+  const uint64_t most = ~uint64_t{0} - 1;
+  EXPECT_EQ(libcCalls().write(full, &most, sizeof most), ssize_t(sizeof most));
+  const std::pair<const char*, int> ends[] = {{"timerfd", ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)},
+                                              {"inotify", ::inotify_init1(IN_CLOEXEC)},
+                                              {"epoll", ::epoll_create1(EPOLL_CLOEXEC)},
+                                              {"full eventfd", full}};
+  for (const auto& [name, fd] : ends) {
+    run.keep(fd);
+    run.note("an end", name);
+    run.got("from a pipe", run.call.splice(pipe[0], nullptr, fd, nullptr, 3, 0));
+    run.got("from a file", run.call.sendfile(fd, file, nullptr, 100));
+    if (fd == full) continue;
+    run.got("to a pipe", run.call.splice(fd, nullptr, pipe[1], nullptr, 3, 0));
+    run.got("to a pipe", run.call.sendfile(pipe[1], fd, nullptr, 3));
+  }
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all = sendfileCases();
   std::ranges::move(spliceCases(), std::back_inserter(all));
+  all.push_back({"RefusedEnds", refusedEnds});
   return all;
 }
 
