@@ -36,7 +36,9 @@ size_t roomOf(int fd, FdKind kind) {
 /// A descriptor at one end of a transfer.
 class End {
  public:
-  End(int fd, Direction direction) : m_call(fd, direction), m_reads(direction == Direction::kRead) {}
+  End(int fd, Direction direction) : m_call(fd, direction), m_reads(direction == Direction::kRead) {
+    m_call.renewTimeoutInEachRun();
+  }
 
   int fd() const { return m_call.fd(); }
   FdKind kind() const {

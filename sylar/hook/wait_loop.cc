@@ -115,7 +115,7 @@ inline int IoCall::learnLimits() {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
     if (m_interruptible) m_interruptible->neverRestarts();
-    if (m_writes_to_unix) m_timeout_of_piece_ns = timeout_ns;
+    if (m_writes_to_unix || m_renews_timeout) m_timeout_of_piece_ns = timeout_ns;
   }
   return 0;
 }

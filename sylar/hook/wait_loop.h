@@ -155,6 +155,8 @@ class IoCall {
     entry().setKind(FdKind::kUnknown);
     entry().share();
   }
+  /// Makes SO_RCVTIMEO or SO_SNDTIMEO count anew in each run(), because the kernel counts it for each piece of this call.
+  void renewTimeoutInEachRun() { m_renews_timeout = true; }
   /// Sets the error for when SO_RCVTIMEO or SO_SNDTIMEO has passed; EAGAIN unless it is set.
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
 
@@ -235,6 +237,7 @@ class IoCall {
   bool m_kernel_asked = false;    // to report readiness again; see wait()
   bool m_shut_down = false;       // a receive of whole messages that have ended
   bool m_writes_to_unix = false;  // a write that no event ends when the other side stops reading
+  bool m_renews_timeout = false;
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
   std::chrono::nanoseconds m_pause = std::chrono::milliseconds(1);

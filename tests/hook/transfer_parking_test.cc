@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "sylar/sync/blocking.h"
+#include "sylar/testing/virtual_time.h"
 #include "tests/hook/kinds.h"
 
 namespace sylar::test {
@@ -226,6 +227,48 @@ TEST(TransferParking, CloseOfTheFileEndsASendfile) {
         drain(pair.b, full);
         EXPECT_EQ(::close(file), 0);
       });
+}
+
+// socket(7), SO_SNDTIMEO: the kernel counts it for each piece. Cause: it was counted once for the whole call, which ended half-way.
+TEST(TransferParking, TheTimeoutOfASocketIsThatOfEachPiece) {
+  using Send = ssize_t (*)(int out, int file);
+  const Send sends[] = {[](int out, int file) { return ::sendfile(out, file, nullptr, kFile); },
+                        [](int out, int file) {
+                          const Pair pipe = pipePair();
+                          ssize_t sent = 0;
+                          for (ssize_t n; sent < ssize_t(kFile); sent += n) {
+                            n = ::sendfile(pipe.b, file, nullptr, 65536);
+                            EXPECT_GT(n, 0);
+                            EXPECT_EQ(::splice(pipe.a, nullptr, out, nullptr, static_cast<size_t>(n), 0), n);
+                          }
+                          return sent;
+                        }};
+  for (const Send send : sends) {
+    Owned owned;
+    const int file = fileOf(owned, kFile);
+    VirtualTime time;
+    time.run([&] {
+      const Pair pair = tcpPair();
+      const timeval minute{60, 0};
+      EXPECT_EQ(::setsockopt(pair.a, SOL_SOCKET, SO_SNDTIMEO, &minute, sizeof minute), 0);
+      size_t done = 0;
+      const auto reader = std::make_shared<Fiber>([&] {
+        std::vector<char> bytes(1 << 16);
+        for (size_t part = 1; part <= 4; ++part) {
+          ::sleep(40);
+          while (done < part * kFile / 4) {  // without a pause, so that no time passes
+            const ssize_t n = ::recv(pair.b, bytes.data(), std::min(bytes.size(), part * kFile / 4 - done), MSG_DONTWAIT);
+            if (n > 0) done += static_cast<size_t>(n);
+            Fiber::YieldToReady();
+          }
+        }
+      });
+      IOManager::GetThis()->schedule(reader);
+      EXPECT_EQ(send(pair.a, file), ssize_t(kFile));
+      reader->join();
+    });
+    EXPECT_GT(time.elapsed(), std::chrono::minutes(2));
+  }
 }
 
 // Cause: the number was looked at when the helper came to the call, and then was another file's, into which it wrote.
