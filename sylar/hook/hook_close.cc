@@ -198,10 +198,16 @@ FILE* freopen64(const char* path, const char* mode, FILE* file) {
   return result;
 }
 
-// libc waits for the child with the number closed, and perhaps another's already. Only the part before that is a close. The child
-// may need the close in order to end, so the whole call is a helper's.
+// libc closes the number, and waits for the child. The child may need the close in order to end, so a helper makes the whole call. The
+// stream gets a number of the call's own for that, so that the program's number is closed here and now.
 int pclose(FILE* file) {
-  FdTable::close(::fileno(file), [] { return 0; });
+  const int fd = ::fileno(file);
+  const auto own = static_cast<int>(sys::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 64));  // low numbers are the program's
+  FdTable::close(fd, [=] {
+    if (own < 0) return 0;  // then libc's call closes it
+    file->_fileno = own;
+    return sys::closeFd(fd);
+  });
   return offload([file] { return real::pclose(file); });
 }
 

@@ -14,6 +14,7 @@
 #include <semaphore>
 
 #include "sylar/cancel.h"
+#include "sylar/sync/blocking.h"
 #include "sylar/testing/virtual_time.h"
 
 extern "C" {
@@ -97,6 +98,34 @@ std::vector<ChildWait> childWaits() {
 
 class ChildrenParking : public testing::TestWithParam<ChildWait> {};
 INSTANTIATE_TEST_SUITE_P(Of, ChildrenParking, testing::ValuesIn(childWaits()), [](const auto& one) { return one.param.name; });
+
+// Cause: the number stayed open until a helper came to close it, so a call that began before that waited for the child's bytes.
+TEST(Pclose, ACallThatBeginsDuringItFindsTheNumberClosed) {
+  const Pair gate = pipePair();
+  FILE* const stream = ::popen(commandThatReads(gate.a).c_str(), "r");
+  const int fd = ::fileno(stream);
+  setBlockingLimits({.max_threads = 1});
+  inFiber([&] {
+    const Pair helper = pipePair();
+    IOManager::GetThis()->schedule([&] {
+      blocking([&] {
+        char byte;
+        EXPECT_EQ(::read(helper.a, &byte, 1), 1);
+      });
+    });
+    Fiber::YieldToReady();  // it has the only thread of the pool
+    const auto closer = std::make_shared<Fiber>([&] { EXPECT_EQ(exitCode(::pclose(stream)), 7); });
+    IOManager::GetThis()->schedule(closer);
+    untilParked(*closer);
+    char byte;
+    EXPECT_EQ(::read(fd, &byte, 1), -1);
+    EXPECT_EQ(errno, EBADF);
+    EXPECT_EQ(::write(helper.b, "x", 1), 1);
+    EXPECT_EQ(::write(gate.b, "7\n", 2), 2);
+    closer->join();
+  });
+  setBlockingLimits({});
+}
 
 TEST_P(ChildrenParking, LetsAnotherFiberOfTheOnlyWorkerRun) {
   const Pair pipe = pipePair();
