@@ -136,7 +136,7 @@ extern "C" {
 int close(int fd) {
   if (isLibrarys(fd)) return fail(EBADF);
   const auto close_it = [fd] { return FdTable::closeOrLater(fd, [fd] { return real::close(fd); }); };
-  return waitsForPeer(fd) ? offload(close_it) : close_it();
+  return waitsForPeer(fd) ? offload(close_it, BlockingPool::Length::kOthers) : close_it();
 }
 int __close(int fd) { return close(fd); }
 
@@ -208,7 +208,7 @@ int pclose(FILE* file) {
     file->_fileno = own;
     return sys::closeFd(fd);
   });
-  return offload([file] { return real::pclose(file); });
+  return offload([file] { return real::pclose(file); }, BlockingPool::Length::kOthers);
 }
 
 int dup(int fd) noexcept { return duplicated(fd, real::dup(fd)); }

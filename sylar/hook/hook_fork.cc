@@ -92,7 +92,7 @@ int system(const char* command) {
     setMask(before);
     return status;
   };
-  return sharing([make] { return offload(make); });
+  return sharing([make] { return offload(make, BlockingPool::Length::kOthers); });
 }
 
 }  // extern "C"

@@ -112,7 +112,8 @@ int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
                          : type == P_PID ? ProcessEnd::of(static_cast<pid_t>(id))
                                          : ProcessEnd::none();
   // The user's number must not be asked again once others have run.
-  if (pidfd >= 0 && end.fd() < 0) return offload([=] { return real::waitid(type, id, info, options); });
+  if (pidfd >= 0 && end.fd() < 0)
+    return offload([=] { return real::waitid(type, id, info, options); }, BlockingPool::Length::kOthers);
   const id_t asked = pidfd >= 0 ? static_cast<id_t>(end.fd()) : id;
   return std::min(untilTold(end, options, [=] { return waitidNow(type, asked, info, options); }), 0);
 }

@@ -28,9 +28,9 @@ auto withoutHooks(Call call) -> decltype(call()) {
 
 /// Has a helper thread make `call`, and returns its result. errno and h_errno are as if it had been made here. The call uses the
 /// caller's memory, so neither a cancel nor a deadline ends the wait. It is made here where a fiber may not sleep, and, with hooks
-/// off, where the pool is at its limits. May suspend: yes.
+/// off, where the pool is at its limits. `length` says whether the call lasts as long as others like. May suspend: yes.
 template <class Call>
-auto offload(Call call) -> decltype(call()) {
+auto offload(Call call, BlockingPool::Length length = BlockingPool::Length::kOwn) -> decltype(call()) {
   if (!hookSleeps()) return call();
   decltype(call()) result{};
   const int host_error_before = h_errno;
@@ -42,7 +42,7 @@ auto offload(Call call) -> decltype(call()) {
     error = sys::errnoRef();
     host_error = h_errno;
   };
-  if (BlockingPool::process().run(make) != 0) return withoutHooks(call);
+  if (BlockingPool::process().run(make, length) != 0) return withoutHooks(call);
   sys::errnoRef() = error;
   if (host_error != host_error_before) h_errno = host_error;  // else the call may have had its address, and stored it there
   return result;

@@ -42,7 +42,20 @@ size_t BlockingPool::threads() const {
 
 size_t BlockingPool::queued() const {
   Lock lock(m_mutex);
-  return m_queued;
+  return m_queue.size + m_waiting.size;
+}
+
+BlockingPool::Job* BlockingPool::Queue::pop() {
+  Job* const job = std::exchange(first, first->next);
+  --size;
+  return job;
+}
+
+void BlockingPool::Queue::push(Job& job) {
+  job.next = nullptr;
+  (first == nullptr ? first : last->next) = &job;
+  last = &job;
+  ++size;
 }
 
 // ---- The fiber. --------------------------------------------------------------------------------------------------------------
@@ -86,14 +99,33 @@ void BlockingPool::setLimits(const BlockingLimits& limits) {
 }
 
 bool BlockingPool::submit(Job& job) {
-  const bool somebody_comes = m_queued < m_idle || (m_threads < m_limits.max_threads && addThread());
-  if (!somebody_comes && (m_threads == 0 || m_queued - m_idle >= m_limits.max_queued)) return false;
-  (m_first == nullptr ? m_first : m_last->next) = &job;
-  m_last = &job;
-  ++m_queued;
+  const size_t most_long = std::max<size_t>(m_limits.max_threads / 2, 1);
+  const size_t queued = m_queue.size + m_waiting.size - std::min(m_queue.size, m_idle);  // idle threads take the others
+  if (job.length == Length::kOthers && m_long >= most_long) {
+    if (queued >= m_limits.max_queued) return false;
+    m_waiting.push(job);
+    return true;
+  }
+  const bool somebody_comes = m_queue.size < m_idle || (m_threads < m_limits.max_threads && addThread());
+  if (!somebody_comes && (m_threads == 0 || queued >= m_limits.max_queued)) return false;
+  if (job.length == Length::kOthers) ++m_long;
+  enqueue(job);
+  return true;
+}
+
+void BlockingPool::enqueue(Job& job) {
+  m_queue.push(job);
   m_calls.fetch_add(1, std::memory_order_release);
   sys::futexWake(m_calls, 1);
-  return true;
+}
+
+/// Ends a job of Length::kOthers, and lets the next one have its place. The caller's thread is idle.
+void BlockingPool::leaveLong() {
+  if (m_waiting.first != nullptr) {
+    enqueue(*m_waiting.pop());
+  } else {
+    --m_long;
+  }
 }
 
 // ---- The threads. ------------------------------------------------------------------------------------------------------------
@@ -139,9 +171,8 @@ BlockingPool::Job* BlockingPool::take() {
   for (;;) {
     Lock lock(m_mutex);
     const int64_t deadline_ns = saturatingAdd(begin_ns, std::chrono::nanoseconds(m_limits.idle).count());
-    if (m_first != nullptr) {
-      Job* const job = std::exchange(m_first, m_first->next);
-      --m_queued;
+    if (m_queue.first != nullptr) {
+      Job* const job = m_queue.pop();
       leaveIdle();
       return job;
     }
@@ -167,6 +198,7 @@ void BlockingPool::finish(Job& job) {
   if (job.call == &runPosted) return finishPosted(static_cast<PostedJob&>(job));
   Lock lock(m_mutex);
   ++m_idle;
+  if (job.length == Length::kOthers) leaveLong();
   job.done = true;
   const ClockHold until_it_is_told(std::move(job.virtual_time));
   const Waker waker = job.waker;

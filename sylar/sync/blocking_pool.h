@@ -10,6 +10,9 @@
 // neither cancel nor close ends the wait. stop() waits for it; stop(deadline) gives the fiber up and keeps its stack for the
 // function. post() waits for nothing, and the function owns what it uses.
 //
+// Functions whose length others decide (Length::kOthers: a command, a peer) have at most half of the threads, so that they leave some
+// to those that only need a moment, on which they may even wait.
+//
 // Thread safety: all calls from any thread.
 #pragma once
 
@@ -39,11 +42,13 @@ class BlockingPool {
   /// Returns the pool of the process, which is never destroyed.
   static BlockingPool& process();
 
+  enum class Length : bool { kOwn, kOthers };
+
   /// Runs `function` on a helper thread and returns when it has returned; its exceptions are rethrown here. Returns 0, or -EAGAIN
   /// if the function was refused and not run. Outside fibers, and in a forked child, it runs on the calling thread. May suspend:
   /// yes.
   template <class Function>
-  [[nodiscard]] int run(Function&& function);
+  [[nodiscard]] int run(Function&& function, Length length = Length::kOwn);
 
   /// Returns false outside fibers and in a forked child, where functions run on the calling thread.
   static bool needsHelper();
@@ -72,8 +77,17 @@ class BlockingPool {
     std::exception_ptr exception = nullptr;
     Waker waker = {};
     ClockHold virtual_time = {};  // held until the fiber has been told; a fiber that was abandoned never unwinds
+    Length length = Length::kOwn;
     bool done = false;
     Job* next = nullptr;
+  };
+  struct Queue {
+    Job* pop();
+    void push(Job& job);
+
+    Job* first = nullptr;
+    Job* last = nullptr;
+    size_t size = 0;
   };
   /// A call that nobody waits for. Owned by the queue, and then by the thread that runs it.
   struct PostedJob;
@@ -81,6 +95,8 @@ class BlockingPool {
   int runJob(Job& job);
   static void runPosted(void* job);
   bool submit(Job& job) SYLAR_REQUIRES(m_mutex);
+  void enqueue(Job& job) SYLAR_REQUIRES(m_mutex);
+  void leaveLong() SYLAR_REQUIRES(m_mutex);
   bool addThread() SYLAR_REQUIRES(m_mutex);
   static void* threadMain(void* pool);
   void work();
@@ -92,9 +108,9 @@ class BlockingPool {
 
   mutable OsMutex m_mutex;
   BlockingLimits m_limits SYLAR_GUARDED_BY(m_mutex);
-  Job* m_first SYLAR_GUARDED_BY(m_mutex) = nullptr;
-  Job* m_last SYLAR_GUARDED_BY(m_mutex) = nullptr;
-  size_t m_queued SYLAR_GUARDED_BY(m_mutex) = 0;
+  Queue m_queue SYLAR_GUARDED_BY(m_mutex);
+  Queue m_waiting SYLAR_GUARDED_BY(m_mutex);    // Length::kOthers, while as many of them are at work as may be
+  size_t m_long SYLAR_GUARDED_BY(m_mutex) = 0;  // Length::kOthers, in the queue or at work
   size_t m_idle SYLAR_GUARDED_BY(m_mutex) = 0;
   size_t m_threads SYLAR_GUARDED_BY(m_mutex) = 0;
   bool m_ending SYLAR_GUARDED_BY(m_mutex) = false;  // idle threads are to end now
@@ -103,13 +119,14 @@ class BlockingPool {
 };
 
 template <class Function>
-int BlockingPool::run(Function&& function) {
+int BlockingPool::run(Function&& function, Length length) {
   if (!needsHelper()) {
     function();
     return 0;
   }
   Job job{[](void* f) { (*static_cast<std::remove_reference_t<Function>*>(f))(); },
           const_cast<void*>(static_cast<const void*>(std::addressof(function)))};
+  job.length = length;
   return runJob(job);
 }
 

@@ -106,6 +106,40 @@ TEST(BlockingPool, GrowsToItsLimitsAndThenRefuses) {
   EXPECT_EQ(ran.load(), 6);
 }
 
+// Cause: lookups and fsync waited until a peer had taken the last byte of a close that lingered.
+TEST(BlockingPool, WhatOthersDecideTheLengthOfLeavesHalfOfTheThreads) {
+  BlockingPool pool({.max_threads = 4, .max_queued = 3});
+  Gate gate;
+  std::atomic<int> begun{0};
+  std::atomic<int> ended{0};
+  std::atomic<int> refused{0};
+  inFiber([&] {
+    std::vector<Fiber::ptr> fibers;
+    for (int i = 0; i < 6; ++i) {
+      fibers.push_back(std::make_shared<Fiber>([&] {
+        const auto wait = [&] {
+          ++begun;
+          EXPECT_TRUE(gate.wait());
+        };
+        (pool.run(wait, BlockingPool::Length::kOthers) == 0 ? ended : refused).fetch_add(1);
+      }));
+      Scheduler::GetThis()->schedule(fibers.back());
+      Fiber::YieldToReady();
+    }
+    while (begun.load() < 2) std::this_thread::yield();
+    EXPECT_EQ(refused.load(), 1) << "two are at work, three wait";
+    EXPECT_EQ(pool.queued(), 3u);
+    int moments = 0;
+    EXPECT_EQ(pool.run([&] { ++moments; }), 0);
+    EXPECT_EQ(moments, 1);
+    EXPECT_EQ(begun.load(), 2);
+    gate.open();
+    for (const Fiber::ptr& fiber : fibers) fiber->join();
+  });
+  EXPECT_EQ(ended.load(), 5);
+  EXPECT_EQ(begun.load(), 5);
+}
+
 TEST(BlockingPool, OneThreadServesManyInTheirOrder) {
   const LeakCheck leaks;
   BlockingPool pool({.max_threads = 1});
