@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -175,6 +176,17 @@ long callOfKernel(long number, const long (&values)[6]) {
   return real::syscall(number, values[0], values[1], values[2], values[3], values[4], values[5]);
 }
 
+/// Makes a call by a function that may be a cancellation point, as no call by number is one. A fiber's thread may be cancelled nowhere.
+template <class Call>
+long uncancelled(Call call) {
+  if (!onThreadStack()) return call();
+  int before = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  const long result = call();
+  ::pthread_setcancelstate(before, nullptr);
+  return result;
+}
+
 /// Makes a call that may wait, in a fiber.
 [[gnu::noinline]] long callInFiber(long number, const long (&values)[6]) {
   const Arguments arguments(values);
@@ -223,7 +235,7 @@ extern "C" {
   const Arguments arguments(values);
   switch (number) {
 #define SYLAR_SAME_(name) \
-  case SYS_##name: return arguments.to(&::name)
+  case SYS_##name: return uncancelled([&] { return arguments.to(&::name); })
     // clang-format off
     SYLAR_SAME_(close); SYLAR_SAME_(dup); SYLAR_SAME_(dup2); SYLAR_SAME_(dup3); SYLAR_SAME_(shutdown);
     SYLAR_SAME_(socket); SYLAR_SAME_(socketpair); SYLAR_SAME_(accept); SYLAR_SAME_(accept4); SYLAR_SAME_(pipe); SYLAR_SAME_(pipe2);
@@ -231,19 +243,27 @@ extern "C" {
     SYLAR_SAME_(epoll_create); SYLAR_SAME_(epoll_create1); SYLAR_SAME_(setsockopt);
     // clang-format on
 #undef SYLAR_SAME_
-    case SYS_close_range: return ::close_range(arguments.at<unsigned>(0), arguments.at<unsigned>(1), arguments.at<int>(2));
-    case SYS_open: return ::open(arguments.pointer<char>(0), arguments.at<int>(1), arguments.at<mode_t>(2));
+    case SYS_close_range:
+      return uncancelled(
+          [&] { return ::close_range(arguments.at<unsigned>(0), arguments.at<unsigned>(1), arguments.at<int>(2)); });
+    case SYS_open:
+      return uncancelled([&] { return ::open(arguments.pointer<char>(0), arguments.at<int>(1), arguments.at<mode_t>(2)); });
     case SYS_openat:
-      return ::openat(arguments.at<int>(0), arguments.pointer<char>(1), arguments.at<int>(2), arguments.at<mode_t>(3));
-    case SYS_eventfd: return ::eventfd(arguments.at<unsigned>(0), 0);
-    case SYS_eventfd2: return ::eventfd(arguments.at<unsigned>(0), arguments.at<int>(1));
-    case SYS_ioctl: return ::ioctl(arguments.at<int>(0), arguments.at<unsigned>(1), arguments.pointer<void>(2));
+      return uncancelled([&] {
+        return ::openat(arguments.at<int>(0), arguments.pointer<char>(1), arguments.at<int>(2), arguments.at<mode_t>(3));
+      });
+    case SYS_eventfd: return uncancelled([&] { return ::eventfd(arguments.at<unsigned>(0), 0); });
+    case SYS_eventfd2: return uncancelled([&] { return ::eventfd(arguments.at<unsigned>(0), arguments.at<int>(1)); });
+    case SYS_ioctl:
+      return uncancelled([&] { return ::ioctl(arguments.at<int>(0), arguments.at<unsigned>(1), arguments.pointer<void>(2)); });
     case SYS_fcntl:
-      if (isOfHooks(arguments.at<int>(1))) return ::fcntl(arguments.at<int>(0), arguments.at<int>(1), values[2]);
+      if (isOfHooks(arguments.at<int>(1)))
+        return uncancelled([&] { return ::fcntl(arguments.at<int>(0), arguments.at<int>(1), values[2]); });
       break;
     case SYS_signalfd4:
       if (values[2] == Mask::kKernelSize)
-        return ::signalfd(arguments.at<int>(0), arguments.pointer<sigset_t>(1), arguments.at<int>(3));
+        return uncancelled(
+            [&] { return ::signalfd(arguments.at<int>(0), arguments.pointer<sigset_t>(1), arguments.at<int>(3)); });
       break;
     default: break;
   }

@@ -98,6 +98,23 @@ TEST(Syscall, CloseEndsTheWaitOfAFiber) {
   }
 }
 
+// pthreads(7): no call by number is a cancellation point. Cause: the call by name is one, and the unwinding ended the process, because
+// syscall is declared to throw nothing.
+TEST(Syscall, IsNoCancellationPoint) {
+  Pair pair = pipePair();
+  std::thread([&] {
+    ::pthread_cancel(::pthread_self());
+    const int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0));
+    EXPECT_GE(fd, 0);
+    EXPECT_EQ(::syscall(SYS_close, fd), 0);
+    EXPECT_EQ(::syscall(SYS_fcntl, pair.a, F_SETLKW, nullptr), -1);
+    EXPECT_EQ(::syscall(SYS_accept, pair.a, nullptr, nullptr), -1);
+    int state = PTHREAD_CANCEL_DISABLE;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);  // the thread ends as any other
+    EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
+  }).join();
+}
+
 TEST(Syscall, FlagsAreSeen) {
   const Pair pair = unixPair();
   inFiber([&] {
