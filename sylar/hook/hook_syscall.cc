@@ -141,6 +141,16 @@ long pselectByNumber(const Arguments& arguments) {
   });
 }
 
+long selectByNumber(const Arguments& arguments) {
+  auto* const timeout = arguments.pointer<timeval>(4);
+  timeval time;
+  if (timeout != nullptr && !probe::copyIn(&time, timeout, sizeof time)) return failed(EFAULT);
+  const long n = ::select(arguments.at<int>(0), arguments.pointer<fd_set>(1), arguments.pointer<fd_set>(2),
+                          arguments.pointer<fd_set>(3), timeout == nullptr ? nullptr : &time);
+  if (timeout != nullptr) probe::copyOut(timeout, &time, sizeof time);  // memory that cannot be written stays as it is
+  return n;
+}
+
 /// Calls epoll_pwait or epoll_pwait2; `timeout` is the third argument as that takes it.
 template <class Function, class Timeout>
 long epollByNumber(const Arguments& arguments, Function function, Timeout timeout) {
@@ -197,15 +207,21 @@ long uncancelled(Call call) {
     SYLAR_SAME_(read); SYLAR_SAME_(readv); SYLAR_SAME_(recvfrom); SYLAR_SAME_(recvmsg); SYLAR_SAME_(recvmmsg);
     SYLAR_SAME_(write); SYLAR_SAME_(writev); SYLAR_SAME_(sendto); SYLAR_SAME_(sendmsg); SYLAR_SAME_(sendmmsg);
     SYLAR_SAME_(sendfile); SYLAR_SAME_(splice); SYLAR_SAME_(tee); SYLAR_SAME_(vmsplice); SYLAR_SAME_(copy_file_range);
-    SYLAR_SAME_(connect); SYLAR_SAME_(poll); SYLAR_SAME_(select); SYLAR_SAME_(epoll_wait);
+    SYLAR_SAME_(connect); SYLAR_SAME_(poll); SYLAR_SAME_(epoll_wait);
     SYLAR_SAME_(nanosleep); SYLAR_SAME_(sched_yield); SYLAR_SAME_(pause);
-    SYLAR_SAME_(flock); SYLAR_SAME_(fsync); SYLAR_SAME_(fdatasync); SYLAR_SAME_(wait4);
+    SYLAR_SAME_(flock); SYLAR_SAME_(fsync); SYLAR_SAME_(fdatasync); SYLAR_SAME_(syncfs);
+    SYLAR_SAME_(msync); SYLAR_SAME_(sync_file_range); SYLAR_SAME_(wait4);
     // clang-format on
 #undef SYLAR_SAME_
     case SYS_preadv2:
       return ::preadv2(arguments.at<int>(0), arguments.pointer<iovec>(1), arguments.at<int>(2), values[3], arguments.at<int>(5));
     case SYS_pwritev2:
       return ::pwritev2(arguments.at<int>(0), arguments.pointer<iovec>(1), arguments.at<int>(2), values[3], arguments.at<int>(5));
+    case SYS_sync: return ::sync(), 0;
+    case SYS_select: return selectByNumber(arguments);
+    case SYS_waitid:
+      if (values[4] != 0) break;  // libc gives no way to ask for the child's resources
+      return ::waitid(arguments.at<idtype_t>(0), arguments.at<id_t>(1), arguments.pointer<siginfo_t>(2), arguments.at<int>(3));
     case SYS_rt_sigsuspend: return sigsuspendByNumber(arguments);
     case SYS_rt_sigtimedwait: return sigtimedwaitByNumber(arguments);
     case SYS_clock_nanosleep: return clockNanosleepByNumber(arguments);
@@ -213,8 +229,9 @@ long uncancelled(Call call) {
     case SYS_pselect6: return pselectByNumber(arguments);
     case SYS_epoll_pwait: return epollByNumber(arguments, &::epoll_pwait, arguments.at<int>(3));
     case SYS_epoll_pwait2: return epollByNumber(arguments, &::epoll_pwait2, arguments.pointer<timespec>(3));
-    default: return callOfKernel(number, values);
+    default: break;
   }
+  return callOfKernel(number, values);
 }
 
 }  // namespace
@@ -259,6 +276,10 @@ extern "C" {
     case SYS_fcntl:
       if (isOfHooks(arguments.at<int>(1)))
         return uncancelled([&] { return ::fcntl(arguments.at<int>(0), arguments.at<int>(1), values[2]); });
+      break;
+    case SYS_signalfd:
+      if (values[2] == Mask::kKernelSize)
+        return uncancelled([&] { return ::signalfd(arguments.at<int>(0), arguments.pointer<sigset_t>(1), 0); });
       break;
     case SYS_signalfd4:
       if (values[2] == Mask::kKernelSize)

@@ -1,6 +1,7 @@
 // A call made by its number (syscall) waits, fails and keeps the table of descriptors true as the one made by its name, and its
 // results are the kernel's own.
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 
 #include "tests/hook/same_as_libc.h"
@@ -216,6 +217,42 @@ std::vector<Case> cases() {
     left = {1000, 1'000'000'000};
     run.got("ppoll", run.call.syscall(SYS_ppoll, &one, 1, &left, nullptr, 0));
     state(left);
+  });
+  // Cause: the timeout was read and written without asking whether it can be, which ended the process.
+  add("TimeoutOfSelectThatIsBad", [](Run& run) {
+    run.got("select", run.call.syscall(SYS_select, 0, nullptr, nullptr, nullptr, badPointer()));
+    auto* const page = static_cast<timeval*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    *page = {0, 1000};
+    ::mprotect(page, 4096, PROT_READ);
+    run.got("select", run.call.syscall(SYS_select, 0, nullptr, nullptr, nullptr, page));
+    run.note("time", std::to_string(page->tv_usec));
+    ::munmap(page, 4096);
+  });
+  add("Files", [](Run& run) {
+    const int pipe = run.keep(makePipe(libcCalls()))[0];
+    run.got("syncfs", run.call.syscall(SYS_syncfs, pipe));
+    run.got("sync_file_range", run.call.syscall(SYS_sync_file_range, pipe, 0L, 0L, 0));
+    run.got("msync", run.call.syscall(SYS_msync, 1L, 1L, MS_SYNC));
+    run.got("sync", run.call.syscall(SYS_sync));
+    run.got("signalfd", run.call.syscall(SYS_signalfd, pipe, nullptr, 8L));
+    run.got("signalfd", run.call.syscall(SYS_signalfd, pipe, badPointer(), 8L));
+    run.got("signalfd", run.call.syscall(SYS_signalfd, pipe, badPointer(), 4L));
+  });
+  add("Waitid", [](Run& run) {
+    siginfo_t told{};
+    run.got("no child", run.call.syscall(SYS_waitid, long{P_ALL}, 0L, &told, long{WEXITED}, nullptr));
+    const Ends ends = run.keep(makePipe(libcCalls()));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char byte;
+      libcCalls().read(ends[0], &byte, 1);
+      ::_exit(7);
+    }
+    run.later([=](const Calls& libc) { libc.write(ends[1], "x", 1); });
+    run.got("waits", run.call.syscall(SYS_waitid, long{P_PID}, long{child}, &told, long{WEXITED | WNOWAIT}, nullptr));
+    run.note("status", std::to_string(told.si_status));
+    rusage used{};
+    run.got("with the rest", run.call.syscall(SYS_waitid, long{P_PID}, long{child}, nullptr, long{WEXITED}, &used));
   });
   add("AllSixArgumentsArrive", [](Run& run) {
     char from[8] = "moved", to[8] = {};
