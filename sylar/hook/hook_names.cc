@@ -10,7 +10,9 @@
 #include <system_error>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
+#include "sylar/fiber_local.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
 #include "sylar/sync/blocking.h"
@@ -147,12 +149,45 @@ struct Signature<R(Arguments...)> {
   using Result = R;
   template <size_t i>
   using Argument = std::tuple_element_t<i, std::tuple<Arguments...>>;
+  static constexpr size_t kCount = sizeof...(Arguments);
   static constexpr bool kThrowsNothing = false;
 };
 template <class R, class... Arguments>
 struct Signature<R(Arguments...) noexcept> : Signature<R(Arguments...)> {
   static constexpr bool kThrowsNothing = true;
 };
+
+/// What a function has found for a fiber, until the fiber asks it again. libc has one place for all, where fibers of one thread would
+/// find one another's answers.
+template <class Record>
+struct Answer {
+  Record record{};
+  std::vector<char> buffer = std::vector<char>(1024);  // libc's first size
+};
+
+/// Does what a function without _r does, by `kTwin`, its form with _r, which takes `kCount` arguments.
+template <auto& kTwin, size_t kCount, class Record, class... Key>
+Record* answer(Record* (*)(Key...), Key... key) {
+  static const FiberLocal<Answer<Record>> s_answers;  // of this function
+  try {
+    Answer<Record>& mine = *s_answers;
+    Record* found = nullptr;
+    int host_error = 0;
+    const auto ask = [&] {
+      if constexpr (kCount == sizeof...(Key) + 5) {
+        return kTwin(key..., &mine.record, mine.buffer.data(), mine.buffer.size(), &found, &host_error);
+      } else {
+        return kTwin(key..., &mine.record, mine.buffer.data(), mine.buffer.size(), &found);
+      }
+    };
+    while (lookUp(ask) == ERANGE) mine.buffer.resize(2 * mine.buffer.size());
+    if (host_error != 0) h_errno = host_error;
+    return found;
+  } catch (const std::bad_alloc&) {
+    sys::errnoRef() = ENOMEM;
+    return nullptr;
+  }
+}
 
 }  // namespace
 }  // namespace sylar
@@ -182,8 +217,20 @@ using namespace sylar;  // NOLINT: the names below are libc's
 #define SYLAR_LOOK_UP_7_(name) SYLAR_LOOK_UP_(name, (SYLAR_P7_(name)), (a0, a1, a2, a3, a4, a5, a6))
 #define SYLAR_LOOK_UP_8_(name) SYLAR_LOOK_UP_(name, (SYLAR_P8_(name)), (a0, a1, a2, a3, a4, a5, a6, a7))
 
+#define SYLAR_ANSWER_(name, parameters, ...)                                                                  \
+  Signature<decltype(::name)>::Result name parameters noexcept(Signature<decltype(::name)>::kThrowsNothing) { \
+    if (!hookSleeps()) return real::name(__VA_ARGS__);                                                        \
+    return answer<real::name##_r, Signature<decltype(::name##_r)>::kCount>(&::name, __VA_ARGS__);             \
+  }
+#define SYLAR_ANSWER_1_(name) SYLAR_ANSWER_(name, (SYLAR_P1_(name)), a0)
+#define SYLAR_ANSWER_2_(name) SYLAR_ANSWER_(name, (SYLAR_P2_(name)), a0, a1)
+#define SYLAR_ANSWER_3_(name) SYLAR_ANSWER_(name, (SYLAR_P3_(name)), a0, a1, a2)
+
 extern "C" {
 
+SYLAR_ANSWERING_NAME_CALLS_1(SYLAR_ANSWER_1_)
+SYLAR_ANSWERING_NAME_CALLS_2(SYLAR_ANSWER_2_)
+SYLAR_ANSWERING_NAME_CALLS_3(SYLAR_ANSWER_3_)
 SYLAR_NAME_CALLS_0(SYLAR_LOOK_UP_0_)
 SYLAR_NAME_CALLS_1(SYLAR_LOOK_UP_1_)
 SYLAR_NAME_CALLS_2(SYLAR_LOOK_UP_2_)

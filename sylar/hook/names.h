@@ -34,14 +34,16 @@ int res_nsend(struct __res_state*, const unsigned char*, int, unsigned char*, in
   X(gethostent) X(endhostent) X(getnetent) X(endnetent) X(getprotoent) X(endprotoent) \
   X(getservent) X(endservent) X(endnetgrent) X(gethostid)
 #define SYLAR_NAME_CALLS_1(X)                                                     \
+  X(setrpcent) X(sethostent) X(setnetent) X(setprotoent) X(setservent) X(setnetgrent)
+#define SYLAR_NAME_CALLS_2(X) X(initgroups) X(ether_ntohost) X(ether_hostton)
+#define SYLAR_NAME_CALLS_3(X) X(getnetgrent) X(gai_suspend)
+// Those that return an answer of their own, and have a form with _r for that.
+#define SYLAR_ANSWERING_NAME_CALLS_1(X)                                           \
   X(getpwnam) X(getpwuid) X(getgrnam) X(getgrgid) X(getspnam) X(getsgnam)         \
-  X(getaliasbyname) X(getrpcbyname) X(getrpcbynumber) X(setrpcent)                \
-  X(gethostbyname) X(sethostent) X(getnetbyname) X(setnetent)                     \
-  X(getprotobyname) X(getprotobynumber) X(setprotoent) X(setservent) X(setnetgrent)
-#define SYLAR_NAME_CALLS_2(X)                                                     \
-  X(gethostbyname2) X(getservbyname) X(getservbyport) X(getnetbyaddr)             \
-  X(initgroups) X(ether_ntohost) X(ether_hostton)
-#define SYLAR_NAME_CALLS_3(X) X(gethostbyaddr) X(getnetgrent) X(gai_suspend)
+  X(getaliasbyname) X(getrpcbyname) X(getrpcbynumber) X(getprotobyname) X(getprotobynumber) \
+  X(gethostbyname) X(getnetbyname)
+#define SYLAR_ANSWERING_NAME_CALLS_2(X) X(gethostbyname2) X(getnetbyaddr) X(getservbyname) X(getservbyport)
+#define SYLAR_ANSWERING_NAME_CALLS_3(X) X(gethostbyaddr)
 #define SYLAR_NAME_CALLS_4(X)                                                     \
   X(getpwent_r) X(getgrent_r) X(getspent_r) X(getsgent_r) X(getaliasent_r) X(getrpcent_r) \
   X(getprotoent_r) X(getservent_r) X(getgrouplist) X(innetgr) X(res_send)
@@ -59,6 +61,7 @@ int res_nsend(struct __res_state*, const unsigned char*, int, unsigned char*, in
 /// All of them, and those that are more than one whole call.
 #define SYLAR_NAME_CALLS(X)                                                       \
   SYLAR_NAME_CALLS_0(X) SYLAR_NAME_CALLS_1(X) SYLAR_NAME_CALLS_2(X)               \
+  SYLAR_ANSWERING_NAME_CALLS_1(X) SYLAR_ANSWERING_NAME_CALLS_2(X) SYLAR_ANSWERING_NAME_CALLS_3(X) \
   SYLAR_NAME_CALLS_3(X) SYLAR_NAME_CALLS_4(X) SYLAR_NAME_CALLS_5(X)               \
   SYLAR_NAME_CALLS_6(X) SYLAR_NAME_CALLS_7(X) SYLAR_NAME_CALLS_8(X)               \
   X(getaddrinfo) X(getaddrinfo_a)                                                 \

@@ -202,5 +202,34 @@ INSTANTIATE_TEST_SUITE_P(Of, Names,
                                          Case{"namesOfAddresses", namesOfAddresses}),
                          nameOf);
 
+// Cause: the answer lay in libc's one place for all, where another fiber's lookup overwrote it before this fiber ran again.
+TEST(ALookupWithoutR, GivesEachFiberItsOwnAnswer) {
+  inFiber([] {
+    const passwd* const root = ::getpwnam("root");
+    ASSERT_NE(root, nullptr);
+    const servent* const http = ::getservbyname("http", "tcp");
+    const hostent* const here = ::gethostbyname("127.0.0.1");
+    ASSERT_NE(here, nullptr);
+    const auto other = std::make_shared<Fiber>([&] {
+      const passwd* const nobody = ::getpwnam("nobody");
+      ASSERT_NE(nobody, nullptr);
+      EXPECT_NE(nobody, root);
+      EXPECT_STREQ(nobody->pw_name, "nobody");
+      ::getservbyname("ssh", "tcp");
+      EXPECT_NE(::gethostbyname("127.0.0.2"), here);
+    });
+    IOManager::GetThis()->schedule(other);
+    other->join();
+    EXPECT_STREQ(root->pw_name, "root");
+    EXPECT_STREQ(here->h_name, "127.0.0.1");
+    if (http != nullptr) {
+      EXPECT_STREQ(http->s_name, "http");
+    }
+    EXPECT_NE(::getpwuid(0), root) << "each function has a place of its own";
+    EXPECT_STREQ(root->pw_name, "root");
+    EXPECT_EQ(::getpwnam("root"), root) << "and keeps it";
+  });
+}
+
 }  // namespace
 }  // namespace sylar::test
