@@ -13,7 +13,8 @@
 //
 // In a forked child, a scheduler that the parent has started still belongs to the parent: it runs nothing there and nothing
 // reaches it. schedule() and place() refuse without a log line, switchTo() returns false, stop() and the destructor do nothing
-// (stop(deadline) reports that it was not clean), and start() throws std::logic_error. No scheduler can be started there.
+// (stop(deadline) reports that it was not clean), and start() throws std::logic_error. No scheduler can be started there. If a
+// signal handler forks while its thread runs no fiber, the child ends with status 0 when the handler returns.
 //
 // A derived class may override tickle() and stopping(), and must call stop() in its own destructor.
 //

@@ -57,6 +57,7 @@ void DescriptorWait::noteEdges() {
 
 /// Parks until there may be something to see. Returns 0 to look again, -errno, or kPassOn.
 int DescriptorWait::park(Deadline until) {
+  if (sys::inForkedChild()) return leaveInChild();
   if (!reserveTimeout(until)) return -ENOMEM;
   Wait wait(WaitsFor::kPoll);
   if (const int error = enqueueAll(wait)) {
@@ -69,10 +70,14 @@ int DescriptorWait::park(Deadline until) {
   }
   m_engine.refillBudget();
   const WakeReason reason = m_call.park(wait, until);
+  if (sys::inForkedChild()) return leaveInChild();
   dequeueAll();
   if (reason == WakeReason::kClosed) return -EBADF;
   return reason == WakeReason::kCanceled ? -ECANCELED : 0;
 }
+
+/// Ends a wait that was under way when a handler forked. In the child libc's call goes on.
+int DescriptorWait::leaveInChild() const { return m_call.interrupted() ? -EINTR : kPassOn; }
 
 int DescriptorWait::enqueueAll(const Wait& wait) {
   for (Watched& one : watched()) {

@@ -26,7 +26,7 @@ namespace sylar {
 
 class DescriptorWait {
  public:
-  /// Stands for a descriptor that cannot be waited for, so that libc's call is the right one.
+  /// Stands for a descriptor that cannot be waited for, and for a forked child, so that libc's call is the right one.
   static constexpr int kPassOn = INT_MIN;
 
   /// `fds` must stay as it is, apart from `revents`, which is not used.
@@ -82,6 +82,7 @@ class DescriptorWait {
   bool watch(size_t index, const pollfd& asked, Direction direction);
   void noteEdges();
   int park(Deadline until);
+  int leaveInChild() const;
   int enqueueAll(const Wait& wait);
   void dequeueAll();
   bool pinAll();

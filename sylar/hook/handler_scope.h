@@ -1,4 +1,5 @@
 // Internal. Whether the caller is in a signal handler of the program that has interrupted a fiber. The hooks are libc's there.
+// And whether a handler has interrupted a worker's loop, to which it must not return in a forked child.
 //
 // The thread knows the frame of the innermost handler's trampoline. What runs in the handler is below that frame, on the same
 // stack. A handler ends when it returns or throws, or when it jumps to a place above its frame (hook_jump.cc).
@@ -18,15 +19,18 @@ class HandlerScope {
 
   /// Returns true in a handler. To be called in a fiber.
   [[gnu::always_inline]] static bool running() { return t_innermost.frame != 0 && isRunning(); }
+  /// Returns true if what the handler has interrupted is no handler, but the loop of a worker.
+  bool interruptsLoop() const;
   /// Ends the handlers that a jump to the stack pointer `to` leaves.
   static void leaveTo(uintptr_t to);
 
  private:
   struct Record {
     bool contains(uintptr_t address) const { return address >= stack && address < frame; }
+    bool isOfFiber() const { return stack != frame; }
 
     uintptr_t frame = 0;  ///< 0 if there is none
-    uintptr_t stack = 0;  ///< the lowest address of the stack
+    uintptr_t stack = 0;  ///< the lowest address of the fiber's stack; outside fibers, where nothing asks, the frame itself
     const HandlerScope* scope = nullptr;
   };
 

@@ -4,6 +4,7 @@
 // Each handler has a trampoline of its own. So the kernel's record of an action stays the whole record, and is changed as a whole:
 // only the address in it is another. Nothing is locked, so handlers and forked children may install handlers, too.
 #include <signal.h>
+#include <ucontext.h>
 
 #include <algorithm>
 #include <array>
@@ -11,10 +12,12 @@
 #include <cstddef>
 #include <utility>
 
+#include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/real.h"
+#include "sylar/sched/worker.h"
 
 namespace sylar {
 namespace {
@@ -32,15 +35,28 @@ bool isFault(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGTRAP || signal == SIGSYS;
 }
 
+/// Called in a forked child whose handler has interrupted the loop of a worker, with the handler's arguments. The loop is the
+/// parent's, and so are its epoll and all that it would run. Returns only if the loop has to go on to the end of a switch.
+void leaveLoop(int signal, bool restarts, [[maybe_unused]] const void* context) {
+  Interruptible::handlerRan(signal, restarts);
+#ifdef __x86_64__  // where every handler gets the context
+  const sigset_t& before = static_cast<const ucontext_t*>(context)->uc_sigmask;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof(uint64_t));
+#endif
+  Worker::leaveLoopInChild();
+}
+
 /// Arguments that the handler does not take (SA_SIGINFO) are passed on all the same.
 [[gnu::noinline]] void runHandler(size_t index, int signal, siginfo_t* info, void* context) {
   const uintptr_t handler = g_handlers[index].load(std::memory_order_acquire);
+  const bool restarts = (handler & kRestarts) != 0;
   {
     const HandlerScope scope;
     reinterpret_cast<Handler>(handler & ~kRestarts)(signal, info, context);
+    if (sys::inForkedChild() && scope.interruptsLoop()) leaveLoop(signal, restarts, context);
   }
   if (isFault(signal) && !onThreadStack()) return;
-  Interruptible::handlerRan(signal, (handler & kRestarts) != 0);
+  Interruptible::handlerRan(signal, restarts);
 }
 
 template <size_t kIndex>

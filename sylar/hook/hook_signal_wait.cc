@@ -47,6 +47,10 @@ int take(EpollEngine& engine, Interruptible& call, const sigset_t* set, siginfo_
   DescriptorWait wait(nullptr, 0, engine, call);
   wait.lookAlsoFor(&others);
   const int taken = wait.run(until, look);
+  if (taken == DescriptorWait::kPassOn) {
+    timespec left;
+    return static_cast<int>(attempt::keepingErrno([&] { return real::sigtimedwait(set, info, timeLeft(until, left)); }));
+  }
   return taken == 0 ? -EAGAIN : taken;
 }
 

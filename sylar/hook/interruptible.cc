@@ -29,6 +29,10 @@ struct Interruptible::Parked {
 struct Interruptible::Queue {
   constexpr Queue() = default;
 
+  void clear() {
+    first.store(nullptr, std::memory_order_relaxed);
+    last = nullptr;
+  }
   void append(Parked& one) {
     one.prev = last;
     asHandlersSeeIt();
@@ -82,7 +86,7 @@ void Interruptible::beginNow() {
     queue.append(parked);
   }
   WakeReason reason = WakeReason::kReady;
-  if (unused().load(std::memory_order_relaxed) != m_unused_before) {
+  if (handlerHasRun()) {
     m_interrupted = true;
     wait.withdraw();
   } else {
@@ -94,8 +98,12 @@ void Interruptible::beginNow() {
   return reason;
 }
 
+void Interruptible::leaveAll() {
+  for (Queue& queue : t_queues) queue.clear();
+}
+
 void Interruptible::handlerRan(int signal, bool restarts) {
-  if (t_lets_through.load(std::memory_order_relaxed) || sys::inForkedChild()) return;
+  if (t_lets_through.load(std::memory_order_relaxed)) return;
   const tsan::Exempt of_this_thread;
   for (Queue& queue : t_queues) {
     if (queue.endOne(signal, restarts)) return;

@@ -44,6 +44,8 @@ class Interruptible {
     if (posix || m_by == EndedBy::kAwaited) [[unlikely]]
       beginNow();
   }
+  /// Takes note of handlers that have run since begin() and ended nothing. park() does so itself.
+  void noteHandlers() { m_interrupted = m_interrupted || (m_active && handlerHasRun()); }
   /// Returns true if the call is to fail with EINTR, unless it has something to return.
   bool interrupted() const { return m_interrupted; }
   /// Parks as Wait does. Returns kReady if the call is or was interrupted.
@@ -71,6 +73,8 @@ class Interruptible {
 
   /// Called on the thread of a handler of `signal` when that has returned. `restarts` says whether it has SA_RESTART.
   static void handlerRan(int signal, bool restarts);
+  /// Forgets the calls that wait on this thread, because a jump leaves their frames.
+  static void leaveAll();
 
  private:
   friend void setHookEintr(HookEintr mode);
@@ -82,6 +86,7 @@ class Interruptible {
   void beginNow();
   WakeReason parkActive(Wait& wait, Deadline until);
   bool endsWith(int signal, bool restarts) const;
+  bool handlerHasRun() const { return unused().load(std::memory_order_relaxed) != m_unused_before; }
   const Count& unused() const;
 
   static constinit std::atomic<HookEintr> s_mode;

@@ -1,6 +1,7 @@
 #include "sylar/hook/wait_loop.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -11,6 +12,7 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook.h"
 #include "sylar/hook/probe.h"
+#include "sylar/hook/real.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -154,6 +156,16 @@ Deadline IoCall::nextLook() {
   return Deadline::after(pause, waitClock());
 }
 
+/// Does what the rest of wait() does, on the thread. The call was under way when a handler forked, and no loop tells the child of
+/// events.
+[[gnu::noinline]] int IoCall::waitInChild(Deadline until) {
+  pollfd one{m_hooked.fd(), static_cast<short>(m_direction == Direction::kRead ? POLLIN | POLLRDHUP : POLLOUT), 0};
+  const timespec left = attempt::toTimespec(std::max<int64_t>(until.ns() - waitClock().nowNs(), 0));
+  const long ready = attempt::keepingErrno([&] { return real::ppoll(&one, 1, until.isNever() ? nullptr : &left, nullptr); });
+  if (m_interruptible) m_interruptible->noteHandlers();
+  return ready == 0 && until == m_deadline ? -m_timeout_error : 0;
+}
+
 int IoCall::wait(uint64_t edges_seen) {
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
@@ -175,6 +187,7 @@ int IoCall::wait(uint64_t edges_seen) {
   // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
   const bool looks_again = m_asks_again || m_writes_to_unix;
   const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
+  if (sys::inForkedChild()) return waitInChild(until);
   if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
   Wait wait(m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
   Entry::Waiter waiter;
@@ -192,6 +205,7 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   m_hooked.engine().refillBudget();
   const WakeReason reason = m_interruptible ? m_interruptible->park(wait, until) : wait.park(until);
+  if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
   if (reason == WakeReason::kClosed) return -EBADF;
   if (reason == WakeReason::kReady && !interrupted()) return 0;
   entry().dequeue(m_direction, waiter);

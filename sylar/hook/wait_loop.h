@@ -216,11 +216,13 @@ class IoCall {
   /// if nothing has.
   template <class Attempt>
   long unlessReady(int error, Attempt attempt) {
+    if (sys::inForkedChild()) return error;
     const long done = tryAgain(attempt);
     return done == -EAGAIN ? error : done;
   }
   /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
+  int waitInChild(Deadline until);
   int learnLimits();
   int waitsStill(bool first);
   int learnTimeout(bool remembered);
@@ -262,9 +264,11 @@ template <class Attempt>
 [[gnu::always_inline]] inline Tried HookedFd::tryOnce(Direction direction, Attempt attempt, Room room) {
   const uint64_t edges_seen = m_entry->edges(direction);
   if (room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen)) return {Tried::kNotMade, edges_seen};
-  if (m_pins && !m_entry->pin(m_generation)) return {-EBADF, edges_seen};
+  const bool pinned = m_pins && m_entry->pin(m_generation);
+  // In a forked child the entries are wiped, and a call that was under way at the fork holds no pin.
+  if (m_pins && !pinned && !sys::inForkedChild()) return {-EBADF, edges_seen};
   const long done = attempt();
-  if (m_pins) m_entry->unpin();
+  if (pinned) m_entry->unpin();
   if (done == -EAGAIN) return {done, edges_seen};
   if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);

@@ -10,8 +10,10 @@
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook.h"
+#include "sylar/hook/interruptible.h"
 #include "sylar/hook/jump.h"
 #include "sylar/iomanager.h"
+#include "sylar/sched/worker.h"
 #include "sylar/sync/blocking_pool.h"
 
 namespace sylar {
@@ -29,6 +31,7 @@ Stack g_main_stack;
 Context g_main;   // where main goes on
 Context g_loop;   // left for good at the end of becomeFiber, if that fails
 Context g_first;  // left for good when main goes on as the fiber
+FiberCore* g_main_fiber = nullptr;
 
 /// Returns where a thread's stack that ends at `top` may grow to. A call from further down is libc's.
 Stack stackBelow(void* top) {
@@ -38,10 +41,28 @@ Stack stackBelow(void* top) {
   return {static_cast<char*>(top) - size, size};
 }
 
+/// Makes main the fiber that runs, as if its wait were over. The loop, which the caller is in, must not go on.
+void takeOver() {
+  (void)g_main_fiber->wait.claim(g_main_fiber->wait.epoch(), WakeReason::kReady);
+  control(*g_main_fiber->fiber).move(FiberState::kRunning);
+  t_running = g_main_fiber;
+}
+
+/// In a forked child main goes on, where a handler has interrupted the loop. A handler on main's own stack has interrupted the
+/// switch to the loop.
+SYLAR_SWITCHES void goOnInChild() {
+  const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
+  if (here >= g_main_stack.base && here < g_main_stack.top()) return;
+  takeOver();
+  Context::exitTo(g_loop, g_main_fiber->context, ThreadLocals::ofThisThread());
+}
+
 /// The fiber's function. From here on the fiber is main.
 SYLAR_SWITCHES void goOnAsMain() {
   static const WorkGuard main_may_wait_for_threads(*IOManager::GetThis());
-  t_running->stack = g_main_stack;
+  g_main_fiber = t_running;
+  g_main_fiber->stack = g_main_stack;
+  Worker::setNextInChild(goOnInChild);
   Context::exitTo(g_first, g_main, ThreadLocals::ofThisThread());
 }
 
@@ -70,6 +91,7 @@ SYLAR_SWITCHES void beginLoop() {
 void leaveFibersWithLoop() {
   const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
   if (here < g_loop_stack.base || here >= g_loop_stack.top()) return;
+  Interruptible::leaveAll();
   static constinit std::atomic<uint32_t> none{0};  // as in a forked child, which has no workers either
   sys::detail::g_claim.store(&none, std::memory_order_release);
 }

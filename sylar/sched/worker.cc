@@ -1,6 +1,7 @@
 #include "sylar/sched/worker.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -97,6 +98,14 @@ void Worker::dropTimerSlack() {
   if (usual_ns > 0) sys::setTimerSlack(usual_ns);
 }
 
+constinit std::atomic<void (*)()> Worker::s_next_in_child{nullptr};
+
+void Worker::leaveLoopInChild() {
+  void (*const next)() = s_next_in_child.load(std::memory_order_relaxed);
+  if (next == nullptr) ::_exit(0);
+  next();
+}
+
 void Worker::setThread(pid_t id) {
   m_thread_id.store(id, std::memory_order_release);
   AutoAdvance* const time = m_clock.autoAdvance();
@@ -166,6 +175,7 @@ bool Worker::isQuiescent() const {
 int64_t Worker::dueNs() const { return std::min(m_due_ns, m_driver->nextDueNs()); }
 
 void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
+  if (sys::inForkedChild()) leaveLoopInChild();  // a handler has forked during the switch to the loop
   m_counts.polls.add();
   m_counts.tickles.add(m_driver->poll(now_ns, deadline_ns));
 }

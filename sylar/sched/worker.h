@@ -47,6 +47,12 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// process begins with the slack of the thread that made it. Safe in a forked child.
   static void dropTimerSlack();
 
+  /// In a forked child the thread must not go on in the loop, which is the parent's with all that it waits for and would run. There
+  /// is no fiber that runs, so this ends the child as the end of its only fiber does, or calls what setNextInChild() has set.
+  static void leaveLoopInChild();
+  /// Sets what the child does instead. That may return if the loop has to go on to the end of a switch.
+  static void setNextInChild(void (*next)()) { s_next_in_child.store(next, std::memory_order_relaxed); }
+
   /// Sets the driver on which the worker waits. To be called before run(), after slot().open().
   void setDriver(std::unique_ptr<Driver> driver) { m_driver = std::move(driver); }
   /// Does the thread's whole work. Returns when the scheduler is done.
@@ -132,6 +138,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
  private:
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Worker* t_worker;
+
+  static constinit std::atomic<void (*)()> s_next_in_child;
 
   static constexpr int kBatch = 256;
   static constexpr int64_t kBatchNs = 1'000'000;

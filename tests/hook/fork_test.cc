@@ -116,6 +116,44 @@ TEST(Fork, ACloseInTheParentEndsItsWaitsWhileTheChildKeepsTheFile) {
   });
 }
 
+std::atomic<pid_t> g_forked{0};
+
+// FM-21. Cause: the child went back to the loop that the handler had interrupted, and took events from the parent's epoll.
+TEST(Fork, InAHandlerThatInterruptsTheLoopEndsTheChild) {
+  constexpr int kBytes = 200;
+  struct sigaction action {
+  }, before{};
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = [](int) {
+    const pid_t child = ::fork();
+    if (child == 0) ::alarm(30);
+    g_forked.store(child);
+  };
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  const Pair pipe = pipePair();
+  IOManager iom(1, false, "forks");
+  std::atomic<pid_t> worker{0};
+  const auto reader = std::make_shared<Fiber>([&] {
+    worker.store(threadId());
+    char byte;
+    for (int i = 0; i < kBytes; ++i) EXPECT_EQ(::read(pipe.a, &byte, 1), 1);
+  });
+  const auto untilItReads = [&] {
+    while (stateOf(*reader) != FiberState::kParked) std::this_thread::yield();
+  };
+  iom.schedule(reader);
+  untilItReads();
+  sys::call(SYS_tgkill, ::getpid(), worker.load(), SIGUSR1);
+  while (g_forked.load() == 0) std::this_thread::yield();
+  for (int i = 0; i < kBytes; ++i) {
+    untilItReads();
+    EXPECT_EQ(::write(pipe.b, "x", 1), 1);
+  }
+  reader->join();
+  EXPECT_EQ(exitOf(g_forked.load()), 0);
+  ::sigaction(SIGUSR1, &before, nullptr);
+}
+
 // A lock of the table that another thread holds at the fork would never be released in the child. No workers here, so the child
 // is a process like any other.
 TEST(Fork, FindsNoLockHeldInTheChild) {

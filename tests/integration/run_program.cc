@@ -1,10 +1,14 @@
 // What ends and leaves main, for comparison of a native run with one under sylar-run. The argument says which. Each way waits
 // before, so under sylar-run main has been suspended.
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -78,6 +82,81 @@ int forks() {
   return 4;
 }
 
+volatile pid_t g_child;
+
+/// A handler interrupts main's read and forks. Both processes then get a byte, with or without a further call.
+int forksInAHandler(int flags) {
+  int pipe[2];
+  struct sigaction action {};
+  action.sa_flags = flags;
+  action.sa_handler = [](int) { g_child = ::fork(); };
+  g_child = -1;
+  if (::pipe(pipe) != 0 || ::sigaction(SIGALRM, &action, nullptr) != 0) return 1;
+  std::thread writer([&] {
+    while (g_child == -1) wait();
+    for (int i = 0; i < 100; ++i) {
+      wait();
+      if (::write(pipe[1], "x", 1) != 1) std::abort();
+    }
+  });
+  char byte;
+  ::ualarm(10'000, 0);
+  const ssize_t interrupted = ::read(pipe[0], &byte, 1);
+  const int error = errno;
+  if (interrupted != 1 && ::read(pipe[0], &byte, 1) != 1) return 2;
+  if (g_child == 0) ::_exit(interrupted == 1 ? 10 : 20 + error);
+  int status = 0;
+  if (::waitpid(g_child, &status, 0) != g_child) return 3;
+  for (int i = 2; i < 100; ++i) {
+    if (::read(pipe[0], &byte, 1) != 1) return 4;
+  }
+  writer.join();
+  std::printf("parent: %zd, child: %d\n", interrupted, WEXITSTATUS(status));
+  return ::close(pipe[0]) + ::close(pipe[1]);
+}
+
+/// The child of a handler that interrupts a call that is never restarted.
+int forksInAHandlerOf(int (*call)()) {
+  g_child = -1;
+  struct sigaction action {};
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = [](int) { g_child = ::fork(); };
+  ::sigaction(SIGALRM, &action, nullptr);
+  ::ualarm(10'000, 0);
+  const int result = call();
+  const int error = errno;
+  wait();
+  if (g_child == 0) ::_exit(result == 0 ? 10 : 20 + error);
+  int status = 0;
+  ::waitpid(g_child, &status, 0);
+  std::printf("parent: %d, child: %d\n", result, WEXITSTATUS(status));
+  return 0;
+}
+
+/// Waits for the lock of a file that a thread of the parent holds until the handler has forked.
+int waitsForALock() {
+  char path[] = "/tmp/sylar_run_XXXXXX";
+  const int file = ::mkstemp(path);
+  const int rival = ::open(path, O_RDWR);
+  ::flock(rival, LOCK_EX);
+  auto* const holder = new std::thread([rival] {  // the child has no such thread to join
+    while (g_child == -1) wait();
+    wait();
+    ::flock(rival, LOCK_UN);
+  });
+  ::unlink(path);
+  const int result = ::flock(file, LOCK_EX);
+  if (g_child == 0) return result;
+  holder->join();
+  delete holder;
+  return result;
+}
+
+int forksInHandlers() {
+  return forksInAHandler(0) + forksInAHandler(SA_RESTART) + forksInAHandlerOf(::pause) +
+         forksInAHandlerOf([] { return ::poll(nullptr, 0, 60'000); }) + forksInAHandlerOf(waitsForALock);
+}
+
 /// The bounds that a collector of garbage asks for contain what it is to scan.
 int findsItsStack() {
   pthread_attr_t attributes;
@@ -140,6 +219,7 @@ int main(int argc, char** argv) {
   if (how == "jump") return jumpsOutOfAHandler();
   if (how == "thread") return talksWithAThread();
   if (how == "fork") return forks();
+  if (how == "fork in a handler") return forksInHandlers();
   if (how == "stack") return findsItsStack();
   if (how == "recursion") return recurses(6 * 1024);
   if (how == "faults") return hasItsFaultsToItself();

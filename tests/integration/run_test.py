@@ -138,6 +138,11 @@ class Main(unittest.TestCase):
         status, out, _ = both(self, PROGRAM, "fork")
         self.assertEqual((status, sorted(out.splitlines())), (4, [b"at exit", b"at exit", b"child: 3"]))
 
+    def test_a_handler_forks(self):
+        out = both(self, PROGRAM, "fork in a handler")[1]
+        self.assertEqual(out, b"parent: -1, child: 24\nparent: 1, child: 10\n" + 2 * b"parent: -1, child: 24\n"
+                         + b"parent: 0, child: 10\nat exit\n")
+
     def test_the_stack_is_the_kernels(self):
         self.assertEqual(both(self, PROGRAM, "stack")[1], b"within its stack: 1\nat exit\n")
         self.assertEqual(both(self, PROGRAM, "recursion")[0], 0)
