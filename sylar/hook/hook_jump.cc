@@ -9,12 +9,11 @@
 
 namespace sylar {
 
-constinit std::atomic<void (*)()> g_before_jump{nullptr};
+constinit std::atomic<void (*)(uintptr_t to)> g_before_jump{nullptr};
 
 namespace {
 
-/// Returns the stack pointer that a jump to `place` restores. glibc keeps it mangled; where it does not tell how, every jump counts as
-/// one out of the handler.
+/// Returns the stack pointer that a jump to `place` restores. glibc keeps it mangled.
 uintptr_t stackPointerOf(const __jmp_buf_tag& place) {
 #ifdef __x86_64__
   constexpr int kStackPointer = 6;
@@ -23,14 +22,15 @@ uintptr_t stackPointerOf(const __jmp_buf_tag& place) {
   return pointer;
 #else
   (void)place;
-  return UINTPTR_MAX;
+  return kSomewhere;
 #endif
 }
 
 void beforeJump(const __jmp_buf_tag& place) {
-  HandlerScope::leaveTo(stackPointerOf(place));
+  const uintptr_t to = stackPointerOf(place);
+  HandlerScope::leaveTo(to);
   Interruptible::letNoneThrough();
-  if (void (*const before)() = g_before_jump.load(std::memory_order_relaxed)) before();
+  if (void (*const before)(uintptr_t) = g_before_jump.load(std::memory_order_relaxed)) before(to);
 }
 
 }  // namespace

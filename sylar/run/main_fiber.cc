@@ -86,11 +86,20 @@ SYLAR_SWITCHES void beginLoop() {
   Context::exitTo(g_loop, g_main, ThreadLocals::ofThisThread());
 }
 
-/// A signal handler that comes while main waits runs on the loop's stack. If it jumps back into main, the wait has no end and the
-/// loop goes on no more, so from there on the program runs without fibers: every hooked call is libc's.
-void leaveFibersWithLoop() {
-  const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
-  if (here < g_loop_stack.base || here >= g_loop_stack.top()) return;
+/// Returns true if `to` is in a frame of main, and not in one of a handler whose signal stack is a part of main's.
+bool isInMain(uintptr_t to) {
+  if (to == kSomewhere) return true;
+  stack_t signals{};
+  sys::signalStack(nullptr, &signals);
+  const bool on_signal_stack = to - reinterpret_cast<uintptr_t>(signals.ss_sp) < signals.ss_size;
+  return !on_signal_stack && to - reinterpret_cast<uintptr_t>(g_main_stack.base) < g_main_stack.size;
+}
+
+/// A signal handler that comes while main waits has interrupted the loop. If it jumps back into main, the wait has no end and the loop
+/// goes on no more, so from there on the program runs without fibers: every hooked call is libc's.
+void leaveFibersIfToMain(uintptr_t to) {
+  if (!onThreadStack() || Worker::currentHere() == nullptr || !isInMain(to)) return;
+  takeOver();
   Interruptible::leaveAll();
   static constinit std::atomic<uint32_t> none{0};  // as in a forked child, which has no workers either
   sys::detail::g_claim.store(&none, std::memory_order_release);
@@ -108,7 +117,7 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   log::setSink(kSilence);
   setConnectTimeout(std::chrono::milliseconds(0));  // the kernel's alone
   setHookEintr(HookEintr::kPosix);
-  g_before_jump.store(leaveFibersWithLoop, std::memory_order_relaxed);
+  g_before_jump.store(leaveFibersIfToMain, std::memory_order_relaxed);
   BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
 #ifdef SYLAR_DEBUG_LOCKS
   g_suspend_check = nullptr;

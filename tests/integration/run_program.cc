@@ -32,11 +32,29 @@ struct Said {
   ~Said() { std::puts("unwound"); }
 };
 
-/// Natively the handler runs on main's stack, under sylar-run on another if main waits; it ends the read either way.
-int jumpsOutOfAHandler() {
+/// Overwrites what a jump has left below its place, and has a handler run.
+__attribute__((noinline)) void goesOn(int value) {
+  volatile char frame[4000];
+  for (volatile char& byte : frame) byte = static_cast<char>(value);
+  std::signal(SIGUSR1, [](int) {});
+  std::raise(SIGUSR1);
+  wait();
+}
+
+/// Natively the handler runs on main's stack, under sylar-run on another if main waits; it ends the read either way. With SA_ONSTACK
+/// in `flags` it has a stack of its own in both.
+int jumpsOutOfAHandler(int flags) {
   int pipe[2];
   if (::pipe(pipe) != 0) return 1;
-  std::signal(SIGALRM, [](int) { siglongjmp(g_before, 1); });
+  static char stack[1 << 16];
+  stack_t signals{};
+  signals.ss_sp = stack;
+  signals.ss_size = sizeof stack;
+  ::sigaltstack(&signals, nullptr);
+  struct sigaction action {};
+  action.sa_flags = flags;
+  action.sa_handler = [](int) { siglongjmp(g_before, 1); };
+  ::sigaction(SIGALRM, &action, nullptr);
   volatile int jumps = 0;
   for (char byte; jumps < 3;) {
     if (sigsetjmp(g_before, 1) == 0) {
@@ -44,10 +62,35 @@ int jumpsOutOfAHandler() {
       (void)!::read(pipe[0], &byte, 1);
     } else {
       jumps = jumps + 1;
-      wait();
+      goesOn(jumps);
     }
   }
   return ::close(pipe[0]) + ::close(pipe[1]);
+}
+
+/// The handler catches its own jump, so the call that it has interrupted ends as by any other handler.
+int jumpsInAHandler() {
+  char stack[1 << 16];
+  stack_t signals{};
+  signals.ss_sp = stack;
+  signals.ss_size = sizeof stack;
+  ::sigaltstack(&signals, nullptr);
+  for (const int flags : {0, SA_ONSTACK}) {
+    struct sigaction action {};
+    action.sa_flags = flags;
+    action.sa_handler = [](int) {
+      if (sigsetjmp(g_before, 1) == 0) siglongjmp(g_before, 1);
+    };
+    ::sigaction(SIGALRM, &action, nullptr);
+    for (int i = 0; i < 2; ++i) {
+      ::ualarm(10'000, 0);
+      if (::pause() != -1 || errno != EINTR) return 2;
+      ::ualarm(10'000, 0);
+      if (::poll(nullptr, 0, 60'000) != -1 || errno != EINTR) return 3;
+    }
+  }
+  signals.ss_flags = SS_DISABLE;
+  return ::sigaltstack(&signals, nullptr);
 }
 
 /// The thread is a real one. It waits for main, and main for it.
@@ -216,7 +259,9 @@ int main(int argc, char** argv) {
   if (how == "kill") ::raise(SIGTERM);
   if (how == "throw") throw std::runtime_error("out of main");
   if (how == "pthread_exit") leavesByPthreadExit();
-  if (how == "jump") return jumpsOutOfAHandler();
+  if (how == "jump") return jumpsOutOfAHandler(0);
+  if (how == "jump from a signal stack") return jumpsOutOfAHandler(SA_ONSTACK);
+  if (how == "jump in a handler") return jumpsInAHandler();
   if (how == "thread") return talksWithAThread();
   if (how == "fork") return forks();
   if (how == "fork in a handler") return forksInHandlers();

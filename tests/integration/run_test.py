@@ -130,6 +130,10 @@ class Main(unittest.TestCase):
 
     def test_signal_handlers_jump_back(self):
         self.assertEqual(both(self, PROGRAM, "jump")[0], 0)
+        self.assertEqual(both(self, PROGRAM, "jump from a signal stack")[0], 0)
+
+    def test_signal_handlers_jump_within(self):
+        self.assertEqual(both(self, PROGRAM, "jump in a handler")[0], 0)
 
     def test_threads_are_real(self):
         self.assertEqual(both(self, PROGRAM, "thread")[:2], (0, b"another thread: 1\nmain thread: 1\nat exit\n"))
