@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/jump.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -32,8 +33,15 @@ bool HandlerScope::interruptsLoop() const {
   return onThreadStack() && Worker::currentHere() != nullptr && !in_handler;
 }
 
+/// The jump may come from a handler with a stack of its own, and go to a place on that stack, which leaves none of the records. Those
+/// of other fibers are not concerned.
 [[gnu::noinline]] void HandlerScope::leaveTo(uintptr_t to) {
-  while (t_innermost.frame != 0 && isRunning() && !t_innermost.contains(to)) t_innermost = t_innermost.scope->m_before;
+  const FiberCore* const fiber = t_running;
+  if (fiber == nullptr) return;
+  const auto stack = reinterpret_cast<uintptr_t>(fiber->stack.base);
+  if (to != kSomewhere && to - stack >= fiber->stack.size) return;
+  while (t_innermost.frame != 0 && t_innermost.stack == stack && t_innermost.frame <= to)
+    t_innermost = t_innermost.scope->m_before;
 }
 
 }  // namespace sylar

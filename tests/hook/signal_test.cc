@@ -114,6 +114,49 @@ TEST(SignalHandler, MayJumpOutIntoDeeperFrames) {
   jumpingOut([] { sleepFurtherDown(100); });
 }
 
+/// Runs `body` in a handler with a stack of its own.
+template <class Body>
+void onSignalStack(Body body) {
+  static std::vector<char> stack(256 * 1024);
+  const stack_t own{stack.data(), 0, stack.size()};
+  stack_t was{};
+  struct sigaction action {
+  }, before{};
+  action.sa_flags = SA_ONSTACK;
+  action.sa_handler = body;
+  ASSERT_EQ(::sigaltstack(&own, &was), 0);
+  ASSERT_EQ(::sigaction(SIGUSR2, &action, &before), 0);
+  ::raise(SIGUSR2);
+  ::sigaction(SIGUSR2, &before, nullptr);
+  ::sigaltstack(&was, nullptr);
+}
+
+// Cause: only the frame of the jump was looked at, which on a signal stack is in no fiber.
+TEST(SignalHandler, MayJumpOutThroughOneWithItsOwnStack) {
+  const CountingHandler handler(0, [](int) { onSignalStack([](int) { siglongjmp(g_before, 1); }); });
+  inFiber([] {
+    static int ran;
+    ran = 0;
+    IOManager::GetThis()->schedule([] { ++ran; });
+    if (sigsetjmp(g_before, 1) == 0) {
+      ::raise(SIGUSR1);
+      FAIL() << "the handler has returned";
+    }
+    sleepFurtherDown(100);
+    EXPECT_EQ(ran, 1);
+  });
+}
+
+TEST(SignalHandler, IsStillOneAfterAJumpInsideOneWithItsOwnStack) {
+  inHandler([] {
+    onSignalStack([](int) {
+      static jmp_buf inside;
+      if (setjmp(inside) == 0) longjmp(inside, 1);
+    });
+    EXPECT_EQ(::usleep(1), 0);
+  });
+}
+
 TEST(SignalHandler, IsStillOneAfterAJumpInsideIt) {
   inHandler([] {
     static jmp_buf inside;
