@@ -60,12 +60,24 @@ struct Interruptible::Queue {
   Parked* last = nullptr;
 };
 
-constinit thread_local Interruptible::Queue Interruptible::t_queues[2];
-constinit thread_local Interruptible::Count Interruptible::t_unused[2];
-constinit thread_local std::atomic<bool> Interruptible::t_lets_through{false};
+/// The handlers of a thread that have ended nothing, numbered from 1 on.
+struct Interruptible::Unused {
+  using Number = std::atomic<uint64_t>;
+  constexpr Unused() = default;
 
-/// Returns the number of handlers that have ended nothing, of those that end such a call.
-const Interruptible::Count& Interruptible::unused() const { return t_unused[m_by == EndedBy::kNoRestart ? 1 : 0]; }
+  void add(int signal, bool restarts) {
+    const uint64_t number = last.load(std::memory_order_relaxed) + 1;
+    last_of[restarts][signal].store(number, std::memory_order_relaxed);
+    last.store(number, std::memory_order_relaxed);
+  }
+
+  Number last{0};
+  Number last_of[2][NSIG]{};  ///< by whether it restarts calls, and by signal
+};
+
+constinit thread_local Interruptible::Queue Interruptible::t_queues[2];
+constinit thread_local Interruptible::Unused Interruptible::t_unused;
+constinit thread_local std::atomic<bool> Interruptible::t_lets_through{false};
 
 bool Interruptible::endsWith(int signal, bool restarts) const {
   if (restarts && m_by == EndedBy::kNoRestart) return false;
@@ -75,7 +87,18 @@ bool Interruptible::endsWith(int signal, bool restarts) const {
 void Interruptible::beginNow() {
   if (m_active || m_by == EndedBy::kNone) return;
   m_active = true;
-  m_unused_before = unused().load(std::memory_order_relaxed);
+  m_unused_before = t_unused.last.load(std::memory_order_relaxed);
+}
+
+bool Interruptible::handlerHasRun() const {
+  if (t_unused.last.load(std::memory_order_relaxed) == m_unused_before) return false;
+  for (const bool restarts : {false, true}) {
+    for (int signal = 1; signal < NSIG; ++signal) {
+      const uint64_t number = t_unused.last_of[restarts][signal].load(std::memory_order_relaxed);
+      if (number > m_unused_before && endsWith(signal, restarts)) return true;
+    }
+  }
+  return false;
 }
 
 [[gnu::noinline]] WakeReason Interruptible::parkActive(Wait& wait, Deadline until) {
@@ -108,8 +131,7 @@ void Interruptible::handlerRan(int signal, bool restarts) {
   for (Queue& queue : t_queues) {
     if (queue.endOne(signal, restarts)) return;
   }
-  for (int i = 0; i <= (restarts ? 0 : 1); ++i)
-    t_unused[i].store(t_unused[i].load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  t_unused.add(signal, restarts);
 }
 
 }  // namespace sylar

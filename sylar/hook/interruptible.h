@@ -5,8 +5,8 @@
 // handler with SA_RESTART ends only calls that are never restarted, and no handler ends a call whose mask blocks its signal. A call
 // that waits for nothing but a handler (pause, sigsuspend) comes before all others, and is ended in either mode. Source: signal(7).
 //
-// A handler may find nothing to end because the fiber of the call is awake, on its way from one wait to the next. So each handler
-// that has ended nothing is counted, and a call that sees the number grow during it ends as well.
+// A handler may find nothing to end because the fiber of the call is awake, on its way from one wait to the next. So the handlers
+// that have ended nothing are numbered, and a call ends as well if one of those that end it has a number from after its beginning.
 //
 // Thread safety: a call belongs to its thread, whose handlers look at it between any two instructions.
 #pragma once
@@ -81,17 +81,16 @@ class Interruptible {
   friend HookEintr hookEintr();
   struct Parked;
   struct Queue;
-  using Count = std::atomic<uint64_t>;
+  struct Unused;
 
   void beginNow();
   WakeReason parkActive(Wait& wait, Deadline until);
   bool endsWith(int signal, bool restarts) const;
-  bool handlerHasRun() const { return unused().load(std::memory_order_relaxed) != m_unused_before; }
-  const Count& unused() const;
+  bool handlerHasRun() const;
 
   static constinit std::atomic<HookEintr> s_mode;
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Queue t_queues[2];
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Count t_unused[2];
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Unused t_unused;
   [[gnu::tls_model("initial-exec")]] static constinit thread_local std::atomic<bool> t_lets_through;
 
   EndedBy m_by;

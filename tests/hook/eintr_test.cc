@@ -220,6 +220,35 @@ TEST(EintrOfMany, SparesACallWhoseMaskBlocksTheSignal) {
   });
 }
 
+// Cause: a handler that had ended nothing ended any call at its next wait. The call waits a second time.
+TEST(EintrOfMany, SparesACallWhoseMaskBlocksTheSignalWhenItWaitsAgain) {
+  const EintrMode posix(HookEintr::kPosix);
+  const CountingHandler handler(0);
+  inFiber([] {
+    const Pair pipe(makePipe(hookedCalls()));
+    Waiters outcomes;
+    outcomes.add([&pipe] {
+      pollfd in{pipe.a, POLLIN, 0};
+      sigset_t mask;
+      ::sigemptyset(&mask);
+      ::sigaddset(&mask, SIGUSR1);
+      return ::ppoll(&in, 1, nullptr, &mask);
+    });
+    ::raise(SIGUSR1);
+    char byte = 0;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(::write(pipe.b, "x", 1), 1);
+      untilPolled(1);
+      EXPECT_EQ(::read(pipe.a, &byte, 1), 1);  // the fiber is awake, and behind this one
+      untilPolled();
+      EXPECT_EQ(outcomes[0], kWaits);
+    }
+    EXPECT_EQ(::write(pipe.b, "x", 1), 1);
+    untilPolled();
+    EXPECT_EQ(outcomes[0], kSucceeds);
+  });
+}
+
 // The look of a ppoll lets a blocked signal through. The kernel ends that call.
 TEST(EintrOfMany, EndsNothingElseThanTheCallThatLetsTheSignalThrough) {
   const EintrMode posix(HookEintr::kPosix);
