@@ -159,6 +159,7 @@ long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags
     if (n <= 0) return done > 0 ? done : n;
     done += static_cast<unsigned>(n);
     here.othersRan();
+    here.bytesMoved();
   } while (wantsMore());
   return done;
 }

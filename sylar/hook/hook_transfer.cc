@@ -66,6 +66,7 @@ class End {
     const long error = m_call.run([&] { return until_ready && waits() && !isReady() ? -EAGAIN : 0L; });
     return m_call.passesOn() ? 0 : error;
   }
+  void bytesMoved() { m_call.bytesMoved(); }
   /// Makes an attempt while the number is still the one with which the call began.
   template <class Move>
   long holding(Move move) {
@@ -95,6 +96,9 @@ long transfer(End& in, End& out, Move move) {
       if (const long error = end->await(again)) return error;
     }
     const long n = in.holding([&] { return out.holding(attempt); });
+    for (End* end : {&in, &out}) {
+      if (n > 0) end->bytesMoved();
+    }
     if (n != -EAGAIN) return n;
     for (const End* end : {&in, &out}) {
       if (!end->waits() && !end->isReady()) return n;

@@ -64,6 +64,7 @@ ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts se
 /// Sends the rest of a message after the first attempt has given `first`.
 ssize_t sendRest(IoCall& call, int fd, const msghdr* message, int flags, long first) {
   if (first <= 0 || !attempt::takesPieces(call.kind())) return IoCall::result(first);
+  call.bytesMoved();
   return finishVector(message->msg_iov, message->msg_iovlen, static_cast<size_t>(first), [&](iovec* some, size_t n) {
     msghdr rest{};  // all that it carried besides bytes has gone out with the first of them
     rest.msg_iov = some;
@@ -149,6 +150,7 @@ long sendMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags) {
     if (n <= 0) return done > 0 ? done : n;
     done += static_cast<unsigned>(n);
     here.othersRan();
+    here.bytesMoved();
   } while (done < count && isWhole(messages[done - 1]));
   return done;
 }

@@ -84,6 +84,13 @@ bool Interruptible::endsWith(int signal, bool restarts) const {
   return m_mask == nullptr || ::sigismember(m_mask, signal) == 0;
 }
 
+void Interruptible::neverRestarts() {
+  if (m_by != EndedBy::kNoRestart) return;
+  noteHandlers();
+  m_by = EndedBy::kAny;
+  m_unused_before = t_unused.last.load(std::memory_order_relaxed);
+}
+
 void Interruptible::beginNow() {
   if (m_active || m_by == EndedBy::kNone) return;
   m_active = true;

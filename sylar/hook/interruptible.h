@@ -36,8 +36,8 @@ class Interruptible {
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
-  /// Says that the call is never restarted. Only before begin().
-  void neverRestarts() { m_by = EndedBy::kAny; }
+  /// Says that the call is not restarted from now on. Handlers with SA_RESTART that have run before do not count.
+  void neverRestarts();
   /// From here on the call may be interrupted. To be called before the first wait; later calls have no effect.
   void begin() {
     const bool posix = s_mode.load(std::memory_order_relaxed) == HookEintr::kPosix;

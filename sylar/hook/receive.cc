@@ -35,6 +35,7 @@ long peek(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
     if (now < 0) return now;
     *message = look;
     seen = now;
+    if (seen > 0) call.bytesMoved();
     const bool all = ended || static_cast<size_t>(now) >= target || endsWithRights(fd, look);
     return all ? now : -EAGAIN;
   });
@@ -97,6 +98,7 @@ long receiveMore(IoCall& call, int fd, const iovec* parts, size_t count, int fla
   msghdr message = wanted;
   const size_t target = targetOf(fd, totalSize(parts, count), flags);
   if (first > 0 && first >= target) return static_cast<long>(first);
+  if (first > 0) call.bytesMoved();
   const bool anew = peeksAnew(fd, flags);
   const long n = anew ? peek(call, fd, wanted, &message, flags, target) : take(call, fd, wanted, &message, flags, first, target);
   return first > 0 ? std::max(n, static_cast<long>(first)) : n;

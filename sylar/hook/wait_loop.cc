@@ -171,7 +171,7 @@ int IoCall::wait(uint64_t edges_seen) {
   const bool first = !m_limits_known;
   if (first) {
     if (hookEintr() == HookEintr::kPosix) [[unlikely]]
-      m_interruptible.emplace(EndedBy::kNoRestart);
+      m_interruptible.emplace(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
     if (const int error = learnLimits()) {
       m_hooked.engine().chargeCall();  // it does not wait
       return error;

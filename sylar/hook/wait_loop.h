@@ -111,6 +111,9 @@ class HookedFd {
   /// Notes that others may have run. A close by the user is no longer the user's own race, because each attempt from here on is
   /// ours, so each holds a pin.
   void othersRan() { m_pins = !m_has_copy; }
+  /// Notes that the call has something to return. In the kernel any handler then ends it, also one with SA_RESTART.
+  void bytesMoved() { m_has_moved = true; }
+  bool hasMoved() const { return m_has_moved; }
   /// Makes a number of its own for the open file, and returns it or -errno. Attempts on that number need no pin, so they may
   /// block and keep no close waiting.
   int useCopy();
@@ -124,6 +127,7 @@ class HookedFd {
   uint32_t m_generation = 0;
   bool m_pins = false;  // not for the user's own attempt: closing during it is the user's race, as in POSIX
   bool m_has_copy = false;
+  bool m_has_moved = false;
 };
 
 /// One hooked call on a descriptor; may make several attempts (run) before it is through.
@@ -139,6 +143,11 @@ class IoCall {
   EpollEngine& engine() { return m_hooked.engine(); }
   Entry& entry() { return m_hooked.entry(); }
 
+  /// Does what HookedFd::bytesMoved() does. run() does so itself.
+  void bytesMoved() {
+    m_hooked.bytesMoved();
+    if (m_interruptible) m_interruptible->neverRestarts();
+  }
   /// Gives this call a deadline of its own, besides SO_RCVTIMEO or SO_SNDTIMEO. At the deadline, or at that of the fiber's
   /// DeadlineScope, run() returns -`error`, which is EAGAIN without this call.
   void limit(Deadline deadline, int error) {
@@ -183,6 +192,7 @@ class IoCall {
       };
       last = m_hooked.tryOnce(m_direction, again, room);
     }
+    if (last.done > 0) bytesMoved();
     return last.done;
   }
   /// Does what run() does, for a receive that may be of whole messages. The kernel tells their end only to a call that may wait.

@@ -1,7 +1,9 @@
 #include "tests/hook/signal_support.h"
 
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/hook/children.h"
@@ -63,6 +65,113 @@ Waiting sends(int option) {
   fill(pair->a);
   if (option != 0) setTimeout(pair->a, option);
   return {[pair] { return ::send(pair->a, "x", 1, 0); }, [pair] { drain(pair->b); }};
+}
+
+/// Returns `result` as 0 if it is `whole`. In part it counts as interrupted, because a handler ends the transfer.
+long wholeOrInterrupted(long result, size_t whole) {
+  if (result < 0 || static_cast<size_t>(result) == whole) return std::min(result, 0L);
+  EXPECT_GT(result, 0);
+  errno = EINTR;
+  return -1;
+}
+
+constexpr size_t kMuch = 8 << 20;
+
+/// A transfer to one end that has moved bytes, and waits for room. `finish` receives all of them.
+Waiting sendsMuch(const std::shared_ptr<Pair>& pair, bool to_b, long (*send)(int fd)) {
+  const int from = to_b ? pair->a : pair->b;
+  const int to = to_b ? pair->b : pair->a;
+  return {[pair, to, send] { return wholeOrInterrupted(send(to), kMuch); },
+          [pair, from] {
+            std::vector<char> bytes(1 << 20);
+            for (size_t done = 0; done < kMuch;) {
+              const ssize_t n = ::read(from, bytes.data(), bytes.size());
+              ASSERT_GT(n, 0);
+              done += static_cast<size_t>(n);
+            }
+          }};
+}
+
+long writeAtOnce(int fd) {
+  const std::vector<char> bytes(kMuch);
+  return ::write(fd, bytes.data(), bytes.size());
+}
+
+/// The halves of what is sent.
+struct Halves {
+  std::vector<char> bytes = std::vector<char>(kMuch);
+  iovec parts[2] = {{bytes.data(), kMuch / 2}, {bytes.data() + kMuch / 2, kMuch / 2}};
+};
+
+long writeParts(int fd) {
+  const Halves halves;
+  return ::writev(fd, halves.parts, 2);
+}
+
+long sendParts(int fd) {
+  Halves halves;
+  msghdr message{};
+  message.msg_iov = halves.parts;
+  message.msg_iovlen = 2;
+  return ::sendmsg(fd, &message, 0);
+}
+
+long sendFile(int fd) {
+  const TemporaryFile file;
+  const int in = ::open(file.path(), O_RDWR | O_CREAT, 0600);
+  EXPECT_EQ(::ftruncate(in, kMuch), 0);
+  const long sent = ::sendfile(fd, in, nullptr, kMuch);
+  const int error = errno;
+  ::close(in);
+  errno = error;
+  return sent;
+}
+
+/// A receive that has some of its bytes, and waits for the others.
+Waiting receivesMore(const std::shared_ptr<Pair>& pair, int flags) {
+  EXPECT_EQ(::write(pair->b, "abc", 3), 3);
+  return {[pair, flags] {
+            char bytes[6];
+            return wholeOrInterrupted(::recv(pair->a, bytes, sizeof bytes, MSG_WAITALL | flags), sizeof bytes);
+          },
+          [pair] { EXPECT_EQ(::write(pair->b, "def", 3), 3); }};
+}
+
+/// A call for two messages of which one comes before it waits.
+Waiting receivesAnotherMessage() {
+  const auto pair = sharedUnix(SOCK_DGRAM);
+  EXPECT_EQ(::write(pair->b, "x", 1), 1);
+  return {[pair] {
+            char bytes[2];
+            iovec parts[2] = {{bytes, 1}, {bytes + 1, 1}};
+            mmsghdr messages[2]{};
+            for (int i = 0; i < 2; ++i) {
+              messages[i].msg_hdr.msg_iov = &parts[i];
+              messages[i].msg_hdr.msg_iovlen = 1;
+            }
+            return wholeOrInterrupted(::recvmmsg(pair->a, messages, 2, 0, nullptr), 2);
+          },
+          [pair] { EXPECT_EQ(::write(pair->b, "y", 1), 1); }};
+}
+
+/// Sends more messages than there is room for.
+Waiting sendsAnotherMessage() {
+  const auto pair = sharedUnix(SOCK_DGRAM);
+  constexpr unsigned kMessages = 500;
+  return {[pair] {
+            char byte = 'x';
+            iovec part{&byte, 1};
+            std::vector<mmsghdr> messages(kMessages);
+            for (mmsghdr& one : messages) {
+              one.msg_hdr.msg_iov = &part;
+              one.msg_hdr.msg_iovlen = 1;
+            }
+            return wholeOrInterrupted(::sendmmsg(pair->b, messages.data(), kMessages, 0), kMessages);
+          },
+          [pair] {
+            char byte;
+            for (unsigned i = 0; i < kMessages; ++i) EXPECT_EQ(::read(pair->a, &byte, 1), 1);
+          }};
 }
 
 Waiting accepts(int option) {
@@ -213,6 +322,17 @@ std::vector<WaitingCase> waitingCases() {
       {"accept_with_timeout", true, [] { return accepts(SO_RCVTIMEO); }},
       {"connect", false, [] { return connects(0); }},
       {"connect_with_timeout", true, [] { return connects(SO_SNDTIMEO); }},
+      {"write_of_pieces_to_pipe", true, [] { return sendsMuch(sharedPipe(), true, writeAtOnce); }},
+      {"write_of_pieces_to_unix", true, [] { return sendsMuch(sharedUnix(), false, writeAtOnce); }},
+      {"write_of_pieces_to_tcp", true, [] { return sendsMuch(shared(makeTcp(hookedCalls())), false, writeAtOnce); }},
+      {"writev_of_pieces", true, [] { return sendsMuch(sharedUnix(), false, writeParts); }},
+      {"sendmsg_of_pieces", true, [] { return sendsMuch(sharedUnix(), false, sendParts); }},
+      {"sendfile_of_pieces", true, [] { return sendsMuch(sharedUnix(), false, sendFile); }},
+      {"recv_of_pieces_from_unix", true, [] { return receivesMore(sharedUnix(), 0); }},
+      {"recv_of_pieces_from_tcp", true, [] { return receivesMore(shared(makeTcp(hookedCalls())), 0); }},
+      {"peek_of_pieces", true, [] { return receivesMore(shared(makeTcp(hookedCalls())), MSG_PEEK); }},
+      {"recvmmsg_of_another", true, receivesAnotherMessage},
+      {"sendmmsg_of_another", true, sendsAnotherMessage},
       {"splice", false,
        [] {
          const auto to = sharedPipe();
