@@ -24,9 +24,10 @@ struct HeldWorker {
   std::string worker;                ///< name of the worker
   pid_t thread = 0;                  ///< kernel id of its thread
   std::chrono::milliseconds held{};  ///< for how long, by the wall clock
-  uint64_t fiber_id = 0;             ///< the fiber that holds it; 0 if that is not known
+  uint64_t fiber_id = 0;             ///< the fiber that holds it; 0 for code outside fibers, such as a destructor in the loop
   std::string fiber_name;
-  std::string call;                    ///< name of the system call in which the thread waits, such as "flock"; "" if it computes
+  std::string call;  ///< name of the system call in which the thread waits, such as "flock"; "" if it computes, or if
+                     ///< /proc does not tell
   std::vector<std::string> backtrace;  ///< one line for each frame, innermost first; may be empty
 };
 
@@ -36,9 +37,11 @@ void logHeldWorker(const HeldWorker& held);
 /// Watches the workers of one scheduler.
 ///
 /// A thread of its own looks at them four times in each limit. It asks the thread of a held worker for a backtrace by a signal
-/// (SIGRTMAX - 3, SA_RESTART). No signal is sent to a thread that waits in a call that would fail with EINTR, such as nanosleep
-/// or poll. Then the report has the name of the call, but neither fiber nor backtrace. The time is that of the wall clock, so a
-/// machine that gives the process no CPU makes workers late as well.
+/// (SIGRTMAX - 3, SA_RESTART) if that computes, or waits in a call that goes on after a signal as if there had been none, such as
+/// flock, waitpid, fsync or the wait for a lock. A thread in another call, such as read, write, nanosleep or poll, gets no signal,
+/// and the report has no backtrace. A thread that computes may come to such a call before the signal arrives. Then the signal acts
+/// on it as any handler with SA_RESTART does: nanosleep fails with EINTR, a write returns what it has written. The time is that of
+/// the wall clock, so a machine that gives the process no CPU makes workers late as well.
 ///
 /// Thread safety: none; an object belongs to the thread that made it.
 class Watchdog {

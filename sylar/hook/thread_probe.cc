@@ -17,7 +17,6 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/clock.h"
-#include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/real.h"
 
 namespace sylar {
@@ -28,10 +27,10 @@ constexpr int64_t kPatienceNs = 1'000'000'000;
 struct KnownCall {
   long number;
   const char* name;
-  bool ends_at_signal = false;
+  bool bears_signal = false;  ///< see WaitingCall::bearsSignal()
 };
 
-/// The calls that wait. One that waits for a socket with a timeout ends at a signal, too, which its number does not tell.
+/// The calls that wait.
 constexpr KnownCall kCalls[] = {
     {SYS_read, "read"},
     {SYS_readv, "readv"},
@@ -54,45 +53,45 @@ constexpr KnownCall kCalls[] = {
     {SYS_accept4, "accept4"},
     {SYS_connect, "connect"},
     {SYS_close, "close"},
-    {SYS_openat, "openat"},
-    {SYS_fcntl, "fcntl"},
-    {SYS_flock, "flock"},
+    {SYS_openat, "openat", true},
+    {SYS_fcntl, "fcntl", true},
+    {SYS_flock, "flock", true},
     {SYS_ioctl, "ioctl"},
-    {SYS_fsync, "fsync"},
-    {SYS_fdatasync, "fdatasync"},
-    {SYS_syncfs, "syncfs"},
-    {SYS_sync, "sync"},
-    {SYS_msync, "msync"},
-    {SYS_newfstatat, "stat"},
-    {SYS_statx, "statx"},
+    {SYS_fsync, "fsync", true},
+    {SYS_fdatasync, "fdatasync", true},
+    {SYS_syncfs, "syncfs", true},
+    {SYS_sync, "sync", true},
+    {SYS_msync, "msync", true},
+    {SYS_newfstatat, "stat", true},
+    {SYS_statx, "statx", true},
     {SYS_getdents64, "getdents"},
     {SYS_renameat2, "rename"},
     {SYS_unlinkat, "unlink"},
-    {SYS_futex, "futex"},
-    {SYS_wait4, "wait4"},
-    {SYS_waitid, "waitid"},
+    {SYS_futex, "futex", true},
+    {SYS_wait4, "wait4", true},
+    {SYS_waitid, "waitid", true},
     {SYS_mq_timedsend, "mq_timedsend"},
     {SYS_mq_timedreceive, "mq_timedreceive"},
-    {SYS_ppoll, "ppoll", true},
-    {SYS_pselect6, "pselect", true},
-    {SYS_epoll_pwait, "epoll_pwait", true},
-    {SYS_epoll_pwait2, "epoll_pwait2", true},
-    {SYS_nanosleep, "nanosleep", true},
-    {SYS_clock_nanosleep, "clock_nanosleep", true},
-    {SYS_rt_sigtimedwait, "sigtimedwait", true},
-    {SYS_rt_sigsuspend, "sigsuspend", true},
-    {SYS_semop, "semop", true},
-    {SYS_semtimedop, "semtimedop", true},
-    {SYS_msgsnd, "msgsnd", true},
-    {SYS_msgrcv, "msgrcv", true},
-    {SYS_io_getevents, "io_getevents", true},
+    {SYS_ppoll, "ppoll"},
+    {SYS_pselect6, "pselect"},
+    {SYS_epoll_pwait, "epoll_pwait"},
+    {SYS_epoll_pwait2, "epoll_pwait2"},
+    {SYS_nanosleep, "nanosleep"},
+    {SYS_clock_nanosleep, "clock_nanosleep"},
+    {SYS_rt_sigtimedwait, "sigtimedwait"},
+    {SYS_rt_sigsuspend, "sigsuspend"},
+    {SYS_semop, "semop"},
+    {SYS_semtimedop, "semtimedop"},
+    {SYS_msgsnd, "msgsnd"},
+    {SYS_msgrcv, "msgrcv"},
+    {SYS_io_getevents, "io_getevents"},
 #ifdef SYS_poll
-    {SYS_open, "open"},
-    {SYS_stat, "stat"},
-    {SYS_poll, "poll", true},
-    {SYS_select, "select", true},
-    {SYS_epoll_wait, "epoll_wait", true},
-    {SYS_pause, "pause", true},
+    {SYS_open, "open", true},
+    {SYS_stat, "stat", true},
+    {SYS_poll, "poll"},
+    {SYS_select, "select"},
+    {SYS_epoll_wait, "epoll_wait"},
+    {SYS_pause, "pause"},
 #endif
 };
 
@@ -126,10 +125,6 @@ void answer(int, siginfo_t*, void* context) {
   if (!g_asked.compare_exchange_strong(asked, kAnswering, std::memory_order_acq_rel)) return;  // too late
   const int saved_errno = errno;
   ThreadAnswer& out = *g_answer;
-  if (const FiberCore* const core = t_running) {
-    out.fiber_id = core->fiber->getId();
-    core->fiber->copyName(out.fiber_name, sizeof out.fiber_name);
-  }
   const int count = ::backtrace(out.frames.data(), static_cast<int>(out.frames.size()));
   // The handler's own frames come first.
   const auto end = out.frames.begin() + std::max(count, 0);
@@ -163,21 +158,25 @@ std::string WaitingCall::name() const {
   return known != nullptr ? known->name : fmt::format("system call {}", number);
 }
 
-bool WaitingCall::endsAtSignal() const {
+bool WaitingCall::bearsSignal() const {
   const KnownCall* const known = find(number);
-  return known != nullptr && known->ends_at_signal;
+  return number == kNone || (known != nullptr && known->bears_signal && !has_timeout);
 }
 
 WaitingCall waitingCallOf(pid_t thread) {
   const std::string path = fmt::format("/proc/self/task/{}/syscall", thread);
   const long fd = sys::call(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
-  char text[32] = "";
+  char text[256] = "";
   const long size = sys::readFd(static_cast<int>(fd), text, sizeof text - 1);
   sys::closeFd(static_cast<int>(fd));
-  char* end = text;
-  const long number = size > 0 ? std::strtol(text, &end, 10) : -1;  // "running" is no number
-  return {end == text ? -1 : number};
+  if (size <= 0) return {};
+  char* at = text;
+  const long number = std::strtol(text, &at, 10);
+  if (at == text || number < 0) return {WaitingCall::kNone};  // "running", or it waits for memory
+  unsigned long timeout = 0;                                  // the fourth argument
+  for (int i = 0; i < 4; ++i) timeout = std::strtoul(at, &at, 16);
+  return {number, number == SYS_futex && timeout != 0};
 }
 
 std::vector<std::string> ThreadAnswer::backtrace() const {

@@ -13,12 +13,17 @@ namespace sylar {
 
 /// The system call in which a thread waits.
 struct WaitingCall {
-  long number = -1;  ///< -1 if it waits in none
+  static constexpr long kNone = -1;
+  static constexpr long kNotTold = -2;
+
+  long number = kNotTold;
+  bool has_timeout = false;  ///< of a futex
 
   /// Returns its name, "system call N" for one that is not known here, and "" for none.
   std::string name() const;
-  /// Returns true if a signal handler with SA_RESTART would end it with EINTR. Source: signal(7).
-  bool endsAtSignal() const;
+  /// Returns true if a signal handler with SA_RESTART changes nothing: there is no call, or one that moves nothing and is restarted.
+  /// A call that has moved bytes ends with what it has, and one that waits for a socket with a timeout fails. Source: signal(7).
+  bool bearsSignal() const;
 };
 
 /// Reads the call of the thread from /proc. Source: proc(5), /proc/pid/task/tid/syscall.
@@ -26,8 +31,6 @@ WaitingCall waitingCallOf(pid_t thread);
 
 /// What a thread told of itself.
 struct ThreadAnswer {
-  uint64_t fiber_id = 0;  ///< the fiber that it runs, 0 for none
-  char fiber_name[64] = "";
   std::array<void*, 48> frames{};  ///< return addresses, innermost first
   size_t frame_count = 0;
 

@@ -71,6 +71,15 @@ class Watchdog::Impl {
     }
   }
 
+  static void nameFiber(Worker& worker, HeldWorker& out) {
+    char name[64] = "";
+    worker.visitRunning([&](const Fiber& fiber) {
+      out.fiber_id = fiber.getId();
+      fiber.copyName(name, sizeof name);
+    });
+    out.fiber_name = name;
+  }
+
   void tell(Worker& worker, nanoseconds held) noexcept try {
     HeldWorker out;
     out.worker = worker.name();
@@ -78,12 +87,9 @@ class Watchdog::Impl {
     out.held = std::chrono::duration_cast<milliseconds>(held);
     const WaitingCall call = waitingCallOf(out.thread);
     out.call = call.name();
+    nameFiber(worker, out);
     ThreadAnswer answer;
-    if (!call.endsAtSignal() && askThread(out.thread, answer)) {
-      out.fiber_id = answer.fiber_id;
-      out.fiber_name = answer.fiber_name;
-      out.backtrace = answer.backtrace();
-    }
+    if (call.bearsSignal() && askThread(out.thread, answer)) out.backtrace = answer.backtrace();
     m_report(out);
   } catch (const std::bad_alloc&) {
     log::noMemory();

@@ -112,6 +112,14 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   const std::shared_ptr<std::atomic<uint32_t>>& placed() const { return m_placed; }
   /// Appends its fibers to `out`.
   void list(std::vector<FiberReport>& out) { m_live.list(out); }
+  /// Calls `tell` with the fiber that has the thread, if there is one, under the lock of the lists.
+  template <class Tell>
+  void visitRunning(Tell tell) {
+    const auto look = [&tell](const FiberCore& core) {
+      if (stateOf(*core.fiber) == FiberState::kRunning) tell(*core.fiber);
+    };
+    m_live.visit(look, look);
+  }
   void addStats(WorkerStats& sum) const;
 
   /// Detaches a worker whose fiber does not come back. Returns false if the worker is in its loop, or at its end. Otherwise its
