@@ -8,6 +8,7 @@
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/park.h"
+#include "sylar/scheduler.h"
 
 namespace sylar::detail {
 namespace {
@@ -23,6 +24,9 @@ void logUnasked(const std::exception_ptr& exception) {
 }
 
 }  // namespace
+
+Scheduler* schedulerHere() { return Scheduler::GetThis(); }
+void startFiber(Scheduler& scheduler, std::function<void()> function) { scheduler.schedule(std::move(function)); }
 
 int endOfWait(Deadline deadline) {
   const bool parks = mayPark();

@@ -11,19 +11,27 @@
 #include <atomic>
 #include <cerrno>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
 
+#include "sylar/clock.h"
 #include "sylar/fiber_local.h"
-#include "sylar/scheduler.h"
 #include "sylar/sync/event.h"
 
 namespace sylar {
 
+class Scheduler;
+
 namespace detail {
+
+/// Returns the scheduler of the calling thread, or null.
+Scheduler* schedulerHere();
+/// Runs `function` in a new fiber of `scheduler`.
+void startFiber(Scheduler& scheduler, std::function<void()> function);
 
 /// Returns why a wait with `deadline` would end at once: ECANCELED if the fiber was cancelled, ETIMEDOUT if `deadline` or that of
 /// its DeadlineScope has passed, or 0.
@@ -215,11 +223,11 @@ class PromisedCall {
 /// for fibers of another scheduler. On a thread that a scheduler uses as its caller, the function runs no sooner than in stop().
 /// Throws std::invalid_argument if `scheduler` is null, as it is outside of one, and std::bad_alloc. May suspend: no.
 template <class Function>
-auto go(Function function, Scheduler* scheduler = Scheduler::GetThis()) -> Future<std::invoke_result_t<Function&>> {
+auto go(Function function, Scheduler* scheduler = detail::schedulerHere()) -> Future<std::invoke_result_t<Function&>> {
   if (scheduler == nullptr) throw std::invalid_argument("sylar::go: no scheduler");
   const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function), true);
   Future<std::invoke_result_t<Function&>> future = task->getFuture();
-  scheduler->schedule([task, inherited = detail::InheritedLocals()]() mutable {
+  detail::startFiber(*scheduler, [task, inherited = detail::InheritedLocals()]() mutable {
     inherited.install();
     task->run();
   });
