@@ -6,7 +6,6 @@
 #include <exception>
 #include <memory>
 
-#include "sylar/base/log_sink.h"
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook.h"
@@ -105,16 +104,12 @@ void leaveFibersIfToMain(uintptr_t to) {
   sys::detail::g_claim.store(&none, std::memory_order_release);
 }
 
-/// The program's standard error is its own.
-constexpr log::Sink kSilence{[](log::Level) noexcept { return false; }, [](log::Level, std::string_view) noexcept {}};
-
 }  // namespace
 
 SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   g_main_stack = stackBelow(stack_top);
   g_loop_stack = StackPool().take(kLoopStackSize);
   if (!g_loop_stack) return;
-  log::setSink(kSilence);
   setConnectTimeout(std::chrono::milliseconds(0));  // the kernel's alone
   setHookEintr(HookEintr::kPosix);
   g_before_jump.store(leaveFibersIfToMain, std::memory_order_relaxed);

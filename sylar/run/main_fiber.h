@@ -2,7 +2,7 @@
 // the scheduler gets a stack of its own.
 //
 // So main keeps the thread and the stack that the kernel gave it, with its limits and its growth, and everything that asks for
-// them (pthread_getattr_np, collectors of garbage, debuggers) finds what it expects. The fiber ends with the process: exit
+// them (pthread_getattr_np, debuggers) finds what it expects. The fiber ends with the process: exit
 // handlers run in it, too.
 #pragma once
 

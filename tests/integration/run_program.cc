@@ -200,7 +200,7 @@ int forksInHandlers() {
          forksInAHandlerOf([] { return ::poll(nullptr, 0, 60'000); }) + forksInAHandlerOf(waitsForALock);
 }
 
-/// The bounds that a collector of garbage asks for contain what it is to scan.
+/// The bounds that an interpreter asks for contain its frames.
 int findsItsStack() {
   pthread_attr_t attributes;
   void* base = nullptr;

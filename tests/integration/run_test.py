@@ -4,6 +4,7 @@
     run_test.py run_program sylar-run
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,21 @@ class Start(Folder):
         self.assertRegex(out.decode().splitlines()[0], rf"^/\S+/libsylar-run\.so:{other}$")
         self.assertIn(bytes(other), out.split(b"\n", 1)[1])
         self.assertIn(b"libsylar-run.so", out.split(b"\n", 1)[1], "what the program starts runs in the same way")
+
+    def test_the_object_brings_no_library_into_the_program(self):
+        with subprocess.Popen([RUN, "sleep", "100"], stdout=subprocess.DEVNULL) as process:
+            try:
+                maps = Path(f"/proc/{process.pid}/maps")
+                while not (found := re.search(r"/\S+/libsylar-run\.so", maps.read_text(encoding="utf-8"))):
+                    time.sleep(0.01)
+            finally:
+                process.kill()
+        needed = subprocess.run(["readelf", "-d", found[0]], capture_output=True, text=True, check=True).stdout
+        self.assertLessEqual(set(re.findall(r"\(NEEDED\).*\[(.*?)\]", needed)),
+                             {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"})
+        names = subprocess.run(["nm", "-D", "--defined-only", found[0]], capture_output=True, text=True, check=True).stdout.split()
+        for name in names:
+            self.assertNotRegex(name, r"^(_Z|__cxa_|__gxx_|__gnu_cxx|_Unwind_)|spdlog|fmt|sylar|^connect_with_timeout$")
 
     def test_a_static_program_is_told(self):
         source = self.script("program.c", 'int puts(const char*); int main(void) { puts("static"); return 3; }')
