@@ -13,7 +13,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -127,6 +129,16 @@ int forks() {
 
 volatile pid_t g_child;
 
+/// Sends SIGALRM to main, which alone must fork, once it sleeps. For another thread.
+void interruptMainAsleep() {
+  const std::string path = "/proc/self/task/" + std::to_string(::getpid()) + "/stat";
+  for (std::string line; line.find(") S ") == std::string::npos;) {
+    std::ifstream stat(path);
+    std::getline(stat, line);
+  }
+  ::tgkill(::getpid(), ::getpid(), SIGALRM);
+}
+
 /// A handler interrupts main's read and forks. Both processes then get a byte, with or without a further call.
 int forksInAHandler(int flags) {
   int pipe[2];
@@ -136,6 +148,7 @@ int forksInAHandler(int flags) {
   g_child = -1;
   if (::pipe(pipe) != 0 || ::sigaction(SIGALRM, &action, nullptr) != 0) return 1;
   std::thread writer([&] {
+    interruptMainAsleep();
     while (g_child == -1) wait();
     for (int i = 0; i < 100; ++i) {
       wait();
@@ -143,7 +156,6 @@ int forksInAHandler(int flags) {
     }
   });
   char byte;
-  ::ualarm(10'000, 0);
   const ssize_t interrupted = ::read(pipe[0], &byte, 1);
   const int error = errno;
   if (interrupted != 1 && ::read(pipe[0], &byte, 1) != 1) return 2;
@@ -165,7 +177,7 @@ int forksInAHandlerOf(int (*call)()) {
   action.sa_flags = SA_RESTART;
   action.sa_handler = [](int) { g_child = ::fork(); };
   ::sigaction(SIGALRM, &action, nullptr);
-  ::ualarm(10'000, 0);
+  std::thread(interruptMainAsleep).detach();
   const int result = call();
   const int error = errno;
   wait();
