@@ -1,5 +1,6 @@
 // Names: hosts, services, users, groups and the like, looked up by a helper thread. Source: getaddrinfo(3), gethostbyname(3),
 // getservent(3), getpwnam(3), getgrnam(3), resolver(3), nsswitch.conf(5).
+#include <arpa/inet.h>
 #include <resolv.h>
 
 #include <cstddef>
@@ -189,6 +190,22 @@ Record* answer(Record* (*)(Key...), Key... key) {
   }
 }
 
+/// Returns true if `name` is an address, which libc finds without asking anybody.
+bool isAddress(const char* name) {
+  in_addr v4;
+  in6_addr v6;
+  return ::inet_aton(name, &v4) != 0 || ::inet_pton(AF_INET6, name, &v6) == 1;
+}
+
+/// The same for a host's name. Without _r libc leaves errno alone if it is an address.
+template <auto& kTwin, size_t kCount, class... Key>
+hostent* hostAnswer(hostent* (*function)(const char*, Key...), const char* name, Key... key) {
+  const int saved_errno = sys::errnoRef();
+  hostent* const found = answer<kTwin, kCount>(function, name, key...);
+  if (found != nullptr && isAddress(name)) sys::errnoRef() = saved_errno;
+  return found;
+}
+
 }  // namespace
 }  // namespace sylar
 
@@ -217,20 +234,22 @@ using namespace sylar;  // NOLINT: the names below are libc's
 #define SYLAR_LOOK_UP_7_(name) SYLAR_LOOK_UP_(name, (SYLAR_P7_(name)), (a0, a1, a2, a3, a4, a5, a6))
 #define SYLAR_LOOK_UP_8_(name) SYLAR_LOOK_UP_(name, (SYLAR_P8_(name)), (a0, a1, a2, a3, a4, a5, a6, a7))
 
-#define SYLAR_ANSWER_(name, parameters, ...)                                                                  \
+#define SYLAR_ANSWER_(answer, name, parameters, ...)                                                          \
   Signature<decltype(::name)>::Result name parameters noexcept(Signature<decltype(::name)>::kThrowsNothing) { \
     if (!hookSleeps()) return real::name(__VA_ARGS__);                                                        \
     return answer<real::name##_r, Signature<decltype(::name##_r)>::kCount>(&::name, __VA_ARGS__);             \
   }
-#define SYLAR_ANSWER_1_(name) SYLAR_ANSWER_(name, (SYLAR_P1_(name)), a0)
-#define SYLAR_ANSWER_2_(name) SYLAR_ANSWER_(name, (SYLAR_P2_(name)), a0, a1)
-#define SYLAR_ANSWER_3_(name) SYLAR_ANSWER_(name, (SYLAR_P3_(name)), a0, a1, a2)
+#define SYLAR_ANSWER_1_(name) SYLAR_ANSWER_(answer, name, (SYLAR_P1_(name)), a0)
+#define SYLAR_ANSWER_2_(name) SYLAR_ANSWER_(answer, name, (SYLAR_P2_(name)), a0, a1)
+#define SYLAR_ANSWER_3_(name) SYLAR_ANSWER_(answer, name, (SYLAR_P3_(name)), a0, a1, a2)
 
 extern "C" {
 
 SYLAR_ANSWERING_NAME_CALLS_1(SYLAR_ANSWER_1_)
 SYLAR_ANSWERING_NAME_CALLS_2(SYLAR_ANSWER_2_)
 SYLAR_ANSWERING_NAME_CALLS_3(SYLAR_ANSWER_3_)
+SYLAR_ANSWER_(hostAnswer, gethostbyname, (SYLAR_P1_(gethostbyname)), a0)
+SYLAR_ANSWER_(hostAnswer, gethostbyname2, (SYLAR_P2_(gethostbyname2)), a0, a1)
 SYLAR_NAME_CALLS_0(SYLAR_LOOK_UP_0_)
 SYLAR_NAME_CALLS_1(SYLAR_LOOK_UP_1_)
 SYLAR_NAME_CALLS_2(SYLAR_LOOK_UP_2_)

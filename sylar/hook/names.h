@@ -41,8 +41,8 @@ int res_nsend(struct __res_state*, const unsigned char*, int, unsigned char*, in
 #define SYLAR_ANSWERING_NAME_CALLS_1(X)                                           \
   X(getpwnam) X(getpwuid) X(getgrnam) X(getgrgid) X(getspnam) X(getsgnam)         \
   X(getaliasbyname) X(getrpcbyname) X(getrpcbynumber) X(getprotobyname) X(getprotobynumber) \
-  X(gethostbyname) X(getnetbyname)
-#define SYLAR_ANSWERING_NAME_CALLS_2(X) X(gethostbyname2) X(getnetbyaddr) X(getservbyname) X(getservbyport)
+  X(getnetbyname)
+#define SYLAR_ANSWERING_NAME_CALLS_2(X) X(getnetbyaddr) X(getservbyname) X(getservbyport)
 #define SYLAR_ANSWERING_NAME_CALLS_3(X) X(gethostbyaddr)
 #define SYLAR_NAME_CALLS_4(X)                                                     \
   X(getpwent_r) X(getgrent_r) X(getspent_r) X(getsgent_r) X(getaliasent_r) X(getrpcent_r) \
@@ -64,6 +64,6 @@ int res_nsend(struct __res_state*, const unsigned char*, int, unsigned char*, in
   SYLAR_ANSWERING_NAME_CALLS_1(X) SYLAR_ANSWERING_NAME_CALLS_2(X) SYLAR_ANSWERING_NAME_CALLS_3(X) \
   SYLAR_NAME_CALLS_3(X) SYLAR_NAME_CALLS_4(X) SYLAR_NAME_CALLS_5(X)               \
   SYLAR_NAME_CALLS_6(X) SYLAR_NAME_CALLS_7(X) SYLAR_NAME_CALLS_8(X)               \
-  X(getaddrinfo) X(getaddrinfo_a)                                                 \
+  X(gethostbyname) X(gethostbyname2) X(getaddrinfo) X(getaddrinfo_a)                                                 \
   X(res_nquery) X(res_nsearch) X(res_nquerydomain) X(res_nsend)
 // clang-format on
