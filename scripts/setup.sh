@@ -15,6 +15,7 @@ packages=(
   # Boost.Beast is a second opinion on HTTP heads, too.
   libboost-dev libgtest-dev libgmock-dev libbenchmark-dev
   libhiredis-dev libpq-dev libcurl4-openssl-dev libmariadb-dev libmemcached-dev libssl-dev redis-server memcached openssl
+  python3-redis
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
   # Programs that run under sylar-run, with their servers.
