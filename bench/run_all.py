@@ -27,6 +27,7 @@ TOPICS = {  # topic: goals that it measures
     "hooks": ["P-14"],
     "profile": [],
     "sleep": ["P-11", "P-15", "TG-6", "TG-7", "TG-8"],
+    "ttlkv": [],
     "timer": ["TG-1", "TG-2", "TG-3", "TG-4", "TG-5", "TG-9", "TG-10"],
 }
 TIMEOUT_S = 1800

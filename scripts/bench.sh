@@ -13,6 +13,7 @@
 #     profile  where the instructions of a request, a yield, a spawn and of waiting go
 #     timer    every timer queue at every size, and the timers of other libraries
 #     sleep    lateness, storms, very many sleepers, read timeouts
+#     ttlkv    the key-value server of examples/ beside redis-server
 #     base     what the smallest parts cost
 #   scripts/bench.sh --goals [--quick]     every topic as far as goals need it; one line a goal. Fails if a figure is missing.
 #   scripts/bench.sh all [--results DIR]   every topic wholly, with all peers; the figures, plots and tables to publish
@@ -26,7 +27,7 @@ python=/usr/bin/python3  # Debian's, which has matplotlib
 topic=${1:-echo}
 shift || true
 case $topic in
-  echo | http | latency | fiber | sync | memory | hooks | profile | timer | sleep)
+  echo | http | latency | fiber | sync | memory | hooks | profile | timer | sleep | ttlkv)
     run=("$python" "bench/run_$topic.py" --bin "$bin" --out "$results/$topic.json")
     ;;
   base) run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json) ;;
@@ -34,7 +35,7 @@ case $topic in
   all) exec "$python" bench/run_all.py "$@" ;;
   compare) exec "$python" bench/compare.py "$@" ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, http, latency, fiber, sync, memory, hooks, profile, timer, sleep, base, all, compare, --goals" >&2
+    echo "bench: unknown topic '$topic'; known: echo, http, latency, fiber, sync, memory, hooks, profile, timer, sleep, ttlkv, base, all, compare, --goals" >&2
     exit 2
     ;;
 esac
