@@ -64,6 +64,6 @@ int res_nsend(struct __res_state*, const unsigned char*, int, unsigned char*, in
   SYLAR_ANSWERING_NAME_CALLS_1(X) SYLAR_ANSWERING_NAME_CALLS_2(X) SYLAR_ANSWERING_NAME_CALLS_3(X) \
   SYLAR_NAME_CALLS_3(X) SYLAR_NAME_CALLS_4(X) SYLAR_NAME_CALLS_5(X)               \
   SYLAR_NAME_CALLS_6(X) SYLAR_NAME_CALLS_7(X) SYLAR_NAME_CALLS_8(X)               \
-  X(gethostbyname) X(gethostbyname2) X(getaddrinfo) X(getaddrinfo_a)                                                 \
+  X(gethostbyname) X(gethostbyname2) X(getaddrinfo) X(getaddrinfo_a)                 \
   X(res_nquery) X(res_nsearch) X(res_nquerydomain) X(res_nsend)
 // clang-format on

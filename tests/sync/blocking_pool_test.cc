@@ -108,6 +108,7 @@ TEST(BlockingPool, GrowsToItsLimitsAndThenRefuses) {
 
 // Cause: lookups and fsync waited until a peer had taken the last byte of a close that lingered.
 TEST(BlockingPool, WhatOthersDecideTheLengthOfLeavesHalfOfTheThreads) {
+  const LeakCheck leaks;
   BlockingPool pool({.max_threads = 4, .max_queued = 3});
   Gate gate;
   std::atomic<int> begun{0};
