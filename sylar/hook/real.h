@@ -41,7 +41,7 @@ int __open_2(const char* path, int flags);
 int __open64_2(const char* path, int flags);
 int __openat_2(int directory, const char* path, int flags);
 int __openat64_2(int directory, const char* path, int flags);
-[[noreturn]] void __longjmp_chk(__jmp_buf_tag* place, int value) noexcept;
+void __longjmp_chk(__jmp_buf_tag* place, int value) noexcept __attribute__((noreturn));  // of the type of the others
 int __isoc99_vfscanf(FILE* file, const char* format, va_list to);
 }
 

@@ -125,7 +125,8 @@ FILE* pendingStream(int fd) {
   const std::vector<char> much(1 << 16, 'x');
   while (libcCalls().send(fd, much.data(), much.size(), MSG_DONTWAIT) > 0) continue;
   FILE* const stream = ::fdopen(fd, "r+");
-  EXPECT_EQ(::setvbuf(stream, nullptr, _IOFBF, 2 * much.size()), 0);
+  static std::array<char, 1 << 17> s_buffer;  // libc takes the size of a buffer only together with a buffer
+  EXPECT_EQ(::setvbuf(stream, s_buffer.data(), _IOFBF, s_buffer.size()), 0);
   EXPECT_EQ(::fwrite(much.data(), 1, much.size(), stream), much.size());
   return stream;
 }
@@ -143,13 +144,16 @@ TEST(AStreamThatIsClosed, IsFlushedBeforeItsNumberIsClosed) {
       EXPECT_EQ(::fclose(next), 0);
     });
     inFiber([&] {
+      bool received = false;
       IOManager::GetThis()->schedule([&] {
         EXPECT_EQ(::send(pair.b, "y", 1, 0), 1);
+        while (!received) Fiber::YieldToReady();
         std::vector<char> bytes(1 << 16);
         while (::recv(pair.b, bytes.data(), bytes.size(), 0) > 0) continue;
       });
       char byte;
       EXPECT_EQ(::recv(fd, &byte, 1, 0), 1);
+      received = true;
     });
     closer.join();
   }

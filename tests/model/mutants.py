@@ -164,7 +164,7 @@ MUTANTS = {
         ENTRY, "const bool mine = !isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel));",
         "const bool mine = !isClosing(m_life.fetch_or(0, std::memory_order_acq_rel));", "fd/two_closers", "tso"),
     "fd_waits_for_a_lingering_close": (
-        ENTRY, "      if (!Engine::isOpen(fd)) break;\n", "", "fd/lingering_close", "tso"),
+        ENTRY, "Memory::self() &&\n           Engine::isOpen(fd);", "Memory::self();", "fd/lingering_close", "tso"),
     "fd_move_without_registering": (
         ENTRY, "      forget(fd);\n      at_engine = nullptr;\n    }", "      forget(fd);\n    }", "fd/move", "tso"),
     "fd_engine_leaves_waiters_behind": (
