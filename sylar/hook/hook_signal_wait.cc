@@ -49,7 +49,8 @@ int take(EpollEngine& engine, Interruptible& call, const sigset_t* set, siginfo_
   const int taken = wait.run(until, look);
   if (taken == DescriptorWait::kPassOn) {
     timespec left;
-    return static_cast<int>(attempt::keepingErrno([&] { return real::sigtimedwait(set, info, timeLeft(until, left)); }));
+    return static_cast<int>(
+        attempt::keepingErrno([&, end = until] { return real::sigtimedwait(set, info, timeLeft(end, left)); }));
   }
   return taken == 0 ? -EAGAIN : taken;
 }
