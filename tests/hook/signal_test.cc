@@ -252,10 +252,10 @@ TEST(SignalAction, OfSignalAndItsKinIsLibcs) {
       {&::__sysv_signal, SYLAR_LIBCS_(__sysv_signal)},
       {&::sigset, SYLAR_LIBCS_(sigset)},
   };
-  for (const auto& [hooked, libcs_own] : kin) {
+  for (const auto& one : kin) {
     for (const sighandler_t handler : {+[](int) {}, SIG_IGN, SIG_DFL, SIG_ERR}) {
       expectSame([&](bool libc) {
-        const Set set = libc ? libcs_own : hooked;
+        const Set set = libc ? one.second : one.first;
         return std::vector<long>{numberOf(set(SIGUSR1, first)), numberOf(set(SIGUSR1, second)), numberOf(set(SIGUSR1, handler)),
                                  numberOf(set(SIGKILL, first)), numberOf(set(1000, first))};
       });
