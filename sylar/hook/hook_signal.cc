@@ -46,8 +46,14 @@ void leaveLoop(int signal, bool restarts, [[maybe_unused]] const void* context) 
   Worker::leaveLoopInChild();
 }
 
-/// Arguments that the handler does not take (SA_SIGINFO) are passed on all the same.
-[[gnu::noinline]] void runHandler(size_t index, int signal, siginfo_t* info, void* context) {
+#ifdef __clang__
+#define SYLAR_CALLS_AS_THE_KERNEL_ clang::no_sanitize("function")
+#else
+#define SYLAR_CALLS_AS_THE_KERNEL_
+#endif
+
+/// Arguments that the handler does not take (SA_SIGINFO) are passed on all the same, as the kernel does.
+[[gnu::noinline, SYLAR_CALLS_AS_THE_KERNEL_]] void runHandler(size_t index, int signal, siginfo_t* info, void* context) {
   const uintptr_t handler = g_handlers[index].load(std::memory_order_acquire);
   const bool restarts = (handler & kRestarts) != 0;
   {
