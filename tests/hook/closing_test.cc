@@ -143,8 +143,8 @@ TEST(AStreamThatIsClosed, IsFlushedBeforeItsNumberIsClosed) {
       EXPECT_NE(next, nullptr);
       EXPECT_EQ(::fclose(next), 0);
     });
+    bool received = false;
     inFiber([&] {
-      bool received = false;
       IOManager::GetThis()->schedule([&] {
         EXPECT_EQ(::send(pair.b, "y", 1, 0), 1);
         while (!received) Fiber::YieldToReady();
