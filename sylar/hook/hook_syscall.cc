@@ -278,11 +278,11 @@ extern "C" {
         return uncancelled([&] { return ::fcntl(arguments.at<int>(0), arguments.at<int>(1), values[2]); });
       break;
     case SYS_signalfd:
-      if (values[2] == Mask::kKernelSize)
+      if (values[1] != 0 && values[2] == Mask::kKernelSize)
         return uncancelled([&] { return ::signalfd(arguments.at<int>(0), arguments.pointer<sigset_t>(1), 0); });
       break;
     case SYS_signalfd4:
-      if (values[2] == Mask::kKernelSize)
+      if (values[1] != 0 && values[2] == Mask::kKernelSize)
         return uncancelled(
             [&] { return ::signalfd(arguments.at<int>(0), arguments.pointer<sigset_t>(1), arguments.at<int>(3)); });
       break;

@@ -344,7 +344,9 @@ TEST(Children, AWaitNeedsNoDescriptor) {
     const int pidfd = pidfdOf(next);
     siginfo_t info{};
     IOManager& iom = *IOManager::GetThis();
-    iom.schedule([] {});  // UBSan needs descriptors when it meets a class first
+    const auto first = std::make_shared<Fiber>([] {});
+    iom.schedule(first);  // UBSan needs descriptors when it meets a class first
+    first->join();
     {
       const NoDescriptors none;
       const auto waiter = std::make_shared<Fiber>([&] { EXPECT_EQ(::waitpid(child, nullptr, 0), child); });

@@ -328,8 +328,9 @@ TEST_F(Names, AreLookedUpByTheWorkerItselfWhenThePoolIsFull) {
     }
     m_gate.open();
   });
+  bool other = false;
+  std::atomic<bool> held{false};
   inFiber([&] {
-    std::atomic<bool> held{false};
     IOManager::GetThis()->schedule([&] {
       EXPECT_EQ(BlockingPool::process().run([&] {
         held = true;
@@ -338,7 +339,6 @@ TEST_F(Names, AreLookedUpByTheWorkerItselfWhenThePoolIsFull) {
                 0);
     });
     while (!held) Fiber::YieldToReady();  // then it has the only thread of the pool
-    bool other = false;
     IOManager::GetThis()->schedule([&] { other = true; });
     EXPECT_EQ(::getpwnam("name"), nullptr);
     EXPECT_EQ(asker.load(), threadId());

@@ -114,21 +114,23 @@ TEST(SignalHandler, MayJumpOutIntoDeeperFrames) {
   jumpingOut([] { sleepFurtherDown(100); });
 }
 
-/// Runs `body` in a handler with a stack of its own.
+stack_t g_stack_before{};
+void leaveSignalStack() { ::sigaltstack(&g_stack_before, nullptr); }
+
+/// Runs `body` in a handler with a stack of its own. If it jumps out, leaveSignalStack() must follow.
 template <class Body>
 void onSignalStack(Body body) {
   static std::vector<char> stack(256 * 1024);
   const stack_t own{stack.data(), 0, stack.size()};
-  stack_t was{};
   struct sigaction action {
   }, before{};
   action.sa_flags = SA_ONSTACK;
   action.sa_handler = body;
-  ASSERT_EQ(::sigaltstack(&own, &was), 0);
+  ASSERT_EQ(::sigaltstack(&own, &g_stack_before), 0);
   ASSERT_EQ(::sigaction(SIGUSR2, &action, &before), 0);
   ::raise(SIGUSR2);
   ::sigaction(SIGUSR2, &before, nullptr);
-  ::sigaltstack(&was, nullptr);
+  leaveSignalStack();
 }
 
 // Cause: only the frame of the jump was looked at, which on a signal stack is in no fiber.
@@ -142,6 +144,7 @@ TEST(SignalHandler, MayJumpOutThroughOneWithItsOwnStack) {
       ::raise(SIGUSR1);
       FAIL() << "the handler has returned";
     }
+    leaveSignalStack();
     sleepFurtherDown(100);
     EXPECT_EQ(ran, 1);
   });
