@@ -38,8 +38,12 @@ void afterForkInChild() {
   new (&configRegistry().loading) OsMutex;
 }
 
-// Runs before main, when there is one thread. If there is no memory to register, children may hang.
-[[gnu::constructor]] void followForks() { static_cast<void>(::pthread_atfork(beforeFork, afterForkInParent, afterForkInChild)); }
+// Runs before main, when there is one thread. If there is no memory to register, children may hang. The registry is made here, because
+// a signal handler may fork, and must not allocate.
+[[gnu::constructor]] void followForks() {
+  static_cast<void>(configRegistry());
+  static_cast<void>(::pthread_atfork(beforeFork, afterForkInParent, afterForkInChild));
+}
 
 }  // namespace
 
