@@ -1,5 +1,6 @@
 // Accepts that fail: the listener is one that fails when the test says so.
 #include <deque>
+#include <mutex>
 
 #include "sylar/testing/virtual_time.h"
 #include "tests/net/server_support.h"
@@ -7,18 +8,24 @@
 namespace sylar::test {
 namespace {
 
-/// Fails with the errors that it was given, then accepts.
+/// Fails with the errors that it was given, then accepts. A stop accepts beside the server's own fiber.
 class FailingListener : public Socket {
  public:
   explicit FailingListener(std::deque<int> errors) : Socket(IPv4, TCP), m_errors(std::move(errors)) {}
   Socket::ptr accept() override {
-    if (m_errors.empty()) return Socket::accept();
-    errno = m_errors.front();
-    m_errors.pop_front();
-    return nullptr;
+    {
+      const std::lock_guard lock(m_mutex);
+      if (!m_errors.empty()) {
+        errno = m_errors.front();
+        m_errors.pop_front();
+        return nullptr;
+      }
+    }
+    return Socket::accept();
   }
 
  private:
+  std::mutex m_mutex;
   std::deque<int> m_errors;
 };
 
