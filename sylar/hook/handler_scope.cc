@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "sylar/base/tsan.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/jump.h"
 #include "sylar/sched/worker.h"
@@ -10,7 +11,13 @@ namespace sylar {
 
 constinit thread_local HandlerScope::Record HandlerScope::t_innermost;
 
-HandlerScope::HandlerScope(const void* frame) : m_before(t_innermost) {
+HandlerScope::Record HandlerScope::innermost() {
+  const tsan::Exempt of_this_thread;
+  return t_innermost;
+}
+
+HandlerScope::HandlerScope(const void* frame) : m_before(innermost()) {
+  const tsan::Exempt of_this_thread;
   const FiberCore* const fiber = t_running;
   const auto here = reinterpret_cast<uintptr_t>(frame);
   const Record mine{here, fiber != nullptr ? reinterpret_cast<uintptr_t>(fiber->stack.base) : here, this};
@@ -19,12 +26,14 @@ HandlerScope::HandlerScope(const void* frame) : m_before(t_innermost) {
 }
 
 HandlerScope::~HandlerScope() {
+  const tsan::Exempt of_this_thread;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   t_innermost = m_before;
 }
 
 /// A handler may also suspend its fiber by itself, so the caller may be another fiber.
 [[gnu::noinline]] bool HandlerScope::isRunning() {
+  const tsan::Exempt of_this_thread;
   return t_innermost.contains(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
 }
 
@@ -36,6 +45,7 @@ bool HandlerScope::interruptsLoop() const {
 /// The jump may come from a handler with a stack of its own, and go to a place on that stack, which leaves none of the records. Those
 /// of other fibers are not concerned.
 [[gnu::noinline]] void HandlerScope::leaveTo(uintptr_t to) {
+  const tsan::Exempt of_this_thread;
   const FiberCore* const fiber = t_running;
   if (fiber == nullptr) return;
   const auto stack = reinterpret_cast<uintptr_t>(fiber->stack.base);

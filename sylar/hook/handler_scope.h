@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "sylar/base/tsan.h"
+
 namespace sylar {
 
 class HandlerScope {
@@ -18,7 +20,10 @@ class HandlerScope {
   HandlerScope& operator=(const HandlerScope&) = delete;
 
   /// Returns true in a handler. To be called in a fiber.
-  [[gnu::always_inline]] static bool running() { return t_innermost.frame != 0 && isRunning(); }
+  [[gnu::always_inline]] static bool running() {
+    const tsan::Exempt of_this_thread;
+    return t_innermost.frame != 0 && isRunning();
+  }
   /// Returns true if what the handler has interrupted is no handler, but the loop of a worker.
   bool interruptsLoop() const;
   /// Ends the handlers that a jump to the stack pointer `to` leaves.
@@ -36,6 +41,7 @@ class HandlerScope {
 
   explicit HandlerScope(const void* frame);
   static bool isRunning();
+  static Record innermost();
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Record t_innermost;
 
