@@ -86,7 +86,7 @@ bool ExpireOptions::allow(int64_t was_ms, int64_t at_ms) const {
   const bool was_volatile = was_ms != kNoExpiry;
   if (nx && was_volatile) return false;
   if (xx && !was_volatile) return false;
-  // A key without a time to live counts as one that lives for ever.
+  // A key without a time to live counts as one that never expires.
   if (gt && (!was_volatile || at_ms <= was_ms)) return false;
   return !lt || !was_volatile || at_ms < was_ms;
 }

@@ -46,7 +46,7 @@ void Expirer::arm(Sweep& sweep) {
     sweep.armed_for_ms = kNever;
     return;
   }
-  // A timer that is armed for an earlier time stays. It finds nothing to do and is then armed anew, which is cheaper than to set
+  // A timer that is armed for an earlier time stays. It finds nothing to do and is then armed again, which is cheaper than to set
   // it each time that the first key is deleted or prolonged.
   if (sweep.armed_for_ms <= earliest) return;
   const int64_t wait_ms = std::clamp<int64_t>(earliest - m_keyspace.nowMs(), -1, kLongestWait.count() - 1) + 1;

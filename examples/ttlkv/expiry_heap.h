@@ -29,7 +29,7 @@ class ExpiryHeap {
   void insert(Item& item, int64_t at_ms);
   /// Changes the expiry of an item of the heap.
   void update(Item& item, int64_t at_ms);
-  /// Makes an item of the heap live for ever.
+  /// Takes an item out of the heap, so that it never expires.
   void erase(Item& item);
   /// Forgets all items, which are about to be destroyed.
   void clear() { m_slots = {}; }

@@ -2,7 +2,7 @@
 // it to every case, and whoever claims that wait first has done its case, or says that it can be done.
 //
 // A select that has shown its wait may not do a case itself before it has withdrawn the wait, because somebody may have done
-// another one meanwhile. So it withdraws, and begins anew.
+// another one meanwhile. So it withdraws, and begins again.
 //
 // It is a template, so that the model checker can run the very same code.
 #pragma once
