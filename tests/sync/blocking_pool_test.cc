@@ -127,8 +127,11 @@ TEST(BlockingPool, WhatOthersDecideTheLengthOfLeavesHalfOfTheThreads) {
       Scheduler::GetThis()->schedule(fibers.back());
       Fiber::YieldToReady();
     }
-    while (begun.load() < 2) std::this_thread::yield();
-    EXPECT_EQ(refused.load(), 1) << "two are at work, three wait";
+    const auto all_came = [&] {
+      Fiber::YieldToReady();
+      return begun.load() == 2 && refused.load() == 1;
+    };
+    EXPECT_TRUE(eventually(all_came)) << "two are at work, three wait";
     EXPECT_EQ(pool.queued(), 3u);
     int moments = 0;
     EXPECT_EQ(pool.run([&] { ++moments; }), 0);
