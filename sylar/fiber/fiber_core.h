@@ -50,6 +50,7 @@ struct alignas(64) FiberCore : QueueNode {
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
   bool counted : 1 = false;                    ///< the wake-up of its present or last park comes from outside
   uint8_t cancelled = 0;                       ///< the sum of why every park from now on ends at once
+  uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/hook_count.h)
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
   // `cancelled`.
   static constexpr uint8_t kByRequest = 1;  ///< Fiber::cancel(); sticky

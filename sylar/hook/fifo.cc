@@ -68,6 +68,7 @@ bool waitsForOtherSide(int directory, const char* path, int flags) {
 
 // A reader is open at once, and so seen by writers, as in the kernel. A writer is open as soon as there is a reader.
 int openFifo(int directory, const char* path, int flags, mode_t mode) {
+  countCall(Hook::open);
   Interruptible call(EndedBy::kNoRestart);
   const long opened = openNow(call, directory, path, flags, mode);
   if (opened < 0) return static_cast<int>(IoCall::result(opened));

@@ -134,6 +134,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int close(int fd) {
+  countCall(Hook::close);
   if (isLibrarys(fd)) return fail(EBADF);
   const auto close_it = [fd] { return FdTable::closeOrLater(fd, [fd] { return real::close(fd); }); };
   return waitsForPeer(fd) ? offload(close_it, BlockingPool::Length::kOthers) : close_it();
@@ -201,6 +202,7 @@ FILE* freopen64(const char* path, const char* mode, FILE* file) {
 // libc closes the number, and waits for the child. The child may need the close in order to end, so a helper makes the whole call. The
 // stream gets a number of the call's own for that, so that the program's number is closed here and now.
 int pclose(FILE* file) {
+  countCall(Hook::pclose);
   const int fd = ::fileno(file);
   const auto own = static_cast<int>(sys::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 64));  // low numbers are the program's
   FdTable::close(fd, [=] {

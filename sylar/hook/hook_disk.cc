@@ -20,21 +20,27 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int fsync(int fd) {
+  countCall(Hook::fsync);
   return offloadFileCall([=] { return real::fsync(fd); }, fd);
 }
 int fdatasync(int fd) {
+  countCall(Hook::fdatasync);
   return offloadFileCall([=] { return real::fdatasync(fd); }, fd);
 }
 int syncfs(int fd) noexcept {
+  countCall(Hook::syncfs);
   return offloadFileCall([=] { return real::syncfs(fd); }, fd);
 }
 void sync() noexcept {
+  countCall(Hook::sync);
   offloadFileCall([] { return real::sync(), 0; });
 }
 int msync(void* memory, size_t size, int flags) {
+  countCall(Hook::msync);
   return offloadFileCall([=] { return real::msync(memory, size, flags); });
 }
 int sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags) {
+  countCall(Hook::sync_file_range);
   return offloadFileCall([=] { return real::sync_file_range(fd, offset, size, flags); }, fd);
 }
 

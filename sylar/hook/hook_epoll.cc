@@ -41,6 +41,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int epoll_pwait(int epoll, epoll_event* events, int most, int timeout_ms, const sigset_t* mask) {
+  countCall(Hook::epoll_pwait);
   EpollEngine* const engine = hookEngine();
   if (engine != nullptr && timeout_ms == 0) engine->chargeCall();
   if (engine == nullptr || timeout_ms == 0) return real::epoll_pwait(epoll, events, most, timeout_ms, mask);
@@ -53,6 +54,7 @@ int epoll_wait(int epoll, epoll_event* events, int most, int timeout_ms) {
 }
 
 int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeout, const sigset_t* mask) {
+  countCall(Hook::epoll_pwait2);
   EpollEngine* const engine = hookEngine();
   timespec time{};
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;

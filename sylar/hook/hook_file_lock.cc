@@ -24,6 +24,7 @@ int lockFile(int fd, Ask ask, Wait wait) {
 }  // namespace
 
 int lockRecord(int fd, int command, void* lock) {
+  countCall(Hook::fcntl);
   const int asking = command == F_SETLKW ? F_SETLK : F_OFD_SETLK;
   return lockFile(
       fd, [=] { return sys::call(SYS_fcntl, fd, asking, lock); }, [=] { return real::fcntl(fd, command, lock); });
@@ -36,6 +37,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int flock(int fd, int operation) noexcept {
+  countCall(Hook::flock);
   if ((operation & LOCK_NB) != 0) return real::flock(fd, operation);
   return lockFile(
       fd, [=] { return sys::call(SYS_flock, fd, operation | LOCK_NB); }, [=] { return real::flock(fd, operation); });

@@ -85,6 +85,7 @@ FILE* popen(const char* command, const char* mode) {
 // A whole call on a helper thread, because libc counts its own callers to know for how long SIGINT and SIGQUIT are ignored. The
 // command inherits the signal mask of the thread that makes it. A helper blocks all signals, so it takes on the caller's mask.
 int system(const char* command) {
+  countCall(Hook::system);
   if (!hookSleeps()) return sharing([=] { return real::system(command); });
   const auto make = [command, mask = presentMask()] {
     const uint64_t before = setMask(mask);

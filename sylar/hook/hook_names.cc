@@ -118,7 +118,10 @@ class AddressLookup {
 int getAddresses(const char* host, const char* service, const addrinfo* hints, addrinfo** result) {
   try {
     const auto lookup = std::make_shared<AddressLookup>(host, service, hints);
-    const int answer = blocking([lookup] { return lookup->make(); });
+    const int answer = [&lookup] {
+      const HookPark counted;
+      return blocking([lookup] { return lookup->make(); });
+    }();
     return lookup->end(answer, result);
   } catch (const std::bad_alloc&) {
     return EAI_MEMORY;
@@ -214,6 +217,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 #define SYLAR_ARGUMENT_(name, i) Signature<decltype(::name)>::Argument<i> a##i
 #define SYLAR_LOOK_UP_(name, parameters, arguments)                                                           \
   Signature<decltype(::name)>::Result name parameters noexcept(Signature<decltype(::name)>::kThrowsNothing) { \
+    countCall(Hook::name);                                                                                    \
     return lookUp([=] { return real::name arguments; });                                                      \
   }
 #define SYLAR_P1_(name) SYLAR_ARGUMENT_(name, 0)
@@ -236,6 +240,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 
 #define SYLAR_ANSWER_(answer, name, parameters, ...)                                                          \
   Signature<decltype(::name)>::Result name parameters noexcept(Signature<decltype(::name)>::kThrowsNothing) { \
+    countCall(Hook::name);                                                                                    \
     if (!hookSleeps()) return real::name(__VA_ARGS__);                                                        \
     return answer<real::name##_r, Signature<decltype(::name##_r)>::kCount>(&::name, __VA_ARGS__);             \
   }
@@ -262,10 +267,12 @@ SYLAR_NAME_CALLS_8(SYLAR_LOOK_UP_8_)
 
 // The state of a fiber's thread belongs to all its fibers, so no helper gets it.
 int res_nquery(res_state state, const char* name, int kind, int type, unsigned char* answer, int size) noexcept {
+  countCall(Hook::res_nquery);
   if (state == &_res) return res_query(name, kind, type, answer, size);
   return lookUp([=] { return real::res_nquery(state, name, kind, type, answer, size); });
 }
 int res_nsearch(res_state state, const char* name, int kind, int type, unsigned char* answer, int size) noexcept {
+  countCall(Hook::res_nsearch);
   if (state == &_res) return res_search(name, kind, type, answer, size);
   return lookUp([=] { return real::res_nsearch(state, name, kind, type, answer, size); });
 }
@@ -275,6 +282,7 @@ int res_nquerydomain(res_state state, const char* name, const char* domain, int 
   return lookUp([=] { return real::res_nquerydomain(state, name, domain, kind, type, answer, size); });
 }
 int res_nsend(res_state state, const unsigned char* query, int query_size, unsigned char* answer, int size) noexcept {
+  countCall(Hook::res_nsend);
   if (state == &_res) return res_send(query, query_size, answer, size);
   return lookUp([=] { return real::res_nsend(state, query, query_size, answer, size); });
 }
@@ -291,6 +299,7 @@ SYLAR_OLD_NAME_(res_nquerydomain)
 SYLAR_OLD_NAME_(res_nsend)
 
 int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** result) {
+  countCall(Hook::getaddrinfo);
   if (!hookSleeps()) return real::getaddrinfo(host, service, hints, result);
   const int answer = getNumbers(host, service, hints, result);
   if (answer != EAI_NONAME) {
@@ -301,6 +310,7 @@ int getaddrinfo(const char* host, const char* service, const addrinfo* hints, ad
 }
 
 int getaddrinfo_a(int mode, gaicb* list[], int count, sigevent* event) {
+  countCall(Hook::getaddrinfo_a);
   if (mode != GAI_WAIT) return real::getaddrinfo_a(mode, list, count, event);
   return lookUp([=] { return real::getaddrinfo_a(mode, list, count, event); });
 }

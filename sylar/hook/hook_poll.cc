@@ -56,6 +56,7 @@ extern "C" {
 [[noreturn]] void __chk_fail();
 
 int poll(pollfd* fds, nfds_t count, int timeout_ms) {
+  countCall(Hook::poll);
   count = static_cast<unsigned>(count);  // as the kernel does
   EpollEngine* const engine = hookEngine();
   if (engine != nullptr && timeout_ms == 0) engine->chargeCall();
@@ -65,6 +66,7 @@ int poll(pollfd* fds, nfds_t count, int timeout_ms) {
 }
 
 int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+  countCall(Hook::ppoll);
   count = static_cast<unsigned>(count);
   EpollEngine* const engine = hookEngine();
   timespec time{};

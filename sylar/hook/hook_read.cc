@@ -166,7 +166,7 @@ long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags
 
 /// Reads in a fiber. A function of its own, so that outside fibers nothing is set up for it.
 [[gnu::noinline]] ssize_t readInFiber(int fd, void* buffer, size_t size) {
-  HookedFd here(fd);
+  HookedFd here(fd, Hook::read);
   if (!here.parks()) return real::read(fd, buffer, size);
   const FdKind kind = here.kind();
   if (kind >= FdKind::kMarkedStream) return readSpecially(here, kind, buffer, size);
@@ -189,6 +189,7 @@ ssize_t read(int fd, void* buffer, size_t size) {
 }
 
 ssize_t readv(int fd, const iovec* parts, int count) {
+  countCall(Hook::readv);
   IoCall call(fd, Direction::kRead);
   if (!call.parks()) return real::readv(fd, parts, count);
   const FdKind kind = call.kind();
@@ -204,17 +205,18 @@ ssize_t readv(int fd, const iovec* parts, int count) {
 }
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {
-  const HookedFd here(fd);
+  const HookedFd here(fd, Hook::recv);
   return here.parks() ? receive(here, buffer, size, flags, nullptr, nullptr) : real::recv(fd, buffer, size, flags);
 }
 
 ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
-  const HookedFd here(fd);
+  const HookedFd here(fd, Hook::recvfrom);
   return here.parks() ? receive(here, buffer, size, flags, from, from_size)
                       : real::recvfrom(fd, buffer, size, flags, from, from_size);
 }
 
 ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  countCall(Hook::recvmsg);
   IoCall call(fd, Direction::kRead);
   ssize_t n;
   const bool never_waits = call.parks() && neverWaits(call, flags);
@@ -232,6 +234,7 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
 }
 
 int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  countCall(Hook::recvmmsg);
   const HookedFd here(fd);
   IoCall call(here, Direction::kRead);
   const bool waits = call.parks() && !neverWaits(call, flags);
@@ -245,6 +248,7 @@ int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* tim
 /// At offset -1 and without flags it is readv. With an offset it is for files, which alone have one.
 ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (offset == -1 && flags == 0) return readv(fd, parts, count);
+  countCall(Hook::preadv2);
   chargeCallHere();
   return real::preadv2(fd, parts, count, offset, flags);
 }

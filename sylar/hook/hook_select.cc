@@ -172,6 +172,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timespec* timeout, const sigset_t* mask) {
+  countCall(Hook::pselect);
   EpollEngine* const engine = hookEngine();
   timespec time{};
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
@@ -185,6 +186,7 @@ int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timesp
 
 /// Linux tells how much of the timeout was left.
 int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
+  countCall(Hook::select);
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr || count < 0) return real::select(count, read, write, except, timeout);
   if (timeout == nullptr) return selectInFiber(*engine, count, read, write, except, kNever, nullptr);

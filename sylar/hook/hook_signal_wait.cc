@@ -62,9 +62,15 @@ using namespace sylar;  // NOLINT: the names below are libc's
 
 extern "C" {
 
-int pause() { return hookEngine() == nullptr ? real::pause() : awaitHandler(nullptr); }
+int pause() {
+  countCall(Hook::pause);
+  return hookEngine() == nullptr ? real::pause() : awaitHandler(nullptr);
+}
 
-int sigsuspend(const sigset_t* mask) { return hookEngine() == nullptr ? real::sigsuspend(mask) : awaitHandler(mask); }
+int sigsuspend(const sigset_t* mask) {
+  countCall(Hook::sigsuspend);
+  return hookEngine() == nullptr ? real::sigsuspend(mask) : awaitHandler(mask);
+}
 int __sigsuspend(const sigset_t* mask) { return sigsuspend(mask); }
 
 int __xpg_sigpause(int signal) {
@@ -74,6 +80,7 @@ int __xpg_sigpause(int signal) {
 }
 
 int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* timeout) {
+  countCall(Hook::sigtimedwait);
   EpollEngine* const engine = hookEngine();
   timespec time{};
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
@@ -88,6 +95,7 @@ int sigwaitinfo(const sigset_t* set, siginfo_t* info) { return sigtimedwait(set,
 
 /// Unlike the others it returns the error number, and no handler ends it.
 int sigwait(const sigset_t* set, int* signal) {
+  countCall(Hook::sigwait);
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr) return real::sigwait(set, signal);
   Interruptible call(EndedBy::kNone);

@@ -88,6 +88,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 unsigned int sleep(unsigned int seconds) {
+  countCall(Hook::sleep);
   if (!hookSleeps()) return real::sleep(seconds);
   Interruptible call(EndedBy::kAny);
   const Slept slept = sleepFor(int64_t{seconds} * 1'000'000'000, call);
@@ -100,6 +101,7 @@ unsigned int sleep(unsigned int seconds) {
 }
 
 int usleep(useconds_t microseconds) {
+  countCall(Hook::usleep);
   if (!hookSleeps()) return real::usleep(microseconds);
   Interruptible call(EndedBy::kAny);
   const int error = sleepFor(int64_t{microseconds} * 1000, call).error;
@@ -109,6 +111,7 @@ int usleep(useconds_t microseconds) {
 }
 
 int nanosleep(const timespec* duration, timespec* rest) {
+  countCall(Hook::nanosleep);
   if (!hookSleeps()) return real::nanosleep(duration, rest);
   const int error = sleepRelative(duration, rest);
   if (error == 0) return 0;
@@ -118,6 +121,7 @@ int nanosleep(const timespec* duration, timespec* rest) {
 int __nanosleep(const timespec* duration, timespec* rest) { return nanosleep(duration, rest); }
 
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* rest) {
+  countCall(Hook::clock_nanosleep);
   if (!hookSleeps() || !isWallClock(clock)) return real::clock_nanosleep(clock, flags, time, rest);
   return (flags & TIMER_ABSTIME) != 0 ? sleepUntil(clock, time) : sleepRelative(time, rest);
 }
@@ -130,6 +134,7 @@ int thrd_sleep(const timespec* duration, timespec* rest) {
 
 // A loop around it often waits for what a fiber of the same worker does.
 int sched_yield() noexcept {
+  countCall(Hook::sched_yield);
   if (EpollEngine* const engine = hookEngine()) {
     engine->chargeCall();
     yieldIfBudgetIsSpent(*engine);

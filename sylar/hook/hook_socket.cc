@@ -80,12 +80,17 @@ long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int 
     return result;
   }
   // If no helper is free, rather risk that this worker waits than return an error that a blocking accept does not have.
-  if (BlockingPool::process().run(accept_it) < 0) accept_it();
+  const auto run = [&] {
+    const HookPark counted;
+    return BlockingPool::process().run(accept_it);
+  };
+  if (run() < 0) accept_it();
   end(mine, call.entry());
   return result;
 }
 
 int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
+  countCall(Hook::accept);
   IoCall call(fd, Direction::kRead);
   Entry* const listener = FdTable::find(fd);
   const bool valid = (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == 0;
@@ -143,6 +148,7 @@ extern "C" {
 
 /// Connects within `timeout_ns`; a negative one means no limit.
 static int connectWithin(int64_t timeout_ns, int fd, const sockaddr* address, socklen_t size) {
+  countCall(Hook::connect);
   IoCall call(fd, Direction::kWrite);
   if (!call.parks()) return real::connect(fd, address, size);
   return static_cast<int>(IoCall::result(connectOn(call, fd, address, size, timeout_ns)));

@@ -118,6 +118,7 @@ int hookedC99Fscanf(FILE* file, const char* format, ...) __asm__("__isoc99_fscan
 int hookedC99Scanf(const char* format, ...) __asm__("__isoc99_scanf");
 
 char* fgets(char* line, int size, FILE* file) {
+  countCall(Hook::fgets);
   const size_t most = size > 0 ? static_cast<size_t>(size) - 1 : 0;
   const auto needs = [most](const Buffered& buffered) { return hereIf(buffered.size() >= most || buffered.has('\n')); };
   return reading(file, needs, nullptr, [=] { return real::fgets(line, size, file); });
@@ -128,6 +129,7 @@ char* __fgets_chk(char* line, size_t line_size, int size, FILE* file) {
 }
 
 int fgetc(FILE* file) {
+  countCall(Hook::fgetc);
   const auto needs = [](const Buffered& buffered) { return hereIf(buffered.size() > 0); };
   return reading(file, needs, EOF, [=] { return real::fgetc(file); });
 }
@@ -136,6 +138,7 @@ int _IO_getc(FILE* file) { return fgetc(file); }
 int hookedGetchar() { return fgetc(stdin); }
 
 size_t fread(void* to, size_t size, size_t count, FILE* file) {
+  countCall(Hook::fread);
   size_t bytes = 0;
   const bool is_huge = __builtin_mul_overflow(size, count, &bytes);
   const auto needs = [=](const Buffered& buffered) { return hereIf(!is_huge && buffered.size() >= bytes); };
@@ -148,6 +151,7 @@ size_t __fread_chk(void* to, size_t to_size, size_t size, size_t count, FILE* fi
 }
 
 ssize_t getdelim(char** line, size_t* size, int delimiter, FILE* file) {
+  countCall(Hook::getdelim);
   const auto needs = [delimiter](const Buffered& buffered) { return hereIf(buffered.has(static_cast<char>(delimiter))); };
   return reading(file, needs, ssize_t{-1}, [=] { return real::getdelim(line, size, delimiter, file); });
 }
@@ -155,9 +159,10 @@ ssize_t __getdelim(char** line, size_t* size, int delimiter, FILE* file) { retur
 ssize_t hookedGetline(char** line, size_t* size, FILE* file) { return getdelim(line, size, '\n', file); }
 
 // The header makes the names of C99 of these, and programs in older C call the others. The two read `%a` in different ways.
-#define SYLAR_SCANS_(prefix, real_vfscanf)                                                          \
+#define SYLAR_SCANS_(prefix, name)                                                                  \
   int prefix##Vfscanf(FILE* file, const char* format, va_list to) {                                 \
-    return reading(file, kNeedsSomething, EOF, [&] { return real_vfscanf(file, format, to); });     \
+    countCall(Hook::name);                                                                          \
+    return reading(file, kNeedsSomething, EOF, [&] { return real::name(file, format, to); });       \
   }                                                                                                 \
   int prefix##Vscanf(const char* format, va_list to) { return prefix##Vfscanf(stdin, format, to); } \
   int prefix##Fscanf(FILE* file, const char* format, ...) {                                         \
@@ -174,8 +179,8 @@ ssize_t hookedGetline(char** line, size_t* size, FILE* file) { return getdelim(l
     va_end(to);                                                                                     \
     return read;                                                                                    \
   }
-SYLAR_SCANS_(hooked, real::vfscanf)
-SYLAR_SCANS_(hookedC99, real::__isoc99_vfscanf)
+SYLAR_SCANS_(hooked, vfscanf)
+SYLAR_SCANS_(hookedC99, __isoc99_vfscanf)
 #undef SYLAR_SCANS_
 
 void flockfile(FILE* file) noexcept {

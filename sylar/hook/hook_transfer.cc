@@ -163,6 +163,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 ssize_t sendfile(int out_fd, int in_fd, off_t* offset, size_t size) noexcept {
+  countCall(Hook::sendfile);
   if (!hookSleeps()) return real::sendfile(out_fd, in_fd, offset, size);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   if (out.kind() == FdKind::kOther)
@@ -174,6 +175,7 @@ ssize_t sendfile(int out_fd, int in_fd, off_t* offset, size_t size) noexcept {
 ssize_t sendfile64(int out_fd, int in_fd, off64_t* offset, size_t size) noexcept __attribute__((alias("sendfile")));
 
 ssize_t splice(int in_fd, off64_t* in_offset, int out_fd, off64_t* out_offset, size_t size, unsigned flags) {
+  countCall(Hook::splice);
   if (!hookSleeps()) return real::splice(in_fd, in_offset, out_fd, out_offset, size, flags);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
@@ -185,6 +187,7 @@ ssize_t splice(int in_fd, off64_t* in_offset, int out_fd, off64_t* out_offset, s
 }
 
 ssize_t tee(int in_fd, int out_fd, size_t size, unsigned flags) {
+  countCall(Hook::tee);
   if (!hookSleeps()) return real::tee(in_fd, out_fd, size, flags);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   const bool waits = (flags & SPLICE_F_NONBLOCK) == 0 && in.waits() && out.waits() && in.isPipe() && out.isPipe();
@@ -193,6 +196,7 @@ ssize_t tee(int in_fd, int out_fd, size_t size, unsigned flags) {
 }
 
 ssize_t vmsplice(int fd, const iovec* parts, size_t count, unsigned flags) {
+  countCall(Hook::vmsplice);
   const long mode = hookSleeps() ? sys::call(SYS_fcntl, fd, F_GETFL, 0) : -1;
   IoCall call(fd, mode >= 0 && (mode & O_ACCMODE) == O_RDONLY ? Direction::kRead : Direction::kWrite);
   const bool waits = mode >= 0 && call.parks() && call.kind() == FdKind::kPipe && (flags & SPLICE_F_NONBLOCK) == 0;
@@ -202,6 +206,7 @@ ssize_t vmsplice(int fd, const iovec* parts, size_t count, unsigned flags) {
 }
 
 ssize_t copy_file_range(int in, off64_t* in_offset, int out, off64_t* out_offset, size_t size, unsigned flags) {
+  countCall(Hook::copy_file_range);
   return offloadFileCall([=] { return real::copy_file_range(in, in_offset, out, out_offset, size, flags); }, in, out);
 }
 

@@ -89,6 +89,7 @@ extern "C" {
 
 // The headers say that wait3 and wait4 throw nothing, but a plain thread may be cancelled in them, and unwinds.
 pid_t sylar_wait4(pid_t child, int* status, int options, rusage* usage) {
+  countCall(Hook::wait4);
   if (!mayWait(options)) return real::wait4(child, status, options, usage);
   const auto attempt = [=] { return real::wait4(child, status, options | WNOHANG, usage); };
   if (const pid_t told = attempt()) return told;
@@ -104,6 +105,7 @@ pid_t wait(int* status) { return sylar_wait4(-1, status, 0, nullptr); }
 pid_t __wait(int* status) { return sylar_wait4(-1, status, 0, nullptr); }
 
 int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
+  countCall(Hook::waitid);
   if (!mayWait(options)) return real::waitid(type, id, info, options);
   const int pidfd = type == P_PIDFD ? static_cast<int>(id) : -1;
   if (const int told = waitidNow(type, id, info, options)) return std::min(told, 0);

@@ -187,7 +187,7 @@ template <class Attempt>
 
 /// Writes in a fiber. A function of its own, so that outside fibers nothing is set up for it.
 [[gnu::noinline]] ssize_t writeInFiber(int fd, const void* data, size_t size) {
-  HookedFd here(fd);
+  HookedFd here(fd, Hook::write);
   if (!here.parks()) return real::write(fd, data, size);
   const FdKind kind = here.kind();
   if (kind == FdKind::kOther) return real::write(fd, data, size);
@@ -228,6 +228,7 @@ ssize_t write(int fd, const void* data, size_t size) {
 }
 
 ssize_t writev(int fd, const iovec* parts, int count) {
+  countCall(Hook::writev);
   IoCall call(fd, Direction::kWrite);
   if (!call.parks()) return real::writev(fd, parts, count);
   const FdKind kind = call.kind();
@@ -248,10 +249,11 @@ ssize_t writev(int fd, const iovec* parts, int count) {
 
 ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_size) {
   if ((flags & MSG_DONTWAIT) != 0) {
+    countCall(Hook::sendto);
     chargeCallHere();
     return real::sendto(fd, data, size, flags, to, to_size);
   }
-  HookedFd here(fd);
+  HookedFd here(fd, Hook::sendto);
   if (!here.parks()) return real::sendto(fd, data, size, flags, to, to_size);
   if ((flags & MSG_FASTOPEN) != 0) [[unlikely]] {
     iovec part{const_cast<void*>(data), size};
@@ -271,6 +273,7 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
 ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(fd, data, size, flags, nullptr, 0); }
 
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  countCall(Hook::sendmsg);
   const HookedFd here(fd);
   const bool waits = maySendLater(here, flags);
   const ssize_t n = waits ? sendOne(here, message, flags) : real::sendmsg(fd, message, flags);
@@ -279,6 +282,7 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }
 
 int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  countCall(Hook::sendmmsg);
   const HookedFd here(fd);
   const bool waits = maySendLater(here, flags) && count > 0;
   const int sent = waits ? static_cast<int>(IoCall::result(sendMessages(here, messages, count, flags)))
@@ -292,6 +296,7 @@ int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
 /// At offset -1 and without flags it is writev. With an offset it is for files, which alone have one.
 ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (offset == -1 && flags == 0) return writev(fd, parts, count);
+  countCall(Hook::pwritev2);
   chargeCallHere();
   return real::pwritev2(fd, parts, count, offset, flags);
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "sylar/hook.h"
+#include "sylar/hook/hook_count.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
@@ -50,6 +51,7 @@ class Interruptible {
   bool interrupted() const { return m_interrupted; }
   /// Parks as Wait does. Returns kReady if the call is or was interrupted.
   WakeReason park(Wait& wait, Deadline until = Deadline::never()) {
+    const HookPark counted;
     if (m_active) [[unlikely]]
       return parkActive(wait, until);
     return wait.park(until);

@@ -42,7 +42,11 @@ auto offload(Call call, BlockingPool::Length length = BlockingPool::Length::kOwn
     error = sys::errnoRef();
     host_error = h_errno;
   };
-  if (BlockingPool::process().run(make, length) != 0) return withoutHooks(call);
+  const auto run = [&] {
+    const HookPark counted;
+    return BlockingPool::process().run(make, length);
+  };
+  if (run() != 0) return withoutHooks(call);
   sys::errnoRef() = error;
   if (host_error != host_error_before) h_errno = host_error;  // else the call may have had its address, and stored it there
   return result;

@@ -204,7 +204,11 @@ int IoCall::wait(uint64_t edges_seen) {
     return error == -EAGAIN ? 0 : error;
   }
   m_hooked.engine().refillBudget();
-  const WakeReason reason = m_interruptible ? m_interruptible->park(wait, until) : wait.park(until);
+  const auto park = [&] {
+    const HookPark counted;
+    return wait.park(until);
+  };
+  const WakeReason reason = m_interruptible ? m_interruptible->park(wait, until) : park();
   if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
   if (reason == WakeReason::kClosed) return -EBADF;
   if (reason == WakeReason::kReady && !interrupted()) return 0;

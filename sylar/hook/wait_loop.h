@@ -13,6 +13,7 @@
 
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/handler_scope.h"
+#include "sylar/hook/hook_count.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
@@ -75,9 +76,12 @@ struct Tried {
 class HookedFd {
  public:
   /// Must be the first thing that a hook does.
-  [[gnu::always_inline]] explicit HookedFd(int fd) : m_fd(fd) {
+  [[gnu::always_inline]] explicit HookedFd(int fd) : HookedFd(fd, Hook::kCount) {}
+  /// Does also what countCall() does, unless `hook` is kCount.
+  [[gnu::always_inline]] HookedFd(int fd, Hook hook) : m_fd(fd) {
     EpollEngine* const engine = hookEngineHere();
     if (engine == nullptr) return;
+    if (hook != Hook::kCount) countCallHere(hook);
     m_entry = FdTable::at(fd);
     if (m_entry == nullptr) return;
     if (m_entry->isPrivate() && m_entry->nonblocking()) {

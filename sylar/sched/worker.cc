@@ -116,6 +116,7 @@ void Worker::runOnce() {
   takeMail();
   if (m_scheduler.isStopping()) followStop();
   const int64_t now_ns = m_clock.nowNs();
+  m_slot.iteration_ns = now_ns;
   m_timeouts.expire(now_ns, m_clock, m_runnable);
   const bool more = m_driver->serve(now_ns);
   runBatch(now_ns);

@@ -27,6 +27,8 @@ constinit std::atomic<size_t> g_opened{0};
 
 }  // namespace
 
+constinit std::atomic<WorkerSlot*> WorkerSlot::s_newest{nullptr};
+
 WorkerSlot& WorkerSlot::acquire() {
   {
     Lock lock(g_unused.mutex);
@@ -35,7 +37,10 @@ WorkerSlot& WorkerSlot::acquire() {
       return *slot;
     }
   }
-  return *new WorkerSlot;
+  auto* const slot = new WorkerSlot;
+  slot->m_older = s_newest.load(std::memory_order_relaxed);
+  while (!s_newest.compare_exchange_weak(slot->m_older, slot, std::memory_order_release, std::memory_order_relaxed)) continue;
+  return *slot;
 }
 
 void WorkerSlot::open() {

@@ -18,12 +18,15 @@ class SchedulerCore;
 }
 class Driver;
 class Worker;
+struct HookCounters;
 
 struct alignas(64) WorkerSlot final : FiberHome {
   Mailbox<> mailbox;
-  int wake_fd = -1;                         ///< eventfd, from open() on; written by notify(), watched by the owner's driver
-  WorkerSlot* next = nullptr;               ///< in the list of unused slots
-  Worker* worker = nullptr;                 ///< the owner while it runs; for its own thread
+  int wake_fd = -1;            ///< eventfd, from open() on; written by notify(), watched by the owner's driver
+  WorkerSlot* next = nullptr;  ///< in the list of unused slots
+  Worker* worker = nullptr;    ///< the owner while it runs; for its own thread
+  int64_t iteration_ns = 0;    ///< the clock at the begin of the owner's iteration; for its own thread
+  std::atomic<HookCounters*> hook_counters{nullptr};  ///< made for the first hooked call; only its own thread counts
   std::atomic<Driver*> fd_driver{nullptr};  ///< the owner's, while its fibers may wait for descriptors; for its own thread
   std::atomic<const detail::SchedulerCore*> scheduler{nullptr};  ///< the scheduler of its owner; only to be compared
 
@@ -33,6 +36,12 @@ struct alignas(64) WorkerSlot final : FiberHome {
   /// Makes its descriptor if it has none. Only in a claimed process (sys::claimProcess), none of whose forks runs workers,
   /// because no two processes can wait for one descriptor. Throws std::system_error if there is none.
   void open();
+  /// Calls `function` with each slot that there is, used or not. Any thread.
+  template <class Function>
+  static void forEach(Function function) {
+    for (const WorkerSlot* slot = s_newest.load(std::memory_order_acquire); slot != nullptr; slot = slot->m_older)
+      function(*slot);
+  }
   /// Returns how many descriptors the process keeps, in slots used or not.
   static size_t opened();
 
@@ -50,6 +59,10 @@ struct alignas(64) WorkerSlot final : FiberHome {
     notify();
     return true;
   }
+
+ private:
+  static constinit std::atomic<WorkerSlot*> s_newest;
+  WorkerSlot* m_older = nullptr;  // in the list of all slots
 };
 
 }  // namespace sylar

@@ -125,7 +125,11 @@ static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope 
   return sys::inForkedChild() || reserveTimeout(withinScope(deadline));
 }
 
-Deadline withinScope(Deadline deadline) { return std::min(deadline, this_fiber::deadline()); }
+[[gnu::noinline]] Deadline withinScope(Deadline deadline) {
+  const tsan::Exempt of_this_thread;
+  const FiberCore* const me = t_running;
+  return me == nullptr || !mayBeInScope(*me) ? deadline : std::min(deadline, this_fiber::deadline());
+}
 
 [[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }
 

@@ -1,0 +1,64 @@
+#include "sylar/hook/hook_count.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <string_view>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook_stats.h"
+
+namespace sylar {
+namespace {
+
+#define SYLAR_NAME_(name) #name,
+constexpr const char* kNames[] = {SYLAR_HOOKED_NAMES(SYLAR_NAME_)};
+#undef SYLAR_NAME_
+
+}  // namespace
+
+HookCounters* makeHookCounters(WorkerSlot& slot) {
+  const long memory =
+      sys::call(SYS_mmap, nullptr, sizeof(HookCounters), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory < 0) return nullptr;
+  auto* const counters = new (reinterpret_cast<void*>(memory)) HookCounters;
+  slot.hook_counters.store(counters, std::memory_order_release);
+  return counters;
+}
+
+// A stop may have abandoned the fiber, which then has no home, and it may have moved to another worker.
+[[gnu::noinline]] int64_t HookPark::iterationNs() {
+  const tsan::Exempt of_this_thread;
+  const auto* const slot = static_cast<const WorkerSlot*>(t_running->home);
+  return slot == nullptr ? 0 : slot->iteration_ns;
+}
+
+[[gnu::noinline]] void HookPark::end() const {
+  const tsan::Exempt of_this_thread;
+  const auto* const slot = static_cast<const WorkerSlot*>(t_running->home);
+  HookCounters* const counters = slot == nullptr ? nullptr : slot->hook_counters.load(std::memory_order_relaxed);
+  if (counters == nullptr) return;
+  HookCounters::One& mine = counters->of[t_running->hook];
+  mine.parks.add();
+  mine.parked_ns.add(static_cast<uint64_t>(slot->iteration_ns - m_begin_ns));
+}
+
+std::vector<HookStats> hookStats() {
+  std::vector<HookStats> all;
+  for (const char* name : kNames) all.push_back({.name = name});
+  WorkerSlot::forEach([&](const WorkerSlot& slot) {
+    const HookCounters* const counters = slot.hook_counters.load(std::memory_order_acquire);
+    if (counters == nullptr) return;
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i].calls += counters->of[i].calls.get();
+      all[i].parks += counters->of[i].parks.get();
+      all[i].parked += std::chrono::nanoseconds(counters->of[i].parked_ns.get());
+    }
+  });
+  std::erase_if(all, [](const HookStats& one) { return one.calls == 0; });
+  std::sort(all.begin(), all.end(), [](const HookStats& a, const HookStats& b) { return std::string_view(a.name) < b.name; });
+  return all;
+}
+
+}  // namespace sylar

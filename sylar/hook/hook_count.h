@@ -1,0 +1,70 @@
+// Internal. Counts of hooked calls, and of the waits in them (hookStats).
+//
+// A hook counts its call in the counters of the worker, and leaves its name in the fiber. There the wait, which may be many
+// functions further down, finds it.
+#pragma once
+
+#include <cstdint>
+
+#include "sylar/base/counter.h"
+#include "sylar/base/tsan.h"
+#include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/handler_scope.h"
+#include "sylar/hook/real.h"
+#include "sylar/sched/worker_slot.h"
+
+namespace sylar {
+
+#define SYLAR_COUNTED_(name) name,
+enum class Hook : uint8_t { SYLAR_HOOKED_NAMES(SYLAR_COUNTED_) kCount };
+#undef SYLAR_COUNTED_
+
+/// The counters of one worker slot, which are kept when its worker ends.
+struct HookCounters {
+  struct alignas(32) One {  // a power of two, which a shift finds
+    Counter calls;
+    Counter parks;
+    Counter parked_ns;
+  };
+  One of[static_cast<size_t>(Hook::kCount)];
+};
+
+/// Gives the slot its counters, by mmap, because a signal handler may come here. Without memory the slot has none, and the call is
+/// not counted.
+HookCounters* makeHookCounters(WorkerSlot& slot);
+
+/// Counts a call of the running fiber, which has a home.
+[[gnu::always_inline]] inline void countCallHere(Hook hook) {
+  const tsan::Exempt of_this_thread;
+  FiberCore& me = *t_running;
+  auto& slot = static_cast<WorkerSlot&>(*me.home);
+  me.hook = static_cast<uint8_t>(hook);
+  HookCounters* counters = slot.hook_counters.load(std::memory_order_relaxed);
+  if (counters == nullptr) [[unlikely]]
+    counters = makeHookCounters(slot);
+  if (counters != nullptr) [[likely]]
+    counters->of[static_cast<size_t>(hook)].calls.add();
+}
+/// Counts a call, if it is one of a fiber. To be called first in a hook.
+[[gnu::always_inline]] inline void countCall(Hook hook) {
+  const FiberCore* const me = t_running;
+  if (me == nullptr || !me->hook_enabled || me->home == nullptr || HandlerScope::running()) return;
+  countCallHere(hook);
+}
+
+/// Counts the wait that takes place in its scope, for the hook in which the fiber is.
+class HookPark {
+ public:
+  HookPark() : m_begin_ns(iterationNs()) {}
+  ~HookPark() { end(); }
+  HookPark(const HookPark&) = delete;
+  HookPark& operator=(const HookPark&) = delete;
+
+ private:
+  static int64_t iterationNs();
+  void end() const;
+
+  const int64_t m_begin_ns;
+};
+
+}  // namespace sylar
