@@ -27,21 +27,19 @@ HookCounters* makeHookCounters(WorkerSlot& slot) {
   return counters;
 }
 
-// A stop may have abandoned the fiber, which then has no home, and it may have moved to another worker.
 [[gnu::noinline]] int64_t HookPark::iterationNs() {
   const tsan::Exempt of_this_thread;
-  const auto* const slot = static_cast<const WorkerSlot*>(t_running->home);
-  return slot == nullptr ? 0 : slot->iteration_ns;
+  return static_cast<const WorkerSlot*>(t_running->home)->iteration_ns;
 }
 
-[[gnu::noinline]] void HookPark::end() const {
+[[gnu::noinline]] void HookPark::count() const {
   const tsan::Exempt of_this_thread;
-  const auto* const slot = static_cast<const WorkerSlot*>(t_running->home);
-  HookCounters* const counters = slot == nullptr ? nullptr : slot->hook_counters.load(std::memory_order_relaxed);
+  const auto& slot = *static_cast<const WorkerSlot*>(t_running->home);
+  HookCounters* const counters = slot.hook_counters.load(std::memory_order_relaxed);
   if (counters == nullptr) return;
   HookCounters::One& mine = counters->of[t_running->hook];
   mine.parks.add();
-  mine.parked_ns.add(static_cast<uint64_t>(slot->iteration_ns - m_begin_ns));
+  mine.parked_ns.add(static_cast<uint64_t>(slot.iteration_ns - m_begin_ns));
 }
 
 std::vector<HookStats> hookStats() {

@@ -52,17 +52,14 @@ HookCounters* makeHookCounters(WorkerSlot& slot);
   countCallHere(hook);
 }
 
-/// Counts the wait that takes place in its scope, for the hook in which the fiber is.
+/// A wait of the hook in which the fiber is. Begins when it is made, and is counted if the fiber was suspended and goes on.
 class HookPark {
  public:
   HookPark() : m_begin_ns(iterationNs()) {}
-  ~HookPark() { end(); }
-  HookPark(const HookPark&) = delete;
-  HookPark& operator=(const HookPark&) = delete;
+  void count() const;
 
  private:
   static int64_t iterationNs();
-  void end() const;
 
   const int64_t m_begin_ns;
 };

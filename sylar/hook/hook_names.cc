@@ -118,10 +118,9 @@ class AddressLookup {
 int getAddresses(const char* host, const char* service, const addrinfo* hints, addrinfo** result) {
   try {
     const auto lookup = std::make_shared<AddressLookup>(host, service, hints);
-    const int answer = [&lookup] {
-      const HookPark counted;
-      return blocking([lookup] { return lookup->make(); });
-    }();
+    const HookPark waiting;
+    const int answer = blocking([lookup] { return lookup->make(); });
+    waiting.count();
     return lookup->end(answer, result);
   } catch (const std::bad_alloc&) {
     return EAI_MEMORY;
@@ -267,23 +266,24 @@ SYLAR_NAME_CALLS_8(SYLAR_LOOK_UP_8_)
 
 // The state of a fiber's thread belongs to all its fibers, so no helper gets it.
 int res_nquery(res_state state, const char* name, int kind, int type, unsigned char* answer, int size) noexcept {
-  countCall(Hook::res_nquery);
   if (state == &_res) return res_query(name, kind, type, answer, size);
+  countCall(Hook::res_nquery);
   return lookUp([=] { return real::res_nquery(state, name, kind, type, answer, size); });
 }
 int res_nsearch(res_state state, const char* name, int kind, int type, unsigned char* answer, int size) noexcept {
-  countCall(Hook::res_nsearch);
   if (state == &_res) return res_search(name, kind, type, answer, size);
+  countCall(Hook::res_nsearch);
   return lookUp([=] { return real::res_nsearch(state, name, kind, type, answer, size); });
 }
 int res_nquerydomain(res_state state, const char* name, const char* domain, int kind, int type, unsigned char* answer,
                      int size) noexcept {
   if (state == &_res) return res_querydomain(name, domain, kind, type, answer, size);
+  countCall(Hook::res_nquerydomain);
   return lookUp([=] { return real::res_nquerydomain(state, name, domain, kind, type, answer, size); });
 }
 int res_nsend(res_state state, const unsigned char* query, int query_size, unsigned char* answer, int size) noexcept {
-  countCall(Hook::res_nsend);
   if (state == &_res) return res_send(query, query_size, answer, size);
+  countCall(Hook::res_nsend);
   return lookUp([=] { return real::res_nsend(state, query, query_size, answer, size); });
 }
 

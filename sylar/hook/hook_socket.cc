@@ -80,11 +80,8 @@ long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int 
     return result;
   }
   // If no helper is free, rather risk that this worker waits than return an error that a blocking accept does not have.
-  const auto run = [&] {
-    const HookPark counted;
-    return BlockingPool::process().run(accept_it);
-  };
-  if (run() < 0) accept_it();
+  const HookPark waiting;
+  BlockingPool::process().run(accept_it) < 0 ? accept_it() : waiting.count();
   end(mine, call.entry());
   return result;
 }

@@ -51,10 +51,10 @@ class Interruptible {
   bool interrupted() const { return m_interrupted; }
   /// Parks as Wait does. Returns kReady if the call is or was interrupted.
   WakeReason park(Wait& wait, Deadline until = Deadline::never()) {
-    const HookPark counted;
-    if (m_active) [[unlikely]]
-      return parkActive(wait, until);
-    return wait.park(until);
+    const HookPark waiting;
+    const WakeReason reason = m_active ? parkActive(wait, until) : wait.park(until);
+    waiting.count();
+    return reason;
   }
   /// Parks until `until`, for which reserveTimeout() has made room.
   WakeReason parkUntil(Deadline until) {

@@ -42,11 +42,9 @@ auto offload(Call call, BlockingPool::Length length = BlockingPool::Length::kOwn
     error = sys::errnoRef();
     host_error = h_errno;
   };
-  const auto run = [&] {
-    const HookPark counted;
-    return BlockingPool::process().run(make, length);
-  };
-  if (run() != 0) return withoutHooks(call);
+  const HookPark waiting;
+  if (BlockingPool::process().run(make, length) != 0) return withoutHooks(call);
+  waiting.count();
   sys::errnoRef() = error;
   if (host_error != host_error_before) h_errno = host_error;  // else the call may have had its address, and stored it there
   return result;

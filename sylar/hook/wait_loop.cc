@@ -61,7 +61,10 @@ uint64_t lifeAfterClose(const Entry& entry, int fd) {
     const Deadline until = Deadline::after(pause, waitClock());
     if (!reserveTimeout(until)) break;
     Wait wait(WaitsFor::kTime);
-    if (wait.park(until) == WakeReason::kCanceled) break;
+    const HookPark waiting;
+    const WakeReason reason = wait.park(until);
+    waiting.count();
+    if (reason == WakeReason::kCanceled) break;
     pause = std::min<std::chrono::microseconds>(2 * pause, std::chrono::milliseconds(50));
   }
   return entry.awaitOpen(fd);
@@ -205,8 +208,10 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   m_hooked.engine().refillBudget();
   const auto park = [&] {
-    const HookPark counted;
-    return wait.park(until);
+    const HookPark waiting;
+    const WakeReason reason = wait.park(until);
+    waiting.count();
+    return reason;
   };
   const WakeReason reason = m_interruptible ? m_interruptible->park(wait, until) : park();
   if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
