@@ -1,7 +1,9 @@
 // Reads by stdio from pipes, sockets and terminals. A call for which the stream has not read enough ahead waits for more as poll does.
 // Then a helper thread makes it, because libc may need more than one read and makes them by itself. Writes are libc's: they often
 // stand under a lock, and a fiber must not be suspended there. Source: fgets(3), fread(3), getline(3), scanf(3), flockfile(3).
+#include <atomic>
 #include <cstdarg>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +17,9 @@ namespace {
 
 /// How many streams the code that runs on this thread has locked by itself. A helper thread would wait for such a lock without end.
 [[gnu::tls_model("initial-exec")]] constinit thread_local int t_locked = 0;
+
+/// Orders a helper's call before a later look at the stream, for ThreadSanitizer, which does not know the lock of a stream.
+constinit std::atomic<uint32_t> g_read_by_helpers{0};
 
 /// Returns true if a read from the stream may wait for somebody else.
 bool mayWait(FILE* file) {
@@ -50,6 +55,7 @@ enum class Where { kHere, kHelper, kLater };
 template <class Needs>
 Where whereFor(FILE* file, Needs needs) {
   if (real::ftrylockfile(file) != 0) return Where::kHelper;  // another call is under way, and may leave something
+  g_read_by_helpers.load(std::memory_order_acquire);
   const Where where = ::feof_unlocked(file) != 0 ? Where::kHere : needs(Buffered(file));
   real::funlockfile(file);
   return where;
@@ -89,7 +95,14 @@ auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, C
     if (!awaitInput(file, *hookEngine(), needs)) return failed;
     where = whereFor(file, needs);
   }
-  return where == Where::kHere ? call() : offload(call);
+  if (where == Where::kHere) return call();
+  return offload([&] {
+    real::flockfile(file);  // the call's own lock, which nests
+    const auto result = call();
+    g_read_by_helpers.fetch_add(1, std::memory_order_release);
+    real::funlockfile(file);
+    return result;
+  });
 }
 
 Where hereIf(bool suffices) { return suffices ? Where::kHere : Where::kLater; }
