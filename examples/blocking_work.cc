@@ -12,8 +12,6 @@
 #include "sylar/iomanager.h"
 #include "sylar/sync/blocking.h"
 
-namespace {
-
 // [blocking]
 /// Reads a file on a helper thread, where that may block.
 std::string readFile(const std::string& path) {
@@ -39,8 +37,6 @@ uint64_t computeElsewhere() {
   return result.get();  // suspends this fiber
 }
 // [thread]
-
-}  // namespace
 
 int main(int, char** argv) {
   bool done = false;
