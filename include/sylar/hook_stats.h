@@ -1,4 +1,4 @@
-// What fibers did in hooked calls: how often they called, how often they waited, and for how long.
+// Statistics of the hooked calls in fibers: how often each function was called, how often it waited, and for how long.
 //
 //   for (const sylar::HookStats& one : sylar::hookStats())
 //     std::cout << one.name << ": " << one.calls << " calls, " << one.parks << " waits, " << one.parked.count() << " ns\n";

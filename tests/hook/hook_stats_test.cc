@@ -30,7 +30,7 @@ HookStats statsOf(std::string_view name) {
   return {.name = ""};
 }
 
-/// What a function has counted since this was made.
+/// The counts of a function since this was made.
 class Since {
  public:
   explicit Since(std::string_view name) : m_name(name), m_before(statsOf(name)) {}
@@ -97,7 +97,7 @@ TEST(HookStats, AHelperThreadsCallIsAWaitOfTheFiber) {
   EXPECT_EQ(lookups.parks(), 1u);
 }
 
-// The wait is counted for the function that began it, whatever other fibers call meanwhile.
+// A wait is counted for the function that began it, even if other fibers make other calls meanwhile.
 TEST(HookStats, FibersOfOneWorkerKeepTheirCountsApart) {
   const Since receives("recv"), sleeps("usleep");
   VirtualTime time;
