@@ -233,13 +233,14 @@ TEST(Disk, TwoFibersAreNeverInOneRecursiveMutex) {
 // Without the hook the close takes its five seconds, because the other fiber, which is the peer, does not run.
 TEST(LingeringClose, LetsThePeersFiberOfTheOnlyWorkerRun) {
   Pair pair = tcpPair();
+  // Read by a fiber that may outlive the closing one: a close waits for acknowledgements, not for the peer's reads.
+  size_t sent = 0;
+  bool other = false;
   inFiber([&] {
     const std::vector<char> much(1 << 16);
-    size_t sent = 0;
     for (ssize_t n; (n = ::send(pair.a, much.data(), much.size(), MSG_DONTWAIT)) > 0;) sent += static_cast<size_t>(n);
     const linger some_time{1, 5};
     EXPECT_EQ(::setsockopt(pair.a, SOL_SOCKET, SO_LINGER, &some_time, sizeof some_time), 0);
-    bool other = false;
     IOManager::GetThis()->schedule([&] {
       other = true;
       std::vector<char> bytes(1 << 16);
