@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Seeded defects in the protocol headers, and the scenario that must find each (RT-7.8).
+"""Seeded defects in the protocol headers and in what the scenarios write again, and the scenario that must find each (RT-7.8).
 
-  mutants.py list                 names, headers, scenarios, memories and bounds, one mutant a line, for CMake
-  mutants.py write NAME FOLDER    writes the header, with the defect, to FOLDER/sylar/...
+  mutants.py list                 names, files, scenarios, memories and bounds, one mutant a line, for CMake
+  mutants.py write NAME FOLDER    writes the file, with the defect, to FOLDER/sylar/... or FOLDER/tests/model/...
 
-A defect is an exact piece of the header and what replaces it; a piece that is not there exactly once is an error, so a change of
-a header cannot quietly turn its mutants off.
+A defect is an exact piece of the file and what replaces it; a piece that is not there exactly once is an error, so a change of
+a file cannot quietly turn its mutants off.
 """
 import pathlib
 import sys
@@ -18,9 +18,10 @@ TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_po
 NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
 STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
 EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
+AGAIN = "tests/model/scenarios_sync.cc"  # the primitives that are written again there
 REQUESTS, ENDS, RUN = "fiber/fiber_requests.h", "fiber/end_observers.h", "sched/run_queue.h"
 
-# name: (header, piece, replacement, scenario, memory), and the preemptions that it takes, if more than 2
+# name: (file, piece, replacement, scenario, memory), and the preemptions that it takes, if more than 2
 MUTANTS = {
     # P1
     "wait_epoch_not_compared": (
@@ -392,23 +393,96 @@ MUTANTS = {
         SELECT, "    std::sort(ordered.begin(), ordered.end(), before);\n", "", "sync/selects_that_face", "tso", 3),
     "select_does_what_was_not_done": (
         SELECT, "        if (one->isDone()) return done(*one);", "        return done(*one);", "sync/select_of_two", "tso"),
+    # P5, the primitives over the queue
+    "rw_writer_beside_readers": (
+        AGAIN, "if (m_writer != 0 || (request.writes && m_readers > 0)) return false;", "if (m_writer != 0) return false;",
+        "sync/rw_mutex_of_three", "tso"),
+    "rw_newcomer_overtakes": (
+        AGAIN, "bool admitted = m_waiters.empty() && admit(request);", "bool admitted = admit(request);",
+        "sync/rw_mutex_writer_gives_up", "tso"),
+    "rw_one_reader_let_in": (
+        AGAIN, "      wakes.add(*oldest);", "      return wakes.add(*oldest);", "sync/rw_mutex_readers_together", "tso"),
+    "rw_writer_leaves_readers_behind": (
+        AGAIN, "    admitWaiters(wakes);\n    return false;", "    return false;", "sync/rw_mutex_writer_gives_up", "tso"),
+    "rw_cancelled_writer_let_in": (
+        AGAIN, "if (!m_waiters.take(*oldest)) continue;", "(void)m_waiters.take(*oldest);", "sync/rw_mutex_handed_over", "tso"),
+    "event_not_looked_at_again": (
+        AGAIN, """    m_lock.lock();
+    if (m_set) {
+      m_lock.unlock();
+      return true;
+    }
+""", "    m_lock.lock();\n", "sync/event_set_and_reset", "tso"),
+    "event_wakes_one": (
+        AGAIN, "    m_set = true;\n    m_waiters.wakeAll(wakes);",
+        "    m_set = true;\n    if (ModelWaiter* const waiter = m_waiters.takeOldest()) wakes.add(*waiter);",
+        "sync/event_against_a_cancel", "tso"),
+    "event_set_unlocked": (
+        AGAIN, "    const ScopedLockImpl<Lock> lock(m_lock);\n    m_set = true;", "    m_set = true;\n    const ScopedLockImpl<Lock> lock(m_lock);",
+        "sync/event_set_and_reset", "tso"),
+    "wait_group_ends_with_the_last_but_one": (
+        AGAIN, "if (m_count != 0) return;", "if (m_count > 1) return;", "sync/wait_group_goes_with_its_waiter", "tso"),
+    "wait_group_ended_unnoticed": (
+        AGAIN, """    if (m_count == 0) {
+      m_lock.unlock();
+      return true;
+    }
+    ModelWaiter mine;""", "    ModelWaiter mine;", "sync/wait_group_against_a_cancel", "tso"),
+    "wait_group_looked_at_unlocked": (
+        AGAIN, "bool wait(Deadline deadline) { return isDone() ||", "bool wait(Deadline deadline) { return m_count == 0 ||",
+        "sync/wait_group_against_a_cancel", "tso"),
+    "condition_unlocks_before_it_waits": (
+        AGAIN, """    m_lock.lock();
+    Cast::here().delivers_under = 1;
+    mutex.unlock();
+    Cast::here().delivers_under = 0;
+""", "    mutex.unlock();\n    m_lock.lock();\n", "sync/condition", "tso"),
+    "condition_locks_unshielded": (
+        AGAIN, "    Cast::here().shielded = true;\n", "", "sync/condition_against_a_cancel", "tso"),
+    "semaphore_keeps_what_it_gives": (
+        AGAIN, "return wakes.add(*waiter);\n    m_count", "wakes.add(*waiter);\n    m_count", "sync/semaphore", "tso"),
+    "once_not_looked_at_again": (
+        AGAIN, "    if (m_done.load(std::memory_order_relaxed)) return true;\n", "", "sync/once_tried_again", "tso"),
+    "once_done_before_it_has_run": (
+        AGAIN, """    if (!function()) return false;
+    m_done.store(true, std::memory_order_release);
+    return true;""", """    m_done.store(true, std::memory_order_release);
+    const bool done = function();
+    if (!done) m_done.store(false, std::memory_order_release);
+    return done;""", "sync/once_tried_again", "tso"),
+    "once_done_relaxed": (
+        AGAIN, "m_done.store(true, std::memory_order_release);", "m_done.store(true, std::memory_order_relaxed);",
+        "sync/once_tried_again", "weak"),
+    "future_claimed_by_load_and_store": (
+        AGAIN, "    if (m_claimed.exchange(true, std::memory_order_relaxed)) return false;",
+        "    if (m_claimed.load(std::memory_order_relaxed)) return false;\n    m_claimed.store(true, std::memory_order_relaxed);",
+        "sync/future_brought_once", "tso"),
+    "future_ended_before_its_value": (
+        AGAIN, "    m_value.set(value);\n    m_ended.set();", "    m_ended.set();\n    m_value.set(value);",
+        "sync/future_brought_once", "tso"),
 }
 
 
+def path_of(name):
+    """Returns the path of the file as an include names it."""
+    file = MUTANTS[name][0]
+    return file if file == AGAIN else f"sylar/{file}"
+
+
 def write(name, folder):
-    header, piece, replacement = MUTANTS[name][:3]
-    text = next(path for path in (ROOT / "sylar" / header, ROOT / "include/sylar" / header) if path.exists()).read_text()
+    file, piece, replacement = MUTANTS[name][:3]
+    text = next(path for path in (ROOT / path_of(name), ROOT / "include" / path_of(name)) if path.exists()).read_text()
     if text.count(piece) != 1:
-        sys.exit(f"mutants.py: {name}: this must stand once in {header}, but stands {text.count(piece)} times:\n{piece}")
-    target = pathlib.Path(folder) / "sylar" / header
+        sys.exit(f"mutants.py: {name}: this must stand once in {file}, but stands {text.count(piece)} times:\n{piece}")
+    target = pathlib.Path(folder) / path_of(name)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text.replace(piece, replacement))
 
 
 def main():
     if sys.argv[1:] == ["list"]:
-        for name, (header, _, _, scenario, memory, *bound) in MUTANTS.items():
-            print(f"{name},{header},{scenario},{memory},{bound[0] if bound else 2}")
+        for name, (_, _, _, scenario, memory, *bound) in MUTANTS.items():
+            print(f"{name},{path_of(name)},{scenario},{memory},{bound[0] if bound else 2}")
     elif len(sys.argv) == 4 and sys.argv[1] == "write":
         write(sys.argv[2], sys.argv[3])
     else:

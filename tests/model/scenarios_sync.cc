@@ -38,6 +38,7 @@ class Party {
 
   Atomic<uint32_t> word;  // on which a thread sleeps; used for all of its waits, as a place on its stack
   bool cancelled = false;
+  bool shielded = false;
   int withdrawals = 0;
   int held = 0;            // locks of primitives
   int delivers_under = 0;  // so many of them
@@ -47,7 +48,7 @@ class FiberParty final : public Party {
  public:
   Core* core() override { return &m_core; }
   WakeReason park(bool timer) override {
-    if (cancelled && m_core.wait.claim(m_core.wait.epoch(), WakeReason::kCanceled)) m_home.makeRunnable(m_core);
+    endWaitIfCancelled();
     return m_home.park(m_core, timer);
   }
   /// From any thread.
@@ -55,11 +56,16 @@ class FiberParty final : public Party {
   bool isLinked() { return m_core.linked.get(); }
 
  private:
+  void endWaitIfCancelled() {
+    if (!cancelled || shielded) return;
+    if (m_core.wait.claim(m_core.wait.epoch(), WakeReason::kCanceled)) m_home.makeRunnable(m_core);
+  }
+
   Worker m_home;
   Core m_core{m_home.slot()};
   Task m_cancel{[this] {
     cancelled = true;
-    if (m_core.parked && m_core.wait.claim(m_core.wait.epoch(), WakeReason::kCanceled)) m_home.makeRunnable(m_core);
+    if (m_core.parked) endWaitIfCancelled();
   }};
 };
 
@@ -825,6 +831,129 @@ void waitGroupGoesWithItsWaiter() {
   require(group.isGone(), "it went with its waiter");
 }
 
+// RT-7.6: a fiber that waits for a group is cancelled while the last is done. The other who waits destroys the group after both.
+void waitGroupAgainstCancel() {
+  Cast cast;
+  ModelWaitGroup group(1);
+  Var<int> written;
+  bool left = false;
+  FiberParty& waiter = cast.fiber("cancelled", [&] {
+    require(!group.wait(kNoDeadline) || written.get() == 1, "all are done");
+    left = true;
+  });
+  cast.thread("thread", [&] {
+    require(group.wait(kNoDeadline) && written.get() == 1, "it has no deadline");
+    await("the other who waits", [&] { return left; });
+    group.destroy();
+  });
+  cast.fiber("last", [&] {
+    waiter.cancel();
+    written.set(1);
+    group.done(1);
+  });
+  cast.run();
+  require(group.isGone(), "it went with its waiter");
+}
+
+// ---- Once. -------------------------------------------------------------------------------------------------------------------
+
+/// As sylar::Once.
+class ModelOnce {
+ public:
+  /// Returns false if the wait was in vain, or `function` does, which stands for its exception.
+  bool call(Deadline deadline, const std::function<bool()>& function) {
+    if (m_done.load(std::memory_order_acquire)) return true;
+    if (!m_mutex.lock(deadline)) return false;
+    const bool done = callLocked(function);
+    m_mutex.unlock();
+    return done;
+  }
+
+ private:
+  bool callLocked(const std::function<bool()>& function) {
+    if (m_done.load(std::memory_order_relaxed)) return true;
+    if (!function()) return false;
+    m_done.store(true, std::memory_order_release);
+    return true;
+  }
+
+  Atomic<bool> m_done;
+  ModelMutex m_mutex;
+};
+
+// RT-7.6: the first call fails, and the next in line tries. Of those who wait one has a deadline and one is cancelled. Each who
+// returns sees what the function has written.
+void onceTriedAgain() {
+  Cast cast;
+  ModelOnce once;
+  Var<int> written;
+  int calls = 0;
+  const auto call = [&](Deadline deadline) {
+    const bool done = once.call(deadline, [&] {
+      if (++calls == 1) return false;
+      written.set(written.get() + 1);
+      return true;
+    });
+    require(!done || written.get() == 1, "it was done once, and before");
+  };
+  cast.thread("impatient", [&] { call(kSoon); });
+  FiberParty& waiter = cast.fiber("cancelled", [&] { call(kNoDeadline); });
+  cast.fiber("patient", [&] {
+    call(kNoDeadline);
+    waiter.cancel();
+    call(kNoDeadline);
+  });
+  cast.run();
+  require(calls == 2 && written.get() == 1, "it fails once and succeeds once");
+}
+
+// ---- Future. -----------------------------------------------------------------------------------------------------------------
+
+/// As detail::Outcome with its value.
+class ModelOutcome {
+ public:
+  /// Returns false if it has ended before.
+  bool bring(int value) {
+    if (m_claimed.exchange(true, std::memory_order_relaxed)) return false;
+    m_value.set(value);
+    m_ended.set();
+    return true;
+  }
+  bool wait(Deadline deadline) { return m_ended.wait(deadline); }
+  int value() { return m_value.get(); }
+  /// After the end.
+  void end() { m_ended.end(); }
+
+ private:
+  Atomic<bool> m_claimed;
+  Var<int> m_value;
+  ModelEvent m_ended;
+};
+
+// RT-7.6: two bring a value, of whom one is refused. A wait with a deadline and one that is cancelled end in vain or with the value.
+void futureBroughtOnce() {
+  Cast cast;
+  ModelOutcome outcome;
+  int winner = 0;
+  const auto bring = [&](int value) {
+    if (outcome.bring(value)) winner += value;
+  };
+  int seen[2] = {};
+  const auto wait = [&](Deadline deadline) { return outcome.wait(deadline) ? outcome.value() : 0; };
+  cast.thread("impatient", [&] { seen[0] = wait(kSoon); });
+  FiberParty& waiter = cast.fiber("cancelled", [&] { seen[1] = wait(kNoDeadline); });
+  cast.thread("one", [&] { bring(1); });
+  cast.fiber("other", [&] {
+    bring(2);
+    waiter.cancel();
+    require(outcome.wait(kNoDeadline), "nobody cancels it");
+  });
+  cast.run();
+  require(winner == 1 || winner == 2, "one of them brings the value");
+  for (const int value : seen) require(value == 0 || value == winner, "nobody sees another value");
+  outcome.end();
+}
+
 // ---- Condition variable and semaphore. -----------------------------------------------------------------------------------------
 
 /// As sylar::ConditionVariable.
@@ -837,7 +966,9 @@ class ModelCondition {
     mutex.unlock();
     Cast::here().delivers_under = 0;
     const bool notified = m_waiters.wait(m_lock, mine, deadline);
+    Cast::here().shielded = true;
     require(mutex.lock(kNoDeadline), "the fiber is shielded");
+    Cast::here().shielded = false;
     return notified;
   }
   void notifyOne() {
@@ -851,35 +982,63 @@ class ModelCondition {
   ModelQueue m_waiters{detail::SyncKind::kCondition};
 };
 
-// RT-7.6: what is written under the mutex before a notification is seen. A notification goes to a waiter that still waits.
-void condition() {
-  Cast cast;
-  ModelMutex mutex;
-  ModelCondition changed;
-  Var<int> items;
-  int taken = 0;
-  const auto consume = [&](Deadline deadline) {
-    require(mutex.lock(kNoDeadline), "nobody cancels it");
+/// Items that consumers wait for, and whoever has waited in vain leaves.
+struct Items {
+  void consume(Deadline deadline) {
+    if (!mutex.lock(kNoDeadline)) return;
     bool in_time = true;
-    while (in_time && items.get() == 0) in_time = changed.wait(mutex, deadline);
-    if (items.get() > 0) {
-      items.set(items.get() - 1);
+    while (in_time && count.get() == 0) in_time = changed.wait(mutex, deadline);
+    if (count.get() > 0) {
+      count.set(count.get() - 1);
       ++taken;
     }
     mutex.unlock();
-  };
-  cast.fiber("impatient", [&] { consume(kSoon); });
-  cast.thread("thread", [&] { consume(kNoDeadline); });
+  }
+  void produce() {
+    require(mutex.lock(kNoDeadline), "nobody cancels it");
+    count.set(count.get() + 1);
+    mutex.unlock();
+    changed.notifyOne();
+  }
+  /// After the end.
+  void check(int produced) {
+    require(mutex.isFree(), "the mutex is free in the end");
+    require(taken >= 1 && taken + count.get() == produced, "each item is taken once, or is left");
+  }
+
+  ModelMutex mutex;
+  ModelCondition changed;
+  Var<int> count;
+  int taken = 0;
+};
+
+// RT-7.6: what is written under the mutex before a notification is seen. A notification goes to a waiter that still waits.
+void condition() {
+  Cast cast;
+  Items items;
+  cast.fiber("impatient", [&] { items.consume(kSoon); });
+  cast.thread("thread", [&] { items.consume(kNoDeadline); });
   cast.fiber("producer", [&] {
-    for (int i = 0; i < 2; ++i) {
-      require(mutex.lock(kNoDeadline), "nobody cancels it");
-      items.set(items.get() + 1);
-      mutex.unlock();
-      changed.notifyOne();
-    }
+    items.produce();
+    items.produce();
   });
   cast.run();
-  require(taken >= 1 && taken + items.get() == 2, "each item is taken once, or is left");
+  items.check(2);
+}
+
+// RT-7.6: the same for a fiber that is cancelled while it waits, or while it locks again. It holds the mutex when its wait ends.
+void conditionAgainstCancel() {
+  Cast cast;
+  Items items;
+  FiberParty& waiter = cast.fiber("cancelled", [&] { items.consume(kNoDeadline); });
+  cast.thread("thread", [&] { items.consume(kNoDeadline); });
+  cast.fiber("producer", [&] {
+    items.produce();
+    waiter.cancel();
+    items.produce();
+  });
+  cast.run();
+  items.check(2);
 }
 
 /// As sylar::Semaphore.
@@ -1226,7 +1385,11 @@ std::vector<Scenario> syncScenarios() {
       {"sync/latch_goes_with_the_last", latchGoesWithTheLast},
       {"sync/latch_against_a_cancel", latchAgainstCancel},
       {"sync/wait_group_goes_with_its_waiter", waitGroupGoesWithItsWaiter},
+      {"sync/wait_group_against_a_cancel", waitGroupAgainstCancel},
+      {"sync/once_tried_again", onceTriedAgain},
+      {"sync/future_brought_once", futureBroughtOnce},
       {"sync/condition", condition},
+      {"sync/condition_against_a_cancel", conditionAgainstCancel},
       {"sync/semaphore", semaphore},
       {"sync/channel_both_give_up", channelBothGiveUp},
       {"sync/channel_receiver_gives_up", channelReceiverGivesUp},
