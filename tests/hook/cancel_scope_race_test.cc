@@ -28,16 +28,16 @@ TEST_P(CancelScopeRaceTest, AStopEndsItsOwnScopeOnly) {
   const uint64_t seed = test::seed();
   const uint64_t rounds = scaled(300);
   Channel<std::stop_source> sources(64);
+  const auto stops = [&](uint64_t number) {  // outlives `other`, whose fiber may be in it to the end
+    std::mt19937_64 random(seed + number);
+    while (std::optional<std::stop_source> source = sources.receive()) {
+      for (uint64_t spin = random() % 200; spin > 0; --spin) asm volatile("");
+      source->request_stop();
+    }
+  };
   {
     IOManager iom(workers(), false, "scopes");
     IOManager other(1, false, "stops");
-    const auto stops = [&](uint64_t number) {
-      std::mt19937_64 random(seed + number);
-      while (std::optional<std::stop_source> source = sources.receive()) {
-        for (uint64_t spin = random() % 200; spin > 0; --spin) asm volatile("");
-        source->request_stop();
-      }
-    };
     std::thread thread([&] { stops(0); });
     other.schedule([&] { stops(1); });
     WaitGroup fibers;

@@ -65,10 +65,10 @@ TEST_P(ChildrenRace, EachChildIsToldOfOnce) {
       [&] {
         IOManager* const iom = IOManager::GetThis();
         iom->schedule([&] {
-          while (starters.load() > 0) {
+          do {  // its worker may come to it late
             ticks.fetch_add(1);
             ::usleep(100);
-          }
+          } while (starters.load() > 0);
         });
         for (int i = 0; i < kStarters; ++i) {
           iom->schedule([&, i] {

@@ -431,11 +431,11 @@ TEST(Children, ManyThatHaveEndedLetOthersRun) {
     for (int i = 0; i < 80; ++i) startChild([] { return 0; });
     siginfo_t info{};
     IOManager::GetThis()->schedule([&] { other_ran = true; });
-    set_hook_enable(false);  // until all have ended
+    set_hook_enable(false);  // until one has ended
     for (int i = 0; i < 80; ++i) {
       EXPECT_EQ(::waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
       set_hook_enable(true);
-      EXPECT_EQ(::wait(nullptr), info.si_pid);
+      EXPECT_GT(::wait(nullptr), 0);  // that one, or an older one that has ended since
       set_hook_enable(false);
     }
     EXPECT_TRUE(other_ran);

@@ -33,7 +33,7 @@ Outcome inFiberInterrupted(const WaitingCase& one) {
     bool done = false;
     bool signalled = false;
     IOManager::GetThis()->schedule([&, me] {
-      untilParked(*me);
+      while (!done && stateOf(*me) != FiberState::kParked) Fiber::YieldToReady();  // the time of a short sleep may be over
       ::raise(SIGUSR1);
       untilPolled();
       if (!done && waiting.finish != nullptr) waiting.finish();
@@ -47,12 +47,14 @@ Outcome inFiberInterrupted(const WaitingCase& one) {
   return outcome;
 }
 
-/// Returns false also for a thread that has ended.
+/// Returns false also for a thread that has ended, and for one that waits for a lock, as those of a sanitizer.
 bool sleeps(pid_t thread) {
-  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string task = "/proc/self/task/" + std::to_string(thread);
+  std::ifstream stat(task + "/stat"), in_call(task + "/syscall");
   std::string line;
   std::getline(stat, line);
-  return line.find(") S ") != std::string::npos;
+  long number = -1;
+  return line.find(") S ") != std::string::npos && in_call >> number && number >= 0 && number != SYS_futex;
 }
 
 /// Makes the call on a plain thread, where it is the kernel's.

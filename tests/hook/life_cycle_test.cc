@@ -181,12 +181,19 @@ TEST(Closers, EndTheWaitsForTheirNumber) {
 TEST(Closers, PcloseEndsTheWaits) {
   const LeakCheck leaks;
   inFiber([] {
-    FILE* const file = ::popen("exec sleep 0.1", "r");
+    const Pair gate = pipePair();
+    // A child that writes nothing, and ends when the gate is opened.
+    const std::string command = "read line </proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(gate.a);
+    FILE* const file = ::popen(command.c_str(), "r");
     ASSERT_NE(file, nullptr);
     Ended ended;
     const auto waiter = std::make_shared<Fiber>([&, fd = ::fileno(file)] { ended.check(readOn(fd)); });
     IOManager::GetThis()->schedule(waiter);
     untilParked(*waiter);
+    IOManager::GetThis()->schedule([&, me = Fiber::GetThis()] {
+      untilParked(*me);
+      EXPECT_EQ(::write(gate.b, "\n", 1), 1);
+    });
     EXPECT_EQ(::pclose(file), 0);
     waiter->join();
     EXPECT_EQ(ended.count.load(), 1);
