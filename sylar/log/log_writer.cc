@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kChunkBytes = 64 << 10;             // limit of one write of more than one line
 constexpr auto kPatience = std::chrono::seconds(5);  // longest wait for a stuck device
-constexpr auto kForkPatience = std::chrono::milliseconds(5);
+constexpr auto kForkPatience = std::chrono::milliseconds(100);
 constexpr int64_t kCrashPauseNs = 200'000;  // between two checks whether all is written
 
 constinit std::atomic<bool> g_exiting{false};
