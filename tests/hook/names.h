@@ -17,11 +17,12 @@ inline void askForNames(const char* sources) {
   }
 }
 
-/// Has the resolver of the calling thread ask `server`.
+/// Has the resolver of the calling thread ask `server`, once: on a busy machine that may take its time.
 inline void askServer(const sockaddr_in& server) {
   EXPECT_EQ(res_init(), 0);
   _res.nscount = 1;
   _res.nsaddr_list[0] = server;
+  _res.retrans = 60;  // seconds
   _res.options &= ~static_cast<unsigned long>(RES_DNSRCH | RES_DEFNAMES);
 }
 

@@ -241,8 +241,8 @@ class Names : public testing::Test {
     g_gate = &m_gate;
   }
   ~Names() override {
+    BlockingPool::process().endAll();  // a helper whose caller waits no longer may still be on its way to the gate
     g_gate = nullptr;
-    BlockingPool::process().endAll();
   }
   Gate m_gate;
 };

@@ -2,15 +2,33 @@
 // functions on a plain thread, and then in every way in which the hooks can be met; all must write the same.
 #pragma once
 
+#include <chrono>
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <list>
+#include <string>
+#include <thread>
 
 #include "tests/hook/support.h"
 
 namespace sylar::test {
 
 inline std::atomic<int> g_sigpipes{0};
+
+/// Until thread `id` sleeps in the kernel, and has done so for a millisecond: it waits, or its only fiber does.
+inline void awaitAsleep(pid_t id) {
+  const std::string file = "/proc/self/task/" + std::to_string(id) + "/status";
+  for (std::string last, now;; last = now) {
+    now.clear();
+    std::ifstream status(file);
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("State:") || line.starts_with("voluntary_ctxt_switches:")) now += line;
+    }
+    if (now == last && now.find("S (sleeping)") != std::string::npos) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 /// One run of a case.
 class Run {
@@ -55,6 +73,13 @@ class Run {
     m_others.emplace_back([action = std::move(action)] {
       const timespec moment{0, 2'000'000};
       libcCalls().nanosleep(&moment, nullptr);
+      action(libcCalls());
+    });
+  }
+  /// The same, but not before the run waits: where a call that comes later gives something else.
+  void whileItWaits(std::function<void(const Calls&)> action) {
+    m_others.emplace_back([action = std::move(action), thread = threadId()] {
+      awaitAsleep(thread);
       action(libcCalls());
     });
   }

@@ -36,7 +36,7 @@ void noBytesOfTcp(Run& run) {
   run.got("recv until data", run.call.recv(ends[0], buffer, 0, 0));
   run.join();
   run.got("recv", run.call.recv(ends[0], buffer, sizeof buffer, 0));
-  run.later([=](const Calls& libc) {
+  run.whileItWaits([=](const Calls& libc) {  // one that begins after the reset is told of it
     resetOnClose(ends[1]);
     libc.dup2(STDERR_FILENO, ends[1]);
   });
@@ -62,7 +62,7 @@ void pipeMadeNonblocking(Run& run) {
   const Ends ends = run.keep(makePipe(run.make));
   const int copy = run.keep(run.call.dup(ends[1]));
   for (const int fd : {ends[1], copy}) {
-    run.later([=](const Calls& libc) {
+    run.whileItWaits([=](const Calls& libc) {
       libc.fcntl(fd, F_SETFL, O_NONBLOCK);
       std::vector<char> buffer(10'000);
       libc.read(ends[0], buffer.data(), buffer.size());

@@ -18,7 +18,7 @@ void resetHalfWay(Run& run, int flags, int mark) {
         EXPECT_EQ(libcCalls().write(ends[0], "u", 1), 1);
       }
       EXPECT_EQ(libcCalls().write(ends[1], "abcde", 5), 5);
-      run.later([=](const Calls& libc) {
+      run.whileItWaits([=](const Calls& libc) {
         resetOnClose(ends[1]);
         libc.dup2(STDERR_FILENO, ends[1]);
       });

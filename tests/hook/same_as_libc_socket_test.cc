@@ -365,17 +365,20 @@ void acceptTimesOutAndHandsTheTimeoutDown(Run& run) {
 
 // CD-H3: what TCP hands down, AF_UNIX does not.
 void acceptHandsDownByFamily(Run& run) {
-  const auto timesOut = [&](int listener, int client, const sockaddr* to, socklen_t size) {
+  const auto timesOut = [&](bool handed_down, int listener, int client, const sockaddr* to, socklen_t size) {
     setTimeout(run.call, listener, SO_RCVTIMEO, 5'000);
     setTimeout(run.call, listener, SO_SNDTIMEO, 5'000);
     run.got("connect", run.call.connect(client, to, size));
     const int fd = run.keep(run.call.accept(listener, nullptr, nullptr));
-    run.later([=](const Calls& libc) {
-      libc.usleep(40'000);
+    std::atomic<bool> ended{false};
+    run.later([=, &ended](const Calls& libc) {
+      // Long after the listener's timeout. Where that is handed down, not before it has ended the read, however late that begins.
+      for (int i = 0; i < (handed_down ? 1000 : 1) && !ended.load(); ++i) libc.usleep(40'000);
       libc.write(client, "x", 1);
     });
     char byte;
     run.got("read", run.call.read(fd, &byte, 1));
+    ended.store(true);
     run.join();
     timeval left{};
     for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
@@ -386,9 +389,9 @@ void acceptHandsDownByFamily(Run& run) {
   };
   const int tcp = run.keep(boundSocket(run.make, SOCK_STREAM));
   const sockaddr_in address = addressOf(tcp);
-  timesOut(tcp, tcpSocket(run), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  timesOut(true, tcp, tcpSocket(run), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const UnixListener local(run, SOCK_STREAM, 4);
-  timesOut(local.fd, run.keep(run.make.socket(AF_UNIX, SOCK_STREAM, 0)), local.to(), local.size);
+  timesOut(false, local.fd, run.keep(run.make.socket(AF_UNIX, SOCK_STREAM, 0)), local.to(), local.size);
 }
 
 void sendTimeoutIsHandedDown(Run& run) {

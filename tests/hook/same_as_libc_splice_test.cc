@@ -46,6 +46,16 @@ void fill(int fd) {
   libcCalls().fcntl(fd, F_SETFL, flags);
 }
 
+/// Sends from a file to a full socket. TCP finds room for a little more from time to time.
+ssize_t sendfileMore(const Run& run, int out, int file) {
+  ssize_t n;
+  do {
+    ::lseek(file, 0, SEEK_SET);
+    n = run.call.sendfile(out, file, nullptr, 1000);
+  } while (n > 0);
+  return n;
+}
+
 std::vector<Case> sendfileCases() {
   std::vector<Case> cases;
   for (const auto& [name, make] : {std::pair{"Tcp", &makeTcp}, {"UnixStream", &makeUnixStream}}) {
@@ -73,13 +83,13 @@ std::vector<Case> sendfileCases() {
       const int file = makeFile(run, 1000);
       setTimeout(run.call, ends[1], SO_SNDTIMEO, 3'000);
       fill(ends[1]);
-      run.got("sendfile", run.call.sendfile(ends[1], file, nullptr, 1000));
+      run.got("sendfile", sendfileMore(run, ends[1], file));
     });
     add("Nonblocking", [](Run& run, const Ends& ends) {
       const int file = makeFile(run, 1000);
       fill(ends[1]);
       run.got("fcntl", run.call.fcntl(ends[1], F_SETFL, O_NONBLOCK));
-      run.got("sendfile", run.call.sendfile(ends[1], file, nullptr, 1000));
+      run.got("sendfile", sendfileMore(run, ends[1], file));
     });
     add("Refusals", [](Run& run, const Ends& ends) {
       const int file = makeFile(run, 1000);

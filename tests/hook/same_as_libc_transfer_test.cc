@@ -420,16 +420,24 @@ void fill(const Calls& calls, const Kind& kind, int fd) {
   calls.fcntl(fd, F_SETFL, flags);
 }
 
+/// Sends to a full one. TCP finds room for a little more from time to time.
+ssize_t sendMore(const Run& run, const Kind& kind, const Sender& by, int fd, int flags) {
+  ssize_t n;
+  do n = by.send(run.call, fd, "0123456789", 10, flags);
+  while (n > 0 && kind.name == "Tcp");
+  return n;
+}
+
 void intoAFullOneNonblocking(Run& run, const Kind& kind, Ends ends) {
   fill(libcCalls(), kind, ends[1]);
   run.got("F_SETFL", run.call.fcntl(ends[1], F_SETFL, O_NONBLOCK));
-  for (const Sender& by : sendersOf(kind)) run.got(by.name, by.send(run.call, ends[1], "0123456789", 10, 0));
+  for (const Sender& by : sendersOf(kind)) run.got(by.name, sendMore(run, kind, by, ends[1], 0));
 }
 
 void intoAFullOneDontWait(Run& run, const Kind& kind, Ends ends) {
   fill(libcCalls(), kind, ends[1]);
   for (const Sender& by : sendersOf(kind)) {
-    if (by.for_sockets) run.got(by.name, by.send(run.call, ends[1], "0123456789", 10, MSG_DONTWAIT));
+    if (by.for_sockets) run.got(by.name, sendMore(run, kind, by, ends[1], MSG_DONTWAIT));
   }
 }
 
@@ -437,12 +445,7 @@ void intoAFullOneDontWait(Run& run, const Kind& kind, Ends ends) {
 void sendTimeout(Run& run, const Kind& kind, Ends ends) {
   fill(libcCalls(), kind, ends[1]);
   setTimeout(run.call, ends[1], SO_SNDTIMEO, 10'000);
-  for (const Sender& by : sendersOf(kind)) {
-    // TCP finds room for a little more from time to time.
-    ssize_t n = by.send(run.call, ends[1], "0123456789", 10, 0);
-    while (n > 0 && kind.name == "Tcp") n = by.send(run.call, ends[1], "0123456789", 10, 0);
-    run.got(by.name, n);
-  }
+  for (const Sender& by : sendersOf(kind)) run.got(by.name, sendMore(run, kind, by, ends[1], 0));
 }
 
 void intoAFullOneThatIsEmptiedLater(Run& run, const Kind& kind, Ends ends) {
@@ -465,12 +468,7 @@ void aPeerThatEndsDuringALongWrite(Run& run, const Kind& kind, Ends) {
     const Ends ends = run.keep(kind.make(run.make));
     const int peer = libcCalls().dup(ends[0]);
     run.close(ends[0]);
-    run.later([=](const Calls& libc) {
-      pollfd begun{peer, POLLIN, 0};
-      libc.poll(&begun, 1, -1);
-      libc.usleep(2000);
-      libc.close(peer);
-    });
+    run.whileItWaits([=](const Calls& libc) { libc.close(peer); });
     const ssize_t n = by.send(run.call, ends[1], bytes.data(), bytes.size(), 0);
     run.note(by.name, n > 0 && n < 4 << 20 ? "a part" : std::to_string(n));
     run.noteSignals();

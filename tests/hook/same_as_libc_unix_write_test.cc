@@ -1,10 +1,4 @@
 // Hooked against raw: writes to an AF_UNIX connection that is full.
-#include <chrono>
-#include <fstream>
-#include <string>
-#include <thread>
-
-#include "sylar/base/sys.h"
 #include "tests/hook/same_as_libc.h"
 
 namespace sylar::test {
@@ -40,20 +34,6 @@ void fill(int fd, size_t piece) {
   while (libcCalls().send(fd, bytes.data(), 1, MSG_DONTWAIT) > 0) continue;
 }
 
-/// Until thread `id` sleeps in the kernel, and has done so for a millisecond: it waits, or its only fiber does.
-void awaitAsleep(pid_t id) {
-  const std::string file = "/proc/self/task/" + std::to_string(id) + "/status";
-  for (std::string last, now;; last = now) {
-    now.clear();
-    std::ifstream status(file);
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("State:") || line.starts_with("voluntary_ctxt_switches:")) now += line;
-    }
-    if (now == last && now.find("S (sleeping)") != std::string::npos) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 constexpr size_t kPiece = 1000;
 
 /// A write that waits, ended by `end`; then what is left behind on both sides.
@@ -61,10 +41,7 @@ void writeEndedBy(Run& run, int type, Write write, bool half_way, const std::fun
   const Ends ends = run.keep(makeUnix(run.make, type));
   const std::vector<char> bytes(half_way ? 2'000'000 : kPiece, 'w');
   if (!half_way) fill(ends[1], kPiece);
-  run.later([=, writer = sys::threadId()](const Calls&) {
-    awaitAsleep(writer);
-    end(ends);
-  });
+  run.whileItWaits([=](const Calls&) { end(ends); });
   const ssize_t n = write(run.call, ends[1], bytes.data(), bytes.size());
   if (n > 0) {
     run.note("write", "a part");

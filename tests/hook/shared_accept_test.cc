@@ -80,7 +80,7 @@ TEST(SharedListener, ParentAndChildShareTheConnections) {
   const sockaddr_in address = addressOf(listeners.a);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(30);
+    ::alarm(300);
     std::atomic<int> served{0};
     serve(libcCalls(), listeners.a, served);
     ::_exit(testing::Test::HasFailure());

@@ -20,7 +20,9 @@ std::shared_ptr<Pair> sharedPipe() { return shared(makePipe(hookedCalls())); }
 /// A file that is gone with its scope.
 class TemporaryFile {
  public:
-  TemporaryFile() : m_path("/tmp/sylar_signal_" + std::to_string(::getpid()) + "_" + std::to_string(s_count++)) {}
+  TemporaryFile() : m_path("/tmp/sylar_signal_" + std::to_string(::getpid()) + "_" + std::to_string(s_count++)) {
+    std::filesystem::remove(m_path);  // left by a process that had this id and was killed
+  }
   ~TemporaryFile() { std::filesystem::remove(m_path); }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;

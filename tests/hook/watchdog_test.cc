@@ -16,13 +16,16 @@
 #include "sylar/base/sys.h"
 #include "tests/hook/support.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/thread_state.h"
 
 namespace sylar::test {
 
+std::atomic<bool> g_computes{false};
 std::atomic<bool> g_told{false};
 
 /// Keeps its thread until the watchdog has told of it. Not static, so that it has a name in a backtrace.
 [[gnu::noinline]] void computeUntilTold() {
+  g_computes = true;
   while (!g_told.load()) {
   }
 }
@@ -33,12 +36,24 @@ using namespace std::chrono_literals;
 
 constexpr auto kLimit = 20ms;
 
+bool computes(pid_t /*thread*/) { return g_computes.load(); }
+bool sleeps(pid_t thread) { return stateOfThread(thread) == 'S'; }
+
 /// Runs `body` in a fiber "culprit" of the first of two workers, the other one of which sleeps. Returns what a watchdog told of it.
-/// `told` is called by the watchdog's thread.
-std::vector<HeldWorker> watch(std::function<void()> body, std::function<void()> told) {
+/// It begins when `is_held`, since a busy machine may keep the culprit from what is to hold it for longer than the limit. `told`
+/// is called by the watchdog's thread.
+std::vector<HeldWorker> watch(std::function<void()> body, bool (*is_held)(pid_t thread), std::function<void()> told) {
   std::mutex mutex;
   std::vector<HeldWorker> reports;
+  std::atomic<pid_t> thread{0};
   IOManager iom(2, false, "watched");
+  const auto fiber = std::make_shared<Fiber>([&] {
+    thread = threadId();
+    body();
+  });
+  fiber->setName("culprit");
+  iom.schedule(fiber);
+  busyUntil([&] { return thread != 0 && is_held(thread); });
   const Watchdog watchdog(iom, kLimit, [&](const HeldWorker& held) {
     {
       const std::lock_guard lock(mutex);
@@ -46,9 +61,6 @@ std::vector<HeldWorker> watch(std::function<void()> body, std::function<void()> 
     }
     told();
   });
-  const auto fiber = std::make_shared<Fiber>(std::move(body));
-  fiber->setName("culprit");
-  iom.schedule(fiber);
   fiber->join();
   const std::lock_guard lock(mutex);
   return reports;
@@ -60,8 +72,8 @@ std::vector<HeldWorker> watch(std::function<void()> body, std::function<void()> 
 
 // FM-20.
 TEST(Watchdog, NamesAFiberThatComputes) {
-  g_told = false;
-  const std::vector<HeldWorker> reports = watch(computeUntilTold, [] { g_told = true; });
+  g_computes = g_told = false;
+  const std::vector<HeldWorker> reports = watch(computeUntilTold, computes, [] { g_told = true; });
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].worker.rfind("watched_", 0), 0u) << reports[0].worker;
   EXPECT_GT(reports[0].thread, 0);
@@ -75,10 +87,10 @@ TEST(Watchdog, NamesAFiberThatComputes) {
 }
 
 TEST(Watchdog, NamesAFiberThatAnotherHasResumed) {
-  g_told = false;
+  g_computes = g_told = false;
   const auto inner = std::make_shared<Fiber>(computeUntilTold);
   inner->setName("inner");
-  const std::vector<HeldWorker> reports = watch([&] { inner->resume(); }, [] { g_told = true; });
+  const std::vector<HeldWorker> reports = watch([&] { inner->resume(); }, computes, [] { g_told = true; });
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].fiber_name, "inner");
 }
@@ -90,6 +102,7 @@ TEST(Watchdog, NamesTheCallThatBlocks) {
       [&] {
         while (word.load() == 0) sys::futexWait(word, 0, kNever);
       },
+      sleeps,
       [&] {
         word.store(1);
         sys::futexWake(word, 1);
@@ -105,7 +118,7 @@ TEST(Watchdog, NamesTheCallThatBlocks) {
 /// Makes `call` in the culprit, which must give `result` though the watchdog tells of it. `finish` lets it succeed.
 void expectUndisturbed(const char* name, long result, const std::function<long()>& call, const std::function<void()>& finish) {
   long got = -1;
-  const std::vector<HeldWorker> reports = watch([&] { got = call(); }, finish);
+  const std::vector<HeldWorker> reports = watch([&] { got = call(); }, sleeps, finish);
   EXPECT_EQ(got, result) << name;
   ASSERT_EQ(reports.size(), 1u) << name;
   EXPECT_EQ(reports[0].call, name);
@@ -137,9 +150,8 @@ TEST(Watchdog, DoesNotInterruptACall) {
         }
       });
   const std::atomic<uint32_t> word{0};
-  const int64_t soon_ns = steadyClock().nowNs() + 200'000'000;
   expectUndisturbed(
-      "futex", -ETIMEDOUT, [&] { return long{sys::futexWait(word, 0, soon_ns)}; }, [] {});
+      "futex", -ETIMEDOUT, [&] { return long{sys::futexWait(word, 0, steadyClock().nowNs() + 2'000'000'000)}; }, [] {});
 }
 
 // The second watchdog is slower, so the first has looked several times more when it tells.
