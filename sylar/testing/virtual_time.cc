@@ -21,6 +21,8 @@
 namespace sylar {
 namespace {
 
+/// How long run() waits, in real time, for what it has cancelled. A busy machine may keep a worker from running for seconds.
+constexpr std::chrono::seconds kTimeToEnd(10);
 /// A time longer than a receiver may delay an acknowledgement.
 constexpr int64_t kPatienceNs = 250'000'000;
 
@@ -278,11 +280,11 @@ void VirtualTime::run(std::function<void()> body, size_t threads) {
       iom.dump(report);
       error = "all fibers wait, and nothing that they wait for is armed; " + report.str();
     }
-    stopped = iom.stop(Deadline::after(std::chrono::seconds(1)));
+    stopped = iom.stop(Deadline::after(kTimeToEnd));
   }
   const std::exception_ptr exception = run->close();
   if (error.empty() && exception != nullptr) std::rethrow_exception(exception);
-  if (!stopped.clean) error += "these did not end within a second of real time, and are abandoned:\n";
+  if (!stopped.clean) error += "these did not end within 10 seconds of real time, and are abandoned:\n";
   for (const FiberInfo& fiber : stopped.abandoned) {
     error += "    fiber " + std::to_string(fiber.id) + " " + fiber.name + ": " + fiber.waits_for + "\n";
   }

@@ -243,10 +243,9 @@ TEST_F(ApplicationLogTest, WhatDidNotStartHasNotEnded) {
 
 TEST_F(ApplicationTest, SaysWhichEntryHasTheAddress) {
   app.addServerType<Silent>("silent");
-  const Socket::ptr probe = Socket::CreateTCPSocket();
-  ASSERT_TRUE(probe->bind(IPAddress::Create("127.0.0.1")));
-  const std::string port = std::to_string(std::dynamic_pointer_cast<IPAddress>(probe->getLocalAddress())->getPort());
-  ASSERT_TRUE(probe->close());
+  const Socket::ptr held = Socket::CreateTCPSocket();  // does not listen: the port is free for the service, and for nobody else
+  ASSERT_TRUE(held->bind(IPAddress::Create("0.0.0.0")));
+  const std::string port = std::to_string(std::dynamic_pointer_cast<IPAddress>(held->getLocalAddress())->getPort());
   write("servers: [{type: silent, address: ['127.0.0.1:0', '0.0.0.0:" + port +
         "']}, {type: silent, address: ['localhost:" + port + "']}]");
   testing::internal::CaptureStderr();

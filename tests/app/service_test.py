@@ -182,11 +182,18 @@ class Ends(unittest.TestCase):
                 writer.close()
             return answers, torn
 
-        with Service() as service:
-            answers, torn = asyncio.run(load_and_end(service))
-            self.assertEqual([answer for answer in answers if not answer.endswith(b"slept 700 ms\n")], [])
-            self.assertEqual(torn, [])
-            self.assertEqual(service.process.wait(PATIENCE), 0, service.text())
+        # A socket that does not listen keeps the port, so that the hammers meet nobody else after the end.
+        with socket.socket() as held:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", 0))
+            address = f"name: web, type: http, address: ['127.0.0.1:{held.getsockname()[1]}']"
+            with Service(servers=SERVERS.replace("name: web, type: http, address: ['127.0.0.1:0']", address)) as service:
+                answers, torn = asyncio.run(load_and_end(service))
+                status = service.process.wait(PATIENCE)
+                text = service.text()
+        self.assertEqual([answer for answer in answers if not answer.endswith(b"slept 700 ms\n")], [])
+        self.assertEqual(torn, [])
+        self.assertEqual(status, 0, text)
 
     def test_by_force_at_the_deadline(self):
         with Service("app: {drain_ms: 300}\n") as service, service.connect() as client:

@@ -241,13 +241,17 @@ TEST(IoFaults, Timers) {  // FM-04: those that were armed run, or are cancelled.
 }
 
 struct Listener {
-  explicit Listener(bool shared) : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Listener(bool shared) {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), size), 0);
+    const int on = 1;
+    for (const Owned* one : {&held, &fd}) {
+      EXPECT_EQ(::setsockopt(*one, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+      EXPECT_EQ(::bind(*one, reinterpret_cast<const sockaddr*>(&address), size), 0);
+      EXPECT_EQ(::getsockname(*one, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    }
     EXPECT_EQ(::listen(fd, 8), 0);
-    EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
     if (shared) copy = Owned(::dup(fd));
   }
   void close() {
@@ -255,7 +259,8 @@ struct Listener {
     copy.close();
   }
 
-  Owned fd;
+  Owned held{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};  // keeps the port: who calls after the end is refused
+  Owned fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   Owned copy;
   sockaddr_in address{};
 };

@@ -140,7 +140,8 @@ class Serving {
   explicit Serving(bool keepalive = true, const HttpLimits& limits = {}, size_t workers = 2)
       : m_iom(workers, false, "http"), m_server(std::make_shared<Server>(keepalive, &m_iom, &m_iom, &m_iom)) {
     m_server->setHttpLimits(limits);
-    EXPECT_TRUE(m_server->bind(IPAddress::Create("127.0.0.1", 0)));
+    EXPECT_TRUE(m_held->bind(IPAddress::Create("127.0.0.1", 0)));
+    EXPECT_TRUE(m_server->bind(m_held->getLocalAddress()));
     m_port = std::dynamic_pointer_cast<IPAddress>(m_server->getSocks().at(0)->getLocalAddress())->getPort();
     EXPECT_TRUE(m_server->start());
   }
@@ -159,6 +160,7 @@ class Serving {
   }
 
  private:
+  const Socket::ptr m_held = Socket::CreateTCPSocket();  // bound: when the server has stopped, no other process gets its port
   IOManager m_iom;
   std::shared_ptr<Server> m_server;
   uint16_t m_port = 0;

@@ -88,11 +88,11 @@ TEST(Bounds, ATimeoutIsNotProlongedByEventsForOthers) {
 
 // FM-24: nobody takes the connection; the library's own limit ends it. On TCP with a full backlog, and over AF_UNIX.
 TEST(Bounds, ConnectEndsAtItsTimeout) {
-  setConnectTimeout(milliseconds(100));
   inFiber([] {
     const int listener = boundSocket(hookedCalls(), SOCK_STREAM, 0);
     const Pair clients({::socket(AF_INET, SOCK_STREAM, 0), ::socket(AF_INET, SOCK_STREAM, 0)});
     EXPECT_EQ(connectTo(hookedCalls(), clients.a, addressOf(listener)), 0);
+    setConnectTimeout(milliseconds(100));
     const auto connects = [&] { return connectTo(hookedCalls(), clients.b, addressOf(listener)); };
     expectTakes(milliseconds(100), [&] {
       EXPECT_EQ(connects(), -1);

@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 from urllib.parse import urlencode
 
-from http_support import Server
+from http_support import Server, held_port
 
 REDIS, ROUTES, FIRST = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 PATIENCE = 20  # seconds until a test gives up
@@ -114,8 +114,9 @@ class EventsEndWithTheServer(unittest.TestCase):
 
 class Redis(unittest.TestCase):
     def test_two_fibers_share_a_thread(self):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        held = held_port()
+        self.addCleanup(held.close)
+        port = held.getsockname()[1]
         with subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
                                "--dir", "/tmp", "--loglevel", "warning"], stdout=subprocess.DEVNULL) as server:
             try:

@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from http_support import Nginx, Server, Stopwatch, read_response, run
+from http_support import Nginx, Server, Stopwatch, held_port, read_response, run
 
 WAITING, ECHO, HELLO = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 
@@ -190,9 +190,8 @@ class Waiting(unittest.TestCase):
             watch.stop().check(5, "(one after the other it would be 30 s and more)")
 
     def test_handlers_that_ask_redis(self):
-        with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-            probe.close()
+        with tempfile.TemporaryDirectory() as folder, held_port() as held:
+            port = held.getsockname()[1]
             redis = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly",
                                       "no", "--dir", folder, "--loglevel", "warning"], stdout=subprocess.DEVNULL)
             try:
@@ -205,9 +204,7 @@ class Waiting(unittest.TestCase):
                 redis.wait(20)
 
     def test_no_redis_is_502(self):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        with Server(WAITING, "0", str(port)) as server:
+        with held_port() as held, Server(WAITING, "0", str(held.getsockname()[1])) as server:
             self.assertEqual(run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", server.url + "/redis"), b"502")
 
     # What runs is finished, and who waits for a request is sent home.

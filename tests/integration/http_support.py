@@ -13,6 +13,14 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 from stopwatch import Stopwatch  # noqa: E402, F401: for the tests
 
 
+def held_port():
+    """A socket that does not listen. While it is open, only a program that is told to listen at its port gets that port."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
+
+
 class Server:
     """A program that prints `listening on HOST:PORT`. Ends in order at the end of the scope; its exit status must be 0."""
 
@@ -71,8 +79,8 @@ http {{
 
     def __init__(self, behind):
         self.folder = tempfile.TemporaryDirectory()
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.held = held_port()
+        self.port = self.held.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         path = os.path.join(self.folder.name, "nginx.conf")
         with open(path, "w", encoding="utf-8") as file:
@@ -98,6 +106,7 @@ http {{
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait(20)
+        self.held.close()
         self.folder.cleanup()
 
 

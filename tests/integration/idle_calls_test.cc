@@ -4,7 +4,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "tests/net/server_support.h"
+#include "tests/support/stopwatch.h"
 
 namespace sylar::test {
 namespace {
@@ -12,6 +16,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kTimeout = 300ms;
+
+/// The longest time from one call of note() to the next. A busy machine may keep a test from its next move until the connection
+/// is rightly idle; such a round proves nothing, and another is made.
+class Pauses {
+ public:
+  void note() {
+    const int64_t now_ns = steadyClock().nowNs();
+    m_longest_ns = std::max(m_longest_ns, now_ns - std::exchange(m_last_ns, now_ns));
+  }
+  /// Two of them with the bytes of the other side in between are no timeout.
+  bool areShort() const { return std::chrono::nanoseconds(m_longest_ns) < kTimeout / 3; }
+
+ private:
+  int64_t m_last_ns = steadyClock().nowNs();
+  int64_t m_longest_ns = 0;
+};
 
 class IdleCallsTest : public testing::Test {
  protected:
@@ -35,14 +55,21 @@ TEST_F(IdleCallsTest, AsksTheKernelBeforeItCloses) {
     while (::recv(client->getSocket(), &byte, 1, 0) == 1 && ::send(client->getSocket(), &byte, 1, MSG_NOSIGNAL) == 1) {
     }
   });
-  const auto client = connectedTo(server->address());
-  for (const Deadline end = Deadline::after(3 * kTimeout); steadyClock().nowNs() < end.ns(); usleep(20'000)) {
-    ASSERT_TRUE(echoes(*client));
+  for (bool in_time = false; !in_time;) {
+    const uint64_t closed_before = server->getCounts().idle_closed;
+    Pauses pauses;
+    const auto client = connectedTo(server->address());
+    bool stays_open = true;
+    for (const Deadline end = Deadline::after(3 * kTimeout); stays_open && steadyClock().nowNs() < end.ns(); usleep(20'000)) {
+      stays_open = echoes(*client) && server->getCounts().idle_closed == closed_before;
+      pauses.note();
+    }
+    in_time = pauses.areShort();
+    EXPECT_TRUE(stays_open || !in_time);
+    EXPECT_TRUE(isEnded(*client));
+    EXPECT_TRUE(server->join());
+    EXPECT_EQ(server->getCounts().idle_closed, closed_before + 1);
   }
-  EXPECT_EQ(server->getCounts().idle_closed, 0u);
-  EXPECT_TRUE(isEnded(*client));
-  EXPECT_EQ(server->getCounts().idle_closed, 1u);
-  EXPECT_TRUE(server->join());
   server->stop();
 }
 
@@ -63,12 +90,12 @@ TEST_F(IdleCallsTest, ARetransmissionIsIdle) {
   ASSERT_TRUE(echoes(*client));
   sock_filter nothing{BPF_RET | BPF_K, 0, 0, 0};
   ASSERT_TRUE(client->setOption(SOL_SOCKET, SO_ATTACH_FILTER, sock_fprog{1, &nothing}));
-  const int64_t start_ns = steadyClock().nowNs();
+  const Stopwatch watch;
   gone = true;
   EXPECT_TRUE(server->join());
-  const std::chrono::nanoseconds took(steadyClock().nowNs() - start_ns);
+  const auto took = watch.elapsed();
   EXPECT_GE(took, kLong);
-  EXPECT_LT(took, 2 * kLong);  // the second look
+  EXPECT_LT(took, watch.allows(2 * kLong));  // the second look
   EXPECT_EQ(server->getCounts().idle_closed, 1u);
   server->stop();
 }
@@ -78,19 +105,27 @@ TEST_F(IdleCallsTest, ALongSendIsNotIdle) {
   const std::string much(64 << 20, 'x');
   std::atomic<int> sent{0};
   const auto server = started([&](const Socket::ptr& client) { sent = client->send(much.data(), much.size()); });
-  const auto client = connectedTo(server->address());
-  client->setOption(SOL_SOCKET, SO_RCVBUF, 64 * 1024);
   std::string buffer(1 << 20, 0);
-  size_t taken = 0;
-  for (const Deadline slow = Deadline::after(3 * kTimeout); taken < much.size();) {
-    const int n = client->recv(buffer.data(), buffer.size());
-    ASSERT_GT(n, 0) << taken;
-    taken += static_cast<size_t>(n);
-    if (steadyClock().nowNs() < slow.ns()) usleep(20'000);
+  for (bool in_time = false; !in_time;) {
+    const uint64_t closed_before = server->getCounts().idle_closed;
+    Pauses pauses;
+    const auto client = connectedTo(server->address());
+    client->setOption(SOL_SOCKET, SO_RCVBUF, 64 * 1024);
+    size_t taken = 0;
+    int n = 1;
+    for (const Deadline slow = Deadline::after(3 * kTimeout); n > 0 && taken < much.size();) {
+      n = client->recv(buffer.data(), buffer.size());
+      taken += static_cast<size_t>(std::max(n, 0));
+      pauses.note();
+      if (steadyClock().nowNs() < slow.ns()) usleep(20'000);
+    }
+    EXPECT_TRUE(server->join());
+    in_time = pauses.areShort();
+    if (!in_time) continue;
+    EXPECT_EQ(taken, much.size());
+    EXPECT_EQ(static_cast<size_t>(sent), much.size());
+    EXPECT_EQ(server->getCounts().idle_closed, closed_before);
   }
-  EXPECT_TRUE(server->join());
-  EXPECT_EQ(static_cast<size_t>(sent), much.size());
-  EXPECT_EQ(server->getCounts().idle_closed, 0u);
   server->stop();
 }
 

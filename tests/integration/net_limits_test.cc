@@ -122,6 +122,7 @@ TEST(Exhaustion, EndsWithAConnection) {
   ASSERT_TRUE(queued->setRecvTimeout(1500));
   char byte;
   EXPECT_EQ(queued->recv(&byte, 1), -1);
+  ASSERT_TRUE(queued->setRecvTimeout(0));
   const Stopwatch relief;
   EXPECT_TRUE(before->close());
   EXPECT_EQ(queued->recv(&byte, 1), 1);
@@ -164,7 +165,7 @@ TEST(Flood, FromSeveralAddressesStaysWithinTheLimits) {
   EXPECT_FALSE(echoes(*beyond));
   EXPECT_TRUE(beyond->isTimeout()) << "it waits: the house is full";
   EXPECT_EQ(server->getCounts().open, server->getLimits().max_connections);
-  EXPECT_EQ(server->getCounts().paused, 1u);
+  until([&] { return server->getCounts().paused == 1; });  // it may come to that later than in those 20 ms
   flood.clear();
   EXPECT_TRUE(beyond->setRecvTimeout(0));
   char byte;

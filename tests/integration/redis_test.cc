@@ -36,10 +36,10 @@ Reply command(const Context& context, const char* format, Args... args) {
 class Redis : public testing::Test {
  protected:
   void SetUp() override {
-    // Between asking for a free port and its use somebody else may take it.
-    for (int i = 0; i < 5 && !answers(); ++i) start();
+    start();
     ASSERT_TRUE(answers()) << "redis-server does not start";
   }
+  void TearDown() override { libcCalls().close(m_port_holder); }
 
   Context connect() const {
     Context context(redisConnect("127.0.0.1", m_port));
@@ -50,14 +50,14 @@ class Redis : public testing::Test {
 
  private:
   void start() {
-    const int probe = boundSocket(libcCalls(), SOCK_STREAM, -1);
-    m_port = ntohs(addressOf(probe).sin_port);
-    libcCalls().close(probe);
-    m_server.reset();
+    m_port_holder = boundSocket(libcCalls(), SOCK_STREAM, -1);
+    const int on = 1;
+    EXPECT_EQ(::setsockopt(m_port_holder, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);  // redis-server may listen there, too
+    m_port = ntohs(addressOf(m_port_holder).sin_port);
     m_server = std::make_unique<Child>(std::vector<std::string>{"redis-server", "--port", std::to_string(m_port), "--bind",
                                                                 "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", "/tmp",
                                                                 "--loglevel", "warning"});
-    for (int i = 0; i < 200 && !answers(); ++i) ::usleep(25'000);
+    for (int i = 0; i < 2'400 && !answers(); ++i) ::usleep(25'000);
   }
 
   bool answers() const {
@@ -69,6 +69,7 @@ class Redis : public testing::Test {
   }
 
   std::unique_ptr<Child> m_server;
+  int m_port_holder = -1;  // bound, so that nobody else gets the port
   int m_port = 0;
 };
 

@@ -19,11 +19,6 @@ from run_support import RUN, both, result
 PYTHON = "/usr/bin/python3"
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
 class Http(http.server.BaseHTTPRequestHandler):
     """Sends a body back, or as many bytes as the path says; below /git/ it is git's own server."""
 
@@ -111,7 +106,9 @@ class Curl(OverHttp):
     def test_failures(self):
         self.assertEqual(self.curl("--fail", f"{self.url}/nothing")[0], 22)
         self.assertEqual(self.curl("--fail", "http://nowhere.invalid/")[0], 6)
-        status, _, err = result(RUN, "curl", "--silent", "--show-error", f"http://127.0.0.1:{free_port()}/")
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))  # and nobody listens
+            status, _, err = result(RUN, "curl", "--silent", "--show-error", f"http://127.0.0.1:{closed.getsockname()[1]}/")
         self.assertEqual(status, 7, err)
 
 

@@ -84,12 +84,12 @@ int jumpsInAHandler() {
       if (sigsetjmp(g_before, 1) == 0) siglongjmp(g_before, 1);
     };
     ::sigaction(SIGALRM, &action, nullptr);
+    ::ualarm(10'000, 10'000);  // again and again, for one may come before the call
     for (int i = 0; i < 2; ++i) {
-      ::ualarm(10'000, 0);
       if (::pause() != -1 || errno != EINTR) return 2;
-      ::ualarm(10'000, 0);
       if (::poll(nullptr, 0, 60'000) != -1 || errno != EINTR) return 3;
     }
+    ::ualarm(0, 0);
   }
   signals.ss_flags = SS_DISABLE;
   return ::sigaltstack(&signals, nullptr);

@@ -59,18 +59,18 @@ class Daemon:
     def suspend(self):
         """No process of the server runs afterwards. The kernel still takes connections and bytes for it."""
         for process in self.processes():
-            os.kill(process, signal.SIGSTOP)
+            send(process, signal.SIGSTOP)
             wait_until(process, "TZX")
 
     def resume(self):
         for process in self.processes():
-            os.kill(process, signal.SIGCONT)
+            send(process, signal.SIGCONT)
 
     def kill(self):
         """Ends the server at once and without a word."""
         processes = list(self.processes())
         for process in processes:
-            os.kill(process, signal.SIGKILL)
+            send(process, signal.SIGKILL)
         self.process.wait()
         for process in processes:
             wait_until(process, "ZX")
@@ -85,7 +85,18 @@ class Daemon:
         """The server's process and its children. The parent comes first, so one that is stopped makes no more of them."""
         yield self.process.pid
         for children in glob.glob(f"/proc/{self.process.pid}/task/*/children"):
-            yield from map(int, Path(children).read_text(encoding="ascii").split())
+            try:
+                yield from map(int, Path(children).read_text(encoding="ascii").split())
+            except OSError:  # the thread has ended
+                pass
+
+
+def send(process, number):
+    """Sends a signal to a process that may have ended."""
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
 
 
 def wait_until(process, states):

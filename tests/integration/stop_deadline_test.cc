@@ -158,8 +158,9 @@ TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
   const auto took = watch.elapsed();
   EXPECT_GE(took, kTime) << "the shields hold until then";
   EXPECT_LT(took, watch.allows(kTime + kPromised));
+  leaks().excuseLateWorkersOf(iom);
   EXPECT_FALSE(result.clean);
-  EXPECT_TRUE(polite);
+  EXPECT_TRUE(polite || watch.stalled() >= kTime);
   std::vector<std::string> names;
   for (const FiberInfo& info : result.abandoned) names.push_back(info.name);
   std::sort(names.begin(), names.end());
@@ -169,10 +170,13 @@ TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
 }
 
 /// A worker that is left behind keeps all it has for ever, on purpose. Leak checkers find it here; into cores they do not look.
-void keep(const Fiber::ptr& fiber) {
-  static std::vector<Fiber::ptr>& kept = *new std::vector<Fiber::ptr>;
-  kept.push_back(fiber);
+void keep(const std::shared_ptr<void>& what) {
+  static std::vector<std::shared_ptr<void>>& kept = *new std::vector<std::shared_ptr<void>>;
+  kept.push_back(what);
 }
+
+/// Until then after the deadline, workers are waited for. A thread that the kernel keeps from running for longer is rightly late.
+constexpr auto kGrace = 50ms;
 
 /// Without the leak check: thread, fiber and descriptors of a worker that is left behind stay.
 class StuckWorkerTest : public testing::TestWithParam<size_t> {};
@@ -268,59 +272,86 @@ TEST_P(StopDeadlineTest, HoldsWithTheCallerAsAWorker) {
 
 // Work that spawns work for ever ends with its scheduler; what had not begun is told so.
 TEST_P(StopDeadlineTest, AChainOfWorkEnds) {
-  IOManager iom(workers(), false, "stop");
-  std::function<void()> again = [&] { iom.schedule(again); };
-  for (int i = 0; i < 10; ++i) iom.schedule(again);
-  EXPECT_WITHIN(20ms + kPromised, (void)iom.stop(Deadline::after(20ms)));
-  leaks().excuseLateWorkersOf(iom);
+  const auto iom = std::make_shared<IOManager>(workers(), false, "stop");
+  const auto again = std::make_shared<std::function<void()>>();
+  *again = [scheduler = iom.get(), self = again.get()] { scheduler->schedule(*self); };
+  for (int i = 0; i < 10; ++i) iom->schedule(*again);
+  EXPECT_WITHIN(20ms + kPromised, (void)iom->stop(Deadline::after(20ms)));
+  leaks().excuseLateWorkersOf(*iom);
+  if (lateWorkersOf(*iom) > 0) {  // in the midst of a schedule(), perhaps
+    keep(iom);
+    keep(again);
+  }
 }
 
 // Cause: what a chain resumed by hand after the last call was in no list any more, and its wait never ended.
 TEST_P(StopDeadlineTest, WhoBeginsToWaitByHandAfterTheDeadlineIsCancelled) {
-  IOManager iom(workers(), false, "stop");
-  std::atomic<int> waits{0};
-  std::atomic<bool> shielded{false};
-  iom.schedule([&] {
-    {
-      const this_fiber::CancelShield shield;
-      shielded = true;
-      sleep(1000);
-    }
-    for (int i = 0; i < 3; ++i) {
-      const auto inner = std::make_shared<Fiber>([&] { waits += sleep(1000) > 0; });
-      inner->resume();
-    }
-  });
-  ASSERT_TRUE(eventually([&] { return shielded.load(); }));
-  StopResult result{};
-  EXPECT_WITHIN(50ms + kPromised, result = iom.stop(Deadline::after(50ms)));
-  EXPECT_TRUE(result.clean);
-  EXPECT_EQ(waits, 3);
+  struct Seen {
+    std::atomic<int> waits{0};
+    std::atomic<bool> shielded{false};
+  };
+  bool in_time = false;
+  for (int round = 0; round < 20 && !in_time; ++round) {
+    IOManager iom(workers(), false, "stop");
+    const auto seen = std::make_shared<Seen>();  // a late worker's, too
+    iom.schedule([seen] {
+      {
+        const this_fiber::CancelShield shield;
+        seen->shielded = true;
+        sleep(1000);
+      }
+      for (int i = 0; i < 3; ++i) {
+        const auto inner = std::make_shared<Fiber>([seen] { seen->waits += sleep(1000) > 0; });
+        inner->resume();
+      }
+    });
+    ASSERT_TRUE(eventually([&] { return seen->shielded.load(); }));
+    StopResult result{};
+    const test::Stopwatch watch;
+    EXPECT_WITHIN(50ms + kPromised, result = iom.stop(Deadline::after(50ms)));
+    in_time = watch.elapsed() < 50ms + kGrace;
+    leaks().excuseLateWorkersOf(iom);
+    if (!in_time) continue;
+    EXPECT_TRUE(result.clean);
+    EXPECT_EQ(seen->waits, 3);
+  }
+  EXPECT_TRUE(in_time);
 }
 
 // Cause: the joiner's patience ended before the older fiber, which had its turn behind it.
 TEST_P(StopDeadlineTest, WhoJoinsAPoliteFiberEndsCleanly) {
-  IOManager iom(workers(), false, "stop");
-  bool polite = false;
-  bool joined = false;
-  const auto child = std::make_shared<Fiber>([&] {
-    const this_fiber::CancelShield shield;
-    sleep(1000);
-    polite = true;
-  });
-  const auto parent = std::make_shared<Fiber>([&] {
-    child->join();
-    joined = polite;
-  });
-  const int thread = coreOf(iom).workers()[0]->threadId();
-  iom.schedule(child, thread);
-  ASSERT_TRUE(eventually([&] { return stateOf(*child) == FiberState::kParked; }));
-  iom.schedule(parent, thread);
-  ASSERT_TRUE(eventually([&] { return stateOf(*parent) == FiberState::kParked; }));
-  StopResult result{};
-  EXPECT_WITHIN(50ms + kPromised, result = iom.stop(Deadline::after(50ms)));
-  EXPECT_TRUE(result.clean);
-  EXPECT_TRUE(joined);
+  struct Seen {
+    bool polite = false;
+    bool joined = false;
+  };
+  bool in_time = false;
+  for (int round = 0; round < 20 && !in_time; ++round) {
+    IOManager iom(workers(), false, "stop");
+    const auto seen = std::make_shared<Seen>();  // a late worker's, too
+    const auto child = std::make_shared<Fiber>([seen] {
+      const this_fiber::CancelShield shield;
+      sleep(1000);
+      seen->polite = true;
+    });
+    const auto parent = std::make_shared<Fiber>([seen, child] {
+      child->join();
+      seen->joined = seen->polite;
+    });
+    const int thread = coreOf(iom).workers()[0]->threadId();
+    iom.schedule(child, thread);
+    ASSERT_TRUE(eventually([&] { return stateOf(*child) == FiberState::kParked; }));
+    iom.schedule(parent, thread);
+    ASSERT_TRUE(eventually([&] { return stateOf(*parent) == FiberState::kParked; }));
+    StopResult result{};
+    const test::Stopwatch watch;
+    EXPECT_WITHIN(50ms + kPromised, result = iom.stop(Deadline::after(50ms)));
+    in_time = watch.elapsed() < 50ms + kGrace;
+    leaks().excuseLateWorkersOf(iom);
+    if (!in_time) continue;
+    EXPECT_TRUE(result.clean);
+    EXPECT_TRUE(seen->joined);
+  }
+  EXPECT_TRUE(in_time);
 }
 
 // Cause: each entry of the queue was a log line, written in the loop, where no worker is left behind.
@@ -344,8 +375,7 @@ TEST_P(StopDeadlineTest, AWorkerWithShortFibersIsNotLeftBehind) {
     IOManager iom(workers(), false, "stop");
     for (int i = 0; i < 1'000; ++i) iom.schedule([] { compute(1ms); });
     EXPECT_WITHIN(20ms + kPromised, (void)iom.stop(Deadline::after(20ms)));
-    const auto& all = coreOf(iom).workers();
-    left_behind = std::any_of(all.begin(), all.end(), [](const auto& worker) { return worker->detached(); });
+    left_behind = lateWorkersOf(iom) > 0;
     leaks().excuseLateWorkersOf(iom);
   }
   EXPECT_FALSE(left_behind);
@@ -363,8 +393,8 @@ TEST_P(StopDeadlineTest, TheCallerFinishesOneFiberOnly) {
 // engine, which had ended.
 TEST_P(StopDeadlineTest, ADescriptorThatAGivenUpFiberReadServesOthers) {
   int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-  {
+  for (bool late = true; late;) {
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     IOManager iom(workers(), false, "stop");
     const auto stubborn = std::make_shared<Fiber>([fd = pair[0]] {
       const this_fiber::CancelShield shield;
@@ -373,6 +403,9 @@ TEST_P(StopDeadlineTest, ADescriptorThatAGivenUpFiberReadServesOthers) {
     iom.schedule(stubborn);
     ASSERT_TRUE(eventually([&] { return stateOf(*stubborn) == FiberState::kParked; }));
     EXPECT_EQ(iom.stop(Deadline::after(0ms)).abandoned.size(), 1u);
+    late = lateWorkersOf(iom) > 0;  // then its thread reads on, with libc's calls, and the pair is its own
+    leaks().excuseLateWorkersOf(iom);
+    if (late) keep(stubborn);
   }
   readInPassing(workers(), pair[0]);
   std::atomic<bool> got{false};

@@ -1,5 +1,5 @@
 // What idle_trace_test.py watches under strace: two managers' worth of workers after some traffic. Marks its phases with a system
-// call that nothing else makes, and prints the ids of its workers.
+// call that nothing else makes, and prints the ids of its workers, and how many seconds it was idle.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "sylar/sched/worker.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
+#include "tests/support/thread_state.h"
 
 namespace sylar {
 namespace {
@@ -26,11 +27,12 @@ using test::Gate;
 /// The parent's process id is asked for nowhere else.
 void mark() { sys::call(SYS_getppid); }
 
-/// Everybody has gone to sleep: nothing is left to do, so this is a matter of having the processor.
+/// Everybody has gone to sleep: nothing is left to do, so this is a matter of having the processor. Who says that it sleeps is on
+/// the way there, and the kernel says who has arrived.
 void settle(const Scheduler& scheduler) {
   (void)test::eventually([&] {
     for (const auto& worker : coreOf(scheduler).workers()) {
-      if (!worker->slot().mailbox.sleeping()) return false;
+      if (!worker->slot().mailbox.sleeping() || test::stateOfThread(worker->threadId()) != 'S') return false;
     }
     return true;
   });
@@ -84,9 +86,11 @@ int run(int idle_seconds, int max_wait_ms) {
   settle(scheduler);
   settle(iom);
 
+  const auto begin = std::chrono::steady_clock::now();
   mark();  // 1: nothing to do
   std::this_thread::sleep_for(std::chrono::seconds(idle_seconds));
   mark();  // 2: timers that move the front, and some that do not
+  const std::chrono::duration<double> idle = std::chrono::steady_clock::now() - begin;
   std::vector<Timer::ptr> timers;
   for (uint64_t hours = 5; hours >= 2; --hours) timers.push_back(iom.addTimer(hours * 3'600'000, [] {}));
   for (uint64_t hours = 6; hours <= 9; ++hours) timers.push_back(iom.addTimer(hours * 3'600'000, [] {}));
@@ -102,6 +106,7 @@ int run(int idle_seconds, int max_wait_ms) {
   mark();  // 5: the end
   scheduler.stop();
   iom.stop();
+  std::printf("idle %f\n", idle.count());
   return 0;
 }
 

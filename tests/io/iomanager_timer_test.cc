@@ -89,7 +89,7 @@ TEST_P(IOTimerTest, AddTimerNeverRunsTheCallbackItself) {
 // Trap 11, C-15
 TEST_P(IOTimerTest, ARecurringTimerRunsUntilItsOwnCallbackCancelsIt) {
   IOManager iom(workers(), false, "timers");
-  std::atomic<int> runs{0};
+  std::atomic<int> runs{0}, cancels{0};
   Timer::ptr timer;
   Gate set;
   timer = iom.addTimer(
@@ -97,12 +97,14 @@ TEST_P(IOTimerTest, ARecurringTimerRunsUntilItsOwnCallbackCancelsIt) {
       [&] {
         EXPECT_TRUE(set.wait());
         if (runs.fetch_add(1) + 1 < 5) return;
-        EXPECT_TRUE(timer->cancel());
+        cancels += timer->cancel();
       },
       true);
   set.open();
   iom.stop();
-  EXPECT_EQ(runs.load(), 5);
+  EXPECT_GE(runs.load(), 5);
+  EXPECT_LE(runs.load(), 4 + static_cast<int>(workers())) << "on a slow machine others begin before the fifth has cancelled it";
+  EXPECT_EQ(cancels.load(), 1);
 }
 
 // Trap 12
@@ -390,12 +392,14 @@ TEST_P(IOTimerTest, CapturesOfADeadConditionAreDestroyedInAFiber) {
     std::atomic<uint64_t> one_shot{0}, other{0};
     IOManager iom(workers(), false, "timers");
     auto condition = std::make_shared<int>();
+    std::vector<Timer::ptr> timers;
     for (std::atomic<uint64_t>* const out : {&one_shot, &other}) {
-      iom.addConditionTimer(
-          1, [captured = std::make_shared<DestroyedIn>(*out)] { FAIL(); }, condition, recurring);
+      timers.push_back(iom.addConditionTimer(
+          kHourMs, [captured = std::make_shared<DestroyedIn>(*out)] { FAIL(); }, condition, recurring));
     }
     iom.addTimer(kHourMs, [] {})->cancel();
     condition.reset();
+    for (const Timer::ptr& timer : timers) EXPECT_TRUE(timer->reset(1, true));  // none is due before
     iom.stop();
     EXPECT_NE(one_shot, 0u);
     EXPECT_NE(other, 0u);

@@ -263,7 +263,7 @@ TEST_P(MixRaceTest, EachWaitEndsOnceForARightReason) {
     std::thread thread_meddler(meddle);
     if (i % 2 == 0) {
       EXPECT_TRUE(test::eventually([&] { return world->left() < waits / 2; }));
-      world->end(Deadline::after(10s));
+      world->end(Deadline::after(test::kPatience));
     } else {
       EXPECT_TRUE(test::eventually([&] { return world->left() <= 0; }));
       world->end(Deadline::never());

@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "tests/hook/support.h"
+#include "tests/sched/gate.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/scale.h"
 
 namespace sylar::test {
 namespace {
-
-using namespace std::chrono_literals;
 
 /// Says what everybody waits for, and ends the process, instead of a test that hangs.
 class Watchdog {
@@ -51,7 +50,7 @@ TEST(SocketTimeoutRace, ASilentSocketAlwaysTimesOut) {
   const size_t times = scaled(kSanitized ? 25 : 250);
   std::atomic<size_t> timed_out{0}, others{0}, early{0};
   IOManager iom(kThreads, false, "silent");
-  const Watchdog watchdog(iom, 60s);
+  const Watchdog watchdog(iom, kPatience);
   for (size_t i = 0; i < kFibers; ++i) {
     iom.schedule([&] {
       const Pair pair = unixPair();

@@ -75,6 +75,8 @@ TEST_F(TimerPassTest, DuePublicTimersAreServedInPassesWithPollsBetween) {
   };
   IOManager iom(options());
   for (uint64_t i = 0; i < kTimers; ++i) iom.addTimer(1, [&] { ++runs; });
+  // The worker sleeps, so it begins with them when `storm` is set, and not before.
+  ASSERT_TRUE(eventually([&] { return coreOf(iom).workers().front()->slot().mailbox.sleeping(); }));
   clock().advance(std::chrono::milliseconds(1));
   storm = &iom;
   iom.schedule([] {});

@@ -249,7 +249,10 @@ TEST(ForkedChild, OfAFiberHasAnAnswerToEachCallAndLeavesTheParentUnharmed) {
 
 // FM-21: whatever the other threads were doing; none of their locks is ever released in the child.
 TEST(ForkedChild, TakesNoLockThatItsParentsThreadsMayHold) {
-#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+#ifdef SYLAR_ASAN
+  GTEST_SKIP() << "AddressSanitizer's own allocator keeps its locks in a child that was forked beside threads";
+#endif
+#ifdef SYLAR_TSAN
   constexpr int kForks = 30;
 #else
   constexpr int kForks = 60;

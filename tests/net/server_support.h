@@ -27,7 +27,13 @@ class TestServer : public TcpServer {
   }
 
   Address::ptr address() const { return m_address != nullptr ? m_address : getSocks().front()->getLocalAddress(); }
+  /// A port of the kernel's choice stays this server's when it has stopped: who connects then is refused, and meets nobody else.
   bool bind(Address::ptr addr) override {
+    const auto ip = std::dynamic_pointer_cast<IPAddress>(addr);
+    if (ip != nullptr && ip->getPort() == 0) {
+      m_ports.push_back(heldPort(ip));
+      addr = m_ports.back()->getLocalAddress();
+    }
     if (!TcpServer::bind(std::move(addr))) return false;
     m_address = getSocks().back()->getLocalAddress();
     return true;
@@ -44,6 +50,7 @@ class TestServer : public TcpServer {
 
  private:
   const Handler m_handler;
+  std::vector<Socket::ptr> m_ports;
   Address::ptr m_address;
 };
 

@@ -300,7 +300,7 @@ TEST_P(SocketTest, ConnectOpensAgainWhatWasClosed) {
     server = listener->accept();
     expectEcho(*client, *server);
     ASSERT_TRUE(client->close());
-    ASSERT_TRUE(client->connect(listener->getLocalAddress(), 1000));
+    ASSERT_TRUE(client->connect(listener->getLocalAddress(), 60'000));
     expectEcho(*client, *listener->accept());
   });
 }

@@ -19,6 +19,14 @@ namespace sylar::test {
 
 inline IPAddress::ptr loopback(uint16_t port = 0) { return IPAddress::Create("127.0.0.1", port); }
 
+/// A port of the kernel's choice on which nobody listens. While this socket lives, no other process gets the port; a listener of
+/// this process may.
+inline Socket::ptr heldPort(const Address::ptr& address = loopback()) {
+  Socket::ptr socket = Socket::CreateTCP(address);
+  EXPECT_TRUE(socket->bind(address)) << std::strerror(errno);
+  return socket;
+}
+
 /// A listener on a port of the kernel's choice.
 inline Socket::ptr listenerOn(const Address::ptr& address = loopback()) {
   Socket::ptr listener = Socket::CreateTCP(address);

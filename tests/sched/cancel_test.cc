@@ -22,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::eventually;
 using test::Gate;
+using test::lateWorkersOf;
 
 WakeReason parkForEver() {
   Wait wait;
@@ -200,10 +201,12 @@ TEST_P(CancelTest, OfManyThatAreAbandonedTheFirstAreLogged) {
   Scheduler scheduler(workers(), false, "cancel");
   scheduler.start();
   Gate ready;
+  const auto ended = std::make_shared<std::atomic<size_t>>(0);
   for (size_t i = 0; i < workers(); ++i) {
-    scheduler.schedule([&] {
+    scheduler.schedule([&, ended] {
       ready.open();
       while (!coreOf(scheduler).isStopping()) std::this_thread::yield();
+      ++*ended;
     });
   }
   ASSERT_TRUE(ready.wait(workers()));
@@ -212,7 +215,9 @@ TEST_P(CancelTest, OfManyThatAreAbandonedTheFirstAreLogged) {
   const StopResult result = scheduler.stop(Deadline::after(0ms));
   const std::string log = testing::internal::GetCapturedStderr();
   leaks().excuseLateWorkersOf(scheduler);
-  EXPECT_EQ(result.abandoned.size(), kFunctions);
+  EXPECT_GE(result.abandoned.size(), kFunctions);
+  EXPECT_LE(result.abandoned.size(), kFunctions + lateWorkersOf(scheduler)) << "and those that kept a worker that was late";
+  EXPECT_TRUE(eventually([&] { return *ended == workers(); }));  // they look at the scheduler
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 100 * static_cast<int>(workers()));
 }
 
@@ -301,7 +306,10 @@ TEST_P(CancelTest, AFiberObjectOnAStackMayBeAbandoned) {
   });
   ASSERT_TRUE(eventually([&] { return waits.load(); }));
   EXPECT_EQ(scheduler.stop(Deadline::after(0ms)).abandoned.size(), 2u);
-  EXPECT_EQ(stateOf(*outer), FiberState::kAbandoned);
+  leaks().excuseLateWorkersOf(scheduler);
+  if (lateWorkersOf(scheduler) == 0) {
+    EXPECT_EQ(stateOf(*outer), FiberState::kAbandoned);
+  }
 }
 
 // On a plain thread nobody interrupts anything, but the fiber may look.

@@ -56,6 +56,7 @@ class Trap {
   [[nodiscard]] bool holds(size_t fibers) const {
     return eventually([&] { return m_state->inside == fibers; });
   }
+  bool holdsAny() const { return m_state->inside > 0; }
 
  private:
   struct State {
@@ -160,7 +161,8 @@ TEST_P(DetachTest, WhoJoinsWhatIsPinnedBehindItsFiberGetsAnException) {
       thread);
   ASSERT_TRUE(trap.holds(1));
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "pinned"}));
-  EXPECT_EQ(capture.use_count(), 1);
+  // A worker that destroys it may be left behind in its turn.
+  EXPECT_TRUE(eventually([&] { return capture.use_count() == 1; }));
   ASSERT_EQ(stateOf(*pinned), FiberState::kAbandoned);  // else join() would wait for ever
   EXPECT_THROW(pinned->join(), std::runtime_error);
 }
@@ -454,19 +456,28 @@ TEST_P(DetachTest, ADestructorOfRefusedWorkThatBlocksIsLeftBehind) {
     }
     const std::function<void()> function;
   };
-  Scheduler scheduler(GetParam(), false, "stuck");
   const Trap trap;
-  scheduler.start();
-  std::atomic<bool> begun{false};
-  const std::function<void()> again = [&] {
-    begun = true;
-    scheduler.schedule([&again, blocks = std::make_shared<Blocks>(trap.function())] { again(); });
-  };
-  scheduler.schedule(again);
-  ASSERT_TRUE(eventually([&] { return begun.load(); }));
-  (void)scheduler.stop(atOnce());
-  EXPECT_TRUE(trap.holds(1));
-  EXPECT_TRUE(leavesBehind(scheduler));
+  // On a busy machine the worker may be left behind in a function, before it has refused one. Then it is tried again.
+  while (!trap.holdsAny()) {
+    Scheduler scheduler(GetParam(), false, "stuck");
+    scheduler.start();
+    std::atomic<bool> begun{false};
+    const auto running = std::make_shared<std::atomic<int>>(0);
+    const auto stay_elsewhere = [stay = trap.function(), here = sys::threadId()] {
+      if (sys::threadId() != here) stay();  // what such a worker leaves is destroyed by stop()
+    };
+    const std::function<void()> again = [&, running] {
+      ++*running;
+      begun = true;
+      scheduler.schedule([&again, blocks = std::make_shared<Blocks>(stay_elsewhere)] { again(); });
+      --*running;
+    };
+    scheduler.schedule(again);
+    ASSERT_TRUE(eventually([&] { return begun.load(); }));
+    (void)scheduler.stop(atOnce());
+    EXPECT_TRUE(leavesBehind(scheduler));
+    EXPECT_TRUE(eventually([&] { return *running == 0; }));  // it uses what ends here
+  }
 }
 
 // Cause: it went on using its worker, which was another thread's matter by then.

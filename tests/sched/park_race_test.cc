@@ -15,6 +15,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 #include "tests/support/scale.h"
 
@@ -22,6 +23,7 @@ namespace sylar {
 namespace {
 
 using namespace std::chrono_literals;
+using test::kPatience;
 using test::LeakCheck;
 using test::scaled;
 
@@ -32,7 +34,6 @@ constexpr uint64_t kIdleWakeUps = 50'000;
 constexpr uint64_t kWakeUps = 20'000'000;
 constexpr uint64_t kIdleWakeUps = 200'000;
 #endif
-constexpr auto kPatience = 10s;
 
 /// All plain: the other's, until the ball comes.
 struct alignas(64) Player {

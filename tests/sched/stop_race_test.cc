@@ -24,8 +24,6 @@
 namespace sylar {
 namespace {
 
-using namespace std::chrono_literals;
-
 #if defined(SYLAR_TSAN) || defined(SYLAR_ASAN)
 constexpr int kScale = 10;
 #else
@@ -177,7 +175,7 @@ TEST_P(StopRaceTest, FibersOfTwoSchedulersAllEnd) {
     for (Scheduler* scheduler :
          {io_first ? static_cast<Scheduler*>(&io) : &plain, io_first ? &plain : static_cast<Scheduler*>(&io)}) {
       if (round % 4 < 2) {
-        EXPECT_TRUE(scheduler->stop(Deadline::after(10s)).clean);
+        EXPECT_TRUE(scheduler->stop(Deadline::after(test::kPatience)).clean);
       } else {
         for (const Fiber::ptr& fiber : fibers) fiber->cancel();
         scheduler->stop();

@@ -115,17 +115,21 @@ TEST_P(SubclassTest, RefusedWorkMayCallBackWhenItGoes) {
   Counting scheduler(workers());
   scheduler.start();
   Gate ready;
+  const auto ended = std::make_shared<std::atomic<size_t>>(0);
   for (size_t i = 0; i < workers(); ++i) {
-    scheduler.schedule([&] {
+    scheduler.schedule([&, ended] {
       ready.open();
       while (!coreOf(scheduler).isStopping()) std::this_thread::yield();
+      ++*ended;
     });
   }
   ASSERT_TRUE(ready.wait(workers()));
   for (int i = 0; i < 10; ++i) scheduler.schedule([job = std::make_shared<Counting::Job>(scheduler)] { FAIL(); });
   const StopResult result = scheduler.stop(Deadline::after(std::chrono::seconds(0)));
+  leaks().excuseLateWorkersOf(scheduler);
   EXPECT_FALSE(result.clean) << "work that was accepted has not run";
-  EXPECT_EQ(scheduler.pending, 0);
+  // A worker that was left behind with one of them may be about to end it.
+  EXPECT_TRUE(eventually([&] { return scheduler.pending == 0 && *ended == workers(); }));
 }
 
 // ---- Reports. ----------------------------------------------------------------------------------------------------------------

@@ -302,7 +302,7 @@ TEST_P(SyncRaceTest, ACancelMeetsASpawn) {
       go = true;
       group.cancel();
     });
-    while (!go) continue;
+    while (!go) std::this_thread::yield();
     for (int k = 0; k < 4; ++k) group.spawn([&never] { EXPECT_FALSE(never.wait()); });
     failing.join();
     group.join();

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -260,9 +261,9 @@ TEST_P(Waiters, EveryWaitOfAFiberEndsWhenItIsCancelled) {
 
 // What a fiber that was given up waits for is not handed to it.
 TEST_P(Waiters, NobodyRemembersAFiberThatWasAbandoned) {
-  Nothing nothing;
+  auto nothing = std::make_unique<Nothing>();
   IOManager iom(workers(), false, "abandon");
-  const auto waits = nothing.waits();
+  const auto waits = nothing->waits();
   for (const auto& wait : waits) {
     test::waiterOn(iom, [wait] {
       const this_fiber::CancelShield shield;
@@ -272,7 +273,11 @@ TEST_P(Waiters, NobodyRemembersAFiberThatWasAbandoned) {
   const StopResult result = iom.stop(Deadline::after(1ms));
   leaks().excuseLateWorkersOf(iom);
   EXPECT_EQ(result.abandoned.size(), waits.size());
-  nothing.expectWhole();
+  if (test::lateWorkersOf(iom) > 0) {
+    [[maybe_unused]] static const Nothing* const s_kept = nothing.release();  // a late worker's fiber is about to wait once more
+    return;
+  }
+  nothing->expectWhole();
 }
 
 // There the wait blocks the thread, and is bounded nevertheless.

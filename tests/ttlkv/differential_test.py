@@ -72,7 +72,8 @@ def redis_server():
 def random_command(chance):
     """A command that is right, nearly right, or nonsense. Times are far away or past, so both servers see the same."""
     def time_of(option):
-        return chance.choice(["100", "0", "x", "9223372036854775807"]) if option in ("EX", "PX") else chance.choice(NUMBERS)
+        far = {"EX": "100", "PX": "100000"}.get(option)
+        return chance.choice([far, "0", "x", "9223372036854775807"]) if far else chance.choice(NUMBERS)
 
     name = chance.choice(NAMES)
     key = chance.choice(KEYS)
@@ -193,7 +194,7 @@ class Differential(unittest.TestCase):
                     except OSError:
                         pass
                     answers.append(re.sub(rb":\d+(?=\r\n\$4\r\nmode)", b":ID", client.rest()))  # of HELLO
-            if b"" in answers and data.count(b"x") > 60000:
+            if b"" in answers and len(data) > 60000:
                 continue  # a reset may overtake the error if bytes were not read
             self.assertEqual(answers[1], answers[0], f"seed {SEED}, case {i}: {data[:100]!r}")
 

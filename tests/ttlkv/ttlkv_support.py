@@ -7,8 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "integration"))
+for folder in ("integration", "support"):
+    sys.path.append(str(Path(__file__).resolve().parents[1] / folder))
 import servers  # noqa: E402, F401: for the tests
+from stopwatch import Stopwatch  # noqa: E402, F401: for the tests
 
 LIMIT = 60  # seconds after which a test is sure that an answer will not come
 

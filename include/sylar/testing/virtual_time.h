@@ -72,8 +72,8 @@ class VirtualTime final : public Clock {
   /// that it has started and not waited for is then cancelled, and sees no later time. An exception of `body` comes out here.
   ///
   /// If all fibers wait and nothing that they wait for is armed, they would wait without end. Then all are cancelled, and a
-  /// std::runtime_error says which fiber waits for what, whatever `body` then throws. A fiber that does not end within a second
-  /// of real time is abandoned (see Scheduler::stop). Then a std::runtime_error names it, unless `body` has thrown, and
+  /// std::runtime_error says which fiber waits for what, whatever `body` then throws. A fiber that does not end within ten
+  /// seconds of real time is abandoned (see Scheduler::stop). Then a std::runtime_error names it, unless `body` has thrown, and
   /// everything that it uses must outlive it. Other exceptions are those of IOManager.
   ///
   /// Not with kByHand (checked). Blocks the thread.
