@@ -106,7 +106,7 @@ int serve(const sylar::Address::ptr& address) {
 
 int show() {
   sylar::IOManager iom(2, false, "heartbeat");
-  const auto server = std::make_shared<HeartbeatServer>(iom, 100ms, 350ms);
+  const auto server = std::make_shared<HeartbeatServer>(iom, 400ms, 1400ms);
   if (!server->bind(sylar::IPAddress::Create("127.0.0.1", 0)) || !server->start()) return 1;
   const auto address = server->getSocks().front()->getLocalAddress();
   std::thread silent([&] { talk(address, false); });

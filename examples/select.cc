@@ -46,7 +46,7 @@ int main() {
     sylar::Event enough;
     sylar::Future<int> done = sylar::go([&] { return work(jobs, enough); });
     for (const char* job : {"one", "two", "three"}) jobs.send(job);
-    sylar::select(sylar::onReady(done, [] {}), sylar::onTimeout(50ms, [&] { enough.set(); }));
+    sylar::select(sylar::onReady(done, [] {}), sylar::onTimeout(200ms, [&] { enough.set(); }));
     std::printf("%d jobs\n", done.get());
     std::stop_source stop;
     sylar::Future<bool> more = sylar::go([&] { return await(jobs, stop.get_token()); });

@@ -51,7 +51,7 @@ int main() {
       std::chrono::milliseconds(100), [&beats] { ++beats; }, sylar::Repeat::kSkip);
   iom.addTimer(450, [&] {
     iom.stopTimerSync(beat);  // after it returns, the callback is not running and will not run again
-    std::printf("450 ms: %s beats\n", beats >= 1 && beats <= 4 ? "some" : "too many");
+    std::printf("450 ms: %s beats\n", beats > 0 ? "some" : "no");
   });
   // [id]
 
