@@ -28,6 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::eventually;
 using test::Gate;
+using test::lateWorkersOf;
 
 constexpr auto kPromised = 100ms;  // CD-S7
 
