@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import io
 import json
-import re
 import subprocess
 import time
 from pathlib import Path
@@ -59,8 +58,8 @@ def figures_of(path):
 
 
 def order(goal):
-    kind, number = re.match(r"(P|TG|C)-(\d+)", goal["id"]).groups()
-    return ("P", "TG", "C").index(kind), int(number)
+    kind, _, number = goal["id"].partition("-")
+    return ("P", "TG", "C", "K", "ttlkv").index(kind), int(number or 0)
 
 
 def missing_of(ids, goals):

@@ -43,6 +43,7 @@ struct Noisy {
   std::string name;
 };
 
+// FM-50
 TEST(FiberLocal, TheYoungestIsDestroyedFirstAtTheEndOfTheFunction) {
   const FiberLocal<Noisy> first, second;
   std::vector<std::string> ended;

@@ -1,3 +1,4 @@
+// Counts of calls, waits and waiting times of hooked functions, on virtual time.
 #include "sylar/hook_stats.h"
 
 #include <fcntl.h>
