@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "tests/hook/close_support.h"
+#include "tests/support/scale.h"
 
 namespace sylar::test {
 namespace {
@@ -24,7 +25,7 @@ class CloseRace : public testing::TestWithParam<int> {
     static constexpr WaitOn kWaits[] = {readOn, recvmsgOn, pollOn};
     return kWaits[GetParam()];
   }
-  int rounds() const { return GetParam() == 0 ? kRounds : kRounds / 10; }
+  int rounds() const { return static_cast<int>(scaled(GetParam() == 0 ? kRounds : kRounds / 10)); }
 };
 
 // FM-13, FM-14, CD-I1
