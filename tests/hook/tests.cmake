@@ -59,6 +59,7 @@ endif()
 # libc's own calls pass ThreadSanitizer by, which then takes a number that is used again for a race.
 if(NOT SYLAR_SANITIZE MATCHES thread)
   add_test(NAME Differential.HooksAreLibc COMMAND hook_differential --seed 1 --plans ${differential_plans})
+  add_test(NAME Differential.MistakesCanBeMade COMMAND python3 ${differential}/mistakes.py check)
   set_tests_properties(Differential.HooksAreLibc PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endif()
 

@@ -2,6 +2,7 @@
 """Seeds mistakes in the hooks, one at a time, and shows that hook_differential finds each within a minute.
 
   mistakes.py BUILD [name ...]      BUILD is a build directory with hook_differential in it, such as build/release
+  mistakes.py check                 only that each mistake can still be made
 """
 import pathlib
 import shlex
@@ -28,7 +29,7 @@ MISTAKES = {
     "nonblocking_not_asked_for": ("wait_loop.cc", "    if ((flags & O_NONBLOCK) != 0) {", "    if (false) {"),
     "unix_writer_not_told_of_the_end": (
         "wait_loop.cc", "m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());", "m_writes_to_unix = false;"),
-    "sets_of_select_left_empty": ("hook_select.cc", "      sets.restore();\n      return look();", "      return look();"),
+    "sets_of_select_left_empty": ("hook_select.cc", "      sets.restore();\n      return look(", "      return look("),
     "mark_not_noted": ("hook_flags.cc", "option == SO_RCVLOWAT) entry", "option == -1) entry"),
 }
 
@@ -38,15 +39,22 @@ def commands(build):
     return text.splitlines()
 
 
-def build_with(name, build, folder):
-    """Compiles the one source anew and links the program with it. Returns the program."""
+def make(name):
+    """Returns the path of the source, and its text with the mistake."""
     source, piece, replacement = MISTAKES[name]
     path = ROOT / "sylar/hook" / source
     text = path.read_text()
     if text.count(piece) != 1:
         sys.exit(f"{name}: its piece is {text.count(piece)} times in {path}")
+    return path, text.replace(piece, replacement)
+
+
+def build_with(name, build, folder):
+    """Compiles the one source anew and links the program with it. Returns the program."""
+    path, text = make(name)
+    source = path.name
     wrong, program, archive = folder / source, folder / "differential", folder / "hook.a"
-    wrong.write_text(text.replace(piece, replacement))
+    wrong.write_text(text)
     lines = commands(build)
     compile_it = shlex.split(next(line for line in lines if line.endswith(f" {path}")))
     compiled = folder / f"{source}.o"
@@ -72,6 +80,10 @@ def is_found(name, build):
 
 
 def main():
+    if sys.argv[1:] == ["check"]:
+        for name in MISTAKES:
+            make(name)
+        return
     build = pathlib.Path(sys.argv[1]).resolve()
     missed = [name for name in (sys.argv[2:] or MISTAKES) if not is_found(name, build)]
     sys.exit(f"not found: {' '.join(missed)}" if missed else 0)
