@@ -8,14 +8,14 @@
 // Calls that suspend: sleep usleep nanosleep clock_nanosleep thrd_sleep; connect accept accept4; read readv recv recvfrom
 // recvmsg recvmmsg eventfd_read; write writev send sendto sendmsg sendmmsg eventfd_write; sendfile splice tee vmsplice; poll
 // ppoll select pselect epoll_wait epoll_pwait epoll_pwait2; wait waitpid waitid wait3 wait4; flock, lockf and the fcntl that
-// wait for a lock; pause sigsuspend sigwait sigwaitinfo sigtimedwait; the open of a FIFO; and syscall with the number of one of
-// these. They suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify; reads and writes of files
+// wait for a lock; pause sigsuspend sigwait sigwaitinfo sigtimedwait; the open of a FIFO; the locks of libc (setHookLocks); and
+// syscall with the number of one of these. They suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify; reads and writes of files
 // block the thread. A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and their kin), system and
 // pclose, a close that lingers (SO_LINGER), and, if setHookFiles() says so, what waits for the disk (fsync and its kin).
 //
 // A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
 // in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes
-// every waiter with EBADF.
+// every waiter with EBADF, unless setHookClose() says otherwise.
 #pragma once
 
 #include <sys/socket.h>
@@ -54,11 +54,32 @@ void setHookEintr(HookEintr mode);
 /// Returns what setHookEintr() has set. Thread safety: any thread.
 HookEintr hookEintr();
 
+/// What the close of a descriptor does to the hooked calls that wait for it in fibers.
+enum class HookClose : uint8_t {
+  kWake,  ///< It ends them, and they fail with EBADF.
+  /// It does nothing to them, as in the kernel: they go on with the open file until they are done or time out, while the number is
+  /// free for others. Without a free number for a copy of the descriptor, the close acts as with kWake.
+  kPosix,
+};
+/// Sets what later closes do; kWake is the initial value. Thread safety: any thread.
+void setHookClose(HookClose mode);
+/// Returns what setHookClose() has set. Thread safety: any thread.
+HookClose hookClose();
+
+/// Sets whether the locks of libc suspend the fiber that waits for them, instead of blocking the thread: pthread_mutex_t,
+/// pthread_cond_t, pthread_rwlock_t, pthread_barrier_t, pthread_once, sem_t and their C11 forms, pthread_spin_lock, pthread_join,
+/// the initialization of a static variable in a function, and futex(2) by syscall(), under which std::future, std::latch and
+/// std::atomic::wait wait. They do so at first. Fibers and threads may wait at one lock. The owner of a mutex that a fiber has locked
+/// is the fiber. Locks that processes share, and those with a protocol (PTHREAD_PRIO_INHERIT), block the thread in any case. Thread
+/// safety: any thread; affects waits that begin afterwards.
+void setHookLocks(bool on);
+/// Returns what setHookLocks() has set. Thread safety: any thread.
+bool hookLocks();
+
 /// Sets whether a helper thread makes the calls that wait for files: fsync fdatasync syncfs sync msync sync_file_range,
 /// copy_file_range, and sendfile to a file. The fiber is suspended meanwhile. At first they block the thread as libc's do, because
-/// libraries (SQLite, for example) make them under a mutex of their own, and two fibers of one thread must not meet in such a mutex:
-/// a recursive one lets both in, any other blocks the thread without end. So set it if all code of the program that makes such calls
-/// in fibers does that outside of mutexes. Thread safety: any thread; affects calls that begin afterwards.
+/// libraries (SQLite, for example) make them under a mutex of their own, so it needs setHookLocks() as well. Thread safety: any
+/// thread; affects calls that begin afterwards.
 void setHookFiles(bool on);
 /// Returns what setHookFiles() has set, false at first. Thread safety: any thread.
 bool hookFiles();

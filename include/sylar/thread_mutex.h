@@ -72,7 +72,7 @@ using WriteScopedLockImpl = ScopedGuard<M, TakeToWrite>;
 /// A mutex that blocks the thread. It is not recursive: locking it twice on one thread is a programmer error, and is reported.
 /// Usable before constructors run and after main.
 ///
-/// It is built on futex(2) and not on a pthread mutex, because pthread mutexes become fiber-aware once their hooks are linked.
+/// It is built on futex(2) and not on a pthread mutex, because a pthread mutex suspends fibers where the hooks are linked.
 /// The word is 0 while the mutex is free, otherwise the kernel thread id of the owner, with the top bit set while other threads
 /// may sleep on it. Source: Drepper, "Futexes Are Tricky".
 class ThreadMutex {

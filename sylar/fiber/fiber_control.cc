@@ -201,10 +201,22 @@ Fiber::ptr FiberRequest::open(QueueNode* request) {
 namespace {
 
 std::string describeSync(unsigned kind, uint64_t address) {
-  constexpr const char* kWaits[] = {
-      "locks Mutex",     "locks RWMutex",       "waits for Semaphore", "waits for ConditionVariable",
-      "waits for Event", "waits for WaitGroup", "sends to Channel",    "receives from Channel",
-      "selects"};
+  constexpr const char* kWaits[] = {"locks Mutex",
+                                    "locks RWMutex",
+                                    "waits for Semaphore",
+                                    "waits for ConditionVariable",
+                                    "waits for Event",
+                                    "waits for WaitGroup",
+                                    "sends to Channel",
+                                    "receives from Channel",
+                                    "selects",
+                                    "locks pthread_mutex",
+                                    "locks pthread_rwlock",
+                                    "waits for pthread_cond",
+                                    "waits at pthread_barrier",
+                                    "waits for sem_t",
+                                    "waits for an initialization",
+                                    "waits at futex"};
   SYLAR_CHECK_GE(std::size(kWaits), kind + 1);
   return address == 0 ? kWaits[kind] : fmt::format("{} {:#x}", kWaits[kind], address);
 }

@@ -1,9 +1,10 @@
 // In the debug preset only: reports a fiber that is suspended while it holds a pthread mutex (a std::mutex is one), once for each
-// pair of places. Another fiber of its thread that wants the mutex would block the thread forever, and the owner with it.
+// pair of places. It is advice: all who want the mutex wait as long as that fiber does, and threads outside fibers block meanwhile.
 //
-// The pthread functions pass through. The mutexes that fibers lock are noted in a table of fixed size; nothing here allocates or
-// blocks. A mutex may be unlocked by another fiber or thread than the one that locked it. Its note is removed whoever made it.
+// The mutexes that fibers lock are noted in a table of fixed size; nothing here allocates or blocks. A mutex may be unlocked by another fiber or thread than the one that locked it. Its note is removed whoever made it.
 #ifdef SYLAR_DEBUG_LOCKS
+#include "sylar/hook/debug_locks.h"
+
 #include <execinfo.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -21,7 +22,6 @@
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/suspend_check.h"
 #include "sylar/fiber/thread_fibers.h"
-#include "sylar/hook/real.h"
 
 namespace sylar {
 namespace {
@@ -118,12 +118,6 @@ class HeldLocks {
 
 constinit HeldLocks g_held;
 
-void noteLocked(int result, const pthread_mutex_t* mutex, void* frame) {
-  const FiberCore* const core = runningFiber();
-  if (core == nullptr || (result != 0 && result != EOWNERDEAD)) return;
-  g_held.add(mutex, core->fiber->getId(), callersOf(frame, core->stack));
-}
-
 [[gnu::noinline]] void reportIfItHolds(const FiberCore& core) {
   const Place here = callersOf(__builtin_frame_address(0), core.stack);
   Held held;
@@ -140,48 +134,19 @@ void noteLocked(int result, const pthread_mutex_t* mutex, void* frame) {
 
 [[gnu::constructor]] void watch() { g_suspend_check = &reportIfItHolds; }
 
-constinit real::Real<decltype(::pthread_mutex_lock)> g_lock("pthread_mutex_lock", nullptr);
-constinit real::Real<decltype(::pthread_mutex_trylock)> g_trylock("pthread_mutex_trylock", nullptr);
-constinit real::Real<decltype(::pthread_mutex_timedlock)> g_timedlock("pthread_mutex_timedlock", nullptr);
-constinit real::Real<decltype(::pthread_mutex_clocklock)> g_clocklock("pthread_mutex_clocklock", nullptr);
-constinit real::Real<decltype(::pthread_mutex_unlock)> g_unlock("pthread_mutex_unlock", nullptr);
-
 }  // namespace
+
+void debug_locks::noteLocked(int error, const pthread_mutex_t* mutex, void* frame) {
+  const FiberCore* const core = runningFiber();
+  if (core == nullptr || (error != 0 && error != EOWNERDEAD)) return;
+  g_held.add(mutex, core->fiber->getId(), callersOf(frame, core->stack));
+}
+
+void debug_locks::noteUnlocked(const pthread_mutex_t* mutex) {
+  const FiberCore* const core = runningFiber();
+  g_held.remove(mutex, core != nullptr ? core->fiber->getId() : 0);
+}
+
 }  // namespace sylar
-
-extern "C" {
-
-int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  const int result = sylar::g_lock(mutex);
-  sylar::noteLocked(result, mutex, __builtin_frame_address(0));
-  return result;
-}
-
-int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  const int result = sylar::g_trylock(mutex);
-  sylar::noteLocked(result, mutex, __builtin_frame_address(0));
-  return result;
-}
-
-int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* deadline) noexcept {
-  const int result = sylar::g_timedlock(mutex, deadline);
-  sylar::noteLocked(result, mutex, __builtin_frame_address(0));
-  return result;
-}
-
-int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* deadline) noexcept {
-  const int result = sylar::g_clocklock(mutex, clock, deadline);
-  sylar::noteLocked(result, mutex, __builtin_frame_address(0));
-  return result;
-}
-
-int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  const sylar::FiberCore* const core = sylar::runningFiber();
-  // Before the unlock, because afterwards another may hold the mutex.
-  sylar::g_held.remove(mutex, core != nullptr ? core->fiber->getId() : 0);
-  return sylar::g_unlock(mutex);
-}
-
-}  // extern "C"
 
 #endif

@@ -24,6 +24,7 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/hook/attempt.h"
+#include "sylar/hook/futex.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
@@ -201,6 +202,7 @@ long uncancelled(Call call) {
 [[gnu::noinline]] long callInFiber(long number, const long (&values)[6]) {
   const Arguments arguments(values);
   switch (number) {
+    case SYS_futex: return futexByNumber(values);
 #define SYLAR_SAME_(name) \
   case SYS_##name: return arguments.to(&::name)
     // clang-format off

@@ -7,8 +7,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pty.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -104,6 +106,13 @@ class Real {
   X(pause) X(sigsuspend) X(sigwait) X(sigwaitinfo) X(sigtimedwait)            \
   X(fgets) X(fgetc) X(fread) X(getdelim) X(vfscanf) X(__isoc99_vfscanf)      \
   X(flockfile) X(ftrylockfile) X(funlockfile)                                \
+  X(pthread_mutex_lock) X(pthread_mutex_timedlock) X(pthread_mutex_clocklock) X(pthread_mutex_trylock) X(pthread_mutex_unlock) \
+  X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_clockwait) X(pthread_cond_signal) X(pthread_cond_broadcast) \
+  X(pthread_rwlock_rdlock) X(pthread_rwlock_wrlock) X(pthread_rwlock_timedrdlock) X(pthread_rwlock_timedwrlock) \
+  X(pthread_rwlock_clockrdlock) X(pthread_rwlock_clockwrlock) X(pthread_rwlock_tryrdlock) X(pthread_rwlock_trywrlock) \
+  X(pthread_rwlock_unlock) X(pthread_barrier_wait) X(pthread_barrier_destroy) X(pthread_once) X(pthread_spin_lock) \
+  X(sem_wait) X(sem_timedwait) X(sem_clockwait) X(sem_trywait) X(sem_post) \
+  X(pthread_join) X(pthread_timedjoin_np) X(pthread_clockjoin_np)            \
   X(flock) X(lockf) X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range)
 // clang-format on
 

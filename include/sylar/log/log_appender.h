@@ -4,7 +4,8 @@
 // suspends a fiber. The queue is bounded (4 MiB); text beyond that is dropped, counted and reported. exit(3),
 // LoggerManager::flush() and a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, and so abort() and an uncaught exception) write
 // the whole queue, within 5 s; _exit and SIGKILL lose it. To do so on a crash, the first line installs handlers of these signals,
-// which then call the previous handlers. A program that installs its own handlers later should chain to them.
+// which then call the previous handlers. A program that installs its own handlers later should chain to them. A fork waits up to
+// 100 ms for the queue to be written, so that lines of the parent do not stay behind the child's.
 //
 // Thread safety: all calls from any thread.
 #pragma once

@@ -16,7 +16,25 @@ struct FiberCore;
 namespace sylar::detail {
 
 /// The primitive that a queue belongs to, for reports.
-enum class SyncKind : uint8_t { kMutex, kRWMutex, kSemaphore, kCondition, kEvent, kWaitGroup, kSend, kReceive, kSelect };
+enum class SyncKind : uint8_t {
+  kMutex,
+  kRWMutex,
+  kSemaphore,
+  kCondition,
+  kEvent,
+  kWaitGroup,
+  kSend,
+  kReceive,
+  kSelect,
+  // Of libc, by the hooks.
+  kPthreadMutex,
+  kPthreadRWLock,
+  kPthreadCond,
+  kPthreadBarrier,
+  kPosixSemaphore,
+  kOnce,
+  kFutex,
+};
 
 /// One wait of a fiber or thread. Everybody to whom it was shown may end it, and the first does. It lies on the stack of the one
 /// who waits.

@@ -1,0 +1,158 @@
+// futex by its number: the words on which std::future, std::atomic::wait, std::latch, std::barrier, std::counting_semaphore, the
+// initialization of static variables and the locks of many libraries wait. Source: futex(2).
+//
+// Fibers wait in the parking lot, threads in the kernel, and a wake first looks for fibers. Operations on priorities, and waits at
+// several words (futex_waitv), are the kernel's.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/single_threaded.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <optional>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/futex.h"
+#include "sylar/hook/lock_wait.h"
+#include "sylar/hook/probe.h"
+#include "sylar/hook/real.h"
+
+namespace sylar {
+namespace {
+
+constexpr LotKind kFutex{detail::SyncKind::kFutex};
+
+/// One call, with the arguments that it may have.
+struct Futex {
+  explicit Futex(const long (&arguments)[6])
+      : all(arguments),
+        word(reinterpret_cast<uint32_t*>(arguments[0])),
+        options(static_cast<int>(arguments[1])),
+        value(static_cast<uint32_t>(arguments[2])),
+        time(reinterpret_cast<const timespec*>(arguments[3])),
+        second_count(static_cast<uint32_t>(arguments[3])),
+        second_word(reinterpret_cast<uint32_t*>(arguments[4])),
+        third_value(static_cast<uint32_t>(arguments[5])) {}
+
+  int command() const { return options & FUTEX_CMD_MASK; }
+  bool isPrivate() const { return (options & FUTEX_PRIVATE_FLAG) != 0; }
+  uint32_t now() const { return std::atomic_ref(*word).load(std::memory_order_seq_cst); }
+
+  const long (&all)[6];
+  uint32_t* const word;
+  const int options;
+  const uint32_t value;
+  const timespec* const time;
+  const uint32_t second_count;
+  uint32_t* const second_word;
+  const uint32_t third_value;
+};
+
+long callOfKernel(const long (&a)[6]) { return real::syscall(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]); }
+long failed(int error) {
+  sys::errnoRef() = error;
+  return -1;
+}
+
+/// Returns true if other processes may change the word: its page is of a file, or of memory that is shared. Source:
+/// Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61.
+bool mayBeShared(const uint32_t* word) {
+  const long fd = sys::call(SYS_open, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  uint64_t page = 0;
+  constexpr uintptr_t kPage = 4096;
+  const long n = sys::call(SYS_pread64, fd, &page, sizeof page, reinterpret_cast<uintptr_t>(word) / kPage * sizeof page);
+  sys::call(SYS_close, fd);
+  return n == sizeof page && (page >> 61 & 1) != 0;
+}
+
+/// Waits in a fiber. `bits` are those of FUTEX_WAIT_BITSET, whose time is absolute.
+long wait(const Futex& call, bool is_absolute, uint32_t bits) {
+  timespec time;
+  if (call.time != nullptr && !probe::copyIn(&time, call.time, sizeof time)) return failed(EFAULT);
+  const clockid_t clock = (call.options & FUTEX_CLOCK_REALTIME) != 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+  const LockTime until(clock, call.time != nullptr ? &time : nullptr);
+  if (!until.isValid() || (call.time != nullptr && time.tv_sec < 0) || bits == 0) return failed(EINVAL);
+  uint32_t found;
+  if (reinterpret_cast<uintptr_t>(call.word) % sizeof found != 0) return failed(EINVAL);
+  if (!probe::copyIn(&found, call.word, sizeof found)) return failed(EFAULT);
+  if (found != call.value) return failed(EAGAIN);
+
+  countCallHere(Hook::syscall);
+  const bool polls = !call.isPrivate() && mayBeShared(call.word);
+  // The caller's loop cannot be told of a cancel. So that ends one wait, as if somebody had woken it, and no later ones.
+  std::optional<this_fiber::CancelShield> shield;
+  if (waitsEndAtOnce()) shield.emplace();
+  Interruptible interruptible(EndedBy::kNoRestart);
+  interruptible.begin();
+  Deadline deadline = until.deadline(true);
+  if (call.time != nullptr && !is_absolute)
+    deadline = Deadline::after(std::chrono::nanoseconds(attempt::toNs(time)), waitClock());
+  for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
+    const Deadline look = polls ? std::min(deadline, Deadline::after(pause, waitClock())) : deadline;
+    if (!reserveWithinScope(look)) return failed(ENOMEM);
+    LotWait one(call.word, kFutex, true);
+    one.wakeBy(bits);
+    if (!one.enterUnless([&] { return call.now() != call.value; })) return failed(EAGAIN);
+    const LotEnd end = one.park(look, interruptible);
+    if (end == LotEnd::kInterrupted) return failed(EINTR);
+    if (end != LotEnd::kTimeout) return 0;
+    if (look == deadline && (!is_absolute || until.hasPassed(true))) return failed(ETIMEDOUT);
+  }
+}
+
+/// Wakes fibers, and then as many threads as are left. The word was changed before, by whatever instruction.
+long wake(const Futex& call, uint32_t bits) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const auto most = static_cast<uint32_t>(std::max(static_cast<int>(call.value), 1));  // as in the kernel, 0 wakes one
+  const long woken = ParkingLot::wake(call.word, most, bits);
+  if (woken == static_cast<long>(most)) return woken;
+  const long rest[6] = {call.all[0], call.all[1], static_cast<long>(most) - woken, call.all[3], call.all[4], call.all[5]};
+  const long others = callOfKernel(rest);
+  return others < 0 ? (woken > 0 ? woken : others) : woken + others;
+}
+
+/// Wakes and moves fibers after the kernel has done so with threads, and has looked at the word.
+long requeue(const Futex& call) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const long n = callOfKernel(call.all);
+  if (n < 0 || !ParkingLot::mayWait(call.word)) return n;
+  const uint32_t woken = ParkingLot::wake(call.word, call.value);
+  const uint32_t moved = ParkingLot::requeue(call.word, call.second_word, call.second_count);
+  return n + woken + (call.command() == FUTEX_CMP_REQUEUE ? moved : 0);
+}
+
+/// The kernel decides whether those at the second word are woken. Fibers there are woken in any case, which every waiter has to expect.
+long wakeOp(const Futex& call) {
+  const long n = callOfKernel(call.all);
+  if (n < 0) return n;
+  return n + ParkingLot::wake(call.word, call.value) + ParkingLot::wake(call.second_word, call.second_count);
+}
+
+// libstdc++ waits for the initialization of a static variable only if the process has several threads, and otherwise takes whoever
+// finds one under way for a recursion. With fibers it may be another fiber.
+[[gnu::constructor]] void haveSeveralThreads() { __libc_single_threaded = 0; }
+
+}  // namespace
+
+long futexByNumber(const long (&arguments)[6]) {
+  const Futex call(arguments);
+  switch (call.command()) {
+    case FUTEX_WAIT:
+      if (outsideFibers() || !locksSuspend()) break;
+      return wait(call, false, FUTEX_BITSET_MATCH_ANY);
+    case FUTEX_WAIT_BITSET:
+      if (outsideFibers() || !locksSuspend()) break;
+      return wait(call, true, call.third_value);
+    case FUTEX_WAKE: return wake(call, FUTEX_BITSET_MATCH_ANY);
+    case FUTEX_WAKE_BITSET: return wake(call, call.third_value);
+    case FUTEX_REQUEUE:
+    case FUTEX_CMP_REQUEUE: return requeue(call);
+    case FUTEX_WAKE_OP: return wakeOp(call);
+    default: break;
+  }
+  return callOfKernel(arguments);
+}
+
+}  // namespace sylar

@@ -1,0 +1,199 @@
+// pthread_mutex_*, mtx_*, pthread_spin_lock. A fiber that finds a mutex locked is suspended, and gets it in its turn. The owner of a
+// recursive or error-checking mutex that a fiber has locked is that fiber, and not every fiber of its thread. Source:
+// pthread_mutex_lock(3p), pthread_mutex_timedlock(3p), mtx_lock of C11, pthread_spin_lock(3); glibc's bits/struct_mutex.h.
+//
+// A fiber stays on its thread, so libc's own word says the truth about it: the owner is the thread. The fiber itself stands in the
+// link that only robust mutexes use.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <threads.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "sylar/base/sanitizers.h"
+#include "sylar/base/sys.h"
+#include "sylar/hook/debug_locks.h"
+#include "sylar/hook/lock_wait.h"
+#include "sylar/hook/real.h"
+
+#ifdef SYLAR_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace sylar {
+namespace {
+
+// The bits of a mutex's kind. Source: glibc, pthread.h and nptl/pthreadP.h.
+constexpr int kType = 3;
+constexpr int kRobust = 16;
+constexpr int kPriority = 32 | 64;  // PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT
+constexpr int kShared = 128;
+
+int kindOf(const pthread_mutex_t& mutex) { return mutex.__data.__kind; }
+
+/// Returns true for kinds that know their owner. Of robust ones only the thread is known.
+bool knowsOwner(const pthread_mutex_t& mutex) {
+  const int kind = kindOf(mutex);
+  const int type = kind & kType;
+  return (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) && (kind & kRobust) == 0;
+}
+std::atomic_ref<int> ownerOf(pthread_mutex_t& mutex) { return std::atomic_ref(mutex.__data.__owner); }
+bool isOfThisThread(pthread_mutex_t& mutex) {
+  return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(sys::threadId());
+}
+/// The fiber that has locked the mutex; null if that was a thread outside fibers. Only if isOfThisThread().
+const void* fiberOf(pthread_mutex_t& mutex) {
+  return std::atomic_ref(mutex.__data.__list.__prev).load(std::memory_order_relaxed);
+}
+void setFiber(pthread_mutex_t& mutex, FiberCore* fiber) {
+  auto* const link = reinterpret_cast<__pthread_internal_list*>(fiber);
+  std::atomic_ref(mutex.__data.__list.__prev).store(link, std::memory_order_relaxed);
+}
+bool isOfAnotherFiber(pthread_mutex_t& mutex, const FiberCore* me) {
+  return isOfThisThread(mutex) && fiberOf(mutex) != nullptr && fiberOf(mutex) != me;
+}
+
+// Without the sanitizer's interceptor: whoever hands a mutex over does not become its owner.
+constinit real::Real<decltype(::pthread_mutex_trylock)> g_libc_trylock("pthread_mutex_trylock", nullptr);
+constinit real::Real<decltype(::pthread_mutex_unlock)> g_libc_unlock("pthread_mutex_unlock", nullptr);
+[[gnu::constructor]] void lookUp() {
+  g_libc_trylock.lookUp(::dlsym(RTLD_NEXT, "pthread_mutex_trylock"));
+  g_libc_unlock.lookUp(::dlsym(RTLD_NEXT, "pthread_mutex_unlock"));
+}
+
+/// Takes a mutex for a waiter, which adopts it. Until then it has no owner: it is not this thread's.
+int takeMutex(void* object) {
+  auto& mutex = *static_cast<pthread_mutex_t*>(object);
+  if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;  // another fiber's
+  const int error = g_libc_trylock(&mutex);
+  if (error == 0 && (kindOf(mutex) & kRobust) == 0) ownerOf(mutex).store(0, std::memory_order_relaxed);
+  return error;
+}
+void giveBackMutex(void* object) {
+  auto& mutex = *static_cast<pthread_mutex_t*>(object);
+  ownerOf(mutex).store(static_cast<int>(sys::threadId()), std::memory_order_relaxed);
+  g_libc_unlock(&mutex);
+}
+constexpr LotKind kMutex{detail::SyncKind::kPthreadMutex, &takeMutex, &giveBackMutex};
+
+/// Makes the mutex, which was taken for it, the calling fiber's.
+void adopt(pthread_mutex_t& mutex, FiberCore* me) {
+  if ((kindOf(mutex) & kRobust) == 0) ownerOf(mutex).store(static_cast<int>(sys::threadId()), std::memory_order_relaxed);
+  if (knowsOwner(mutex)) setFiber(mutex, me);
+#ifdef SYLAR_TSAN
+  __tsan_mutex_pre_lock(&mutex, __tsan_mutex_try_lock);
+  __tsan_mutex_post_lock(&mutex, __tsan_mutex_try_lock, 0);
+#endif
+}
+
+/// Locks a mutex for the fiber `me`, without waiting. Returns EBUSY as well where another fiber of the thread has it.
+int tryLock(pthread_mutex_t& mutex, FiberCore* me) {
+  const bool owned = knowsOwner(mutex);
+  if (owned && isOfAnotherFiber(mutex, me)) return EBUSY;
+  const int error = real::pthread_mutex_trylock(&mutex);
+  if (owned && error == 0) setFiber(mutex, me);
+  return error;
+}
+
+/// Returns true if the mutex is one that `me` has locked and that refuses to be locked again.
+bool refuses(pthread_mutex_t& mutex, const FiberCore* me) {
+  return (kindOf(mutex) & kType) == PTHREAD_MUTEX_ERRORCHECK && isOfThisThread(mutex) &&
+         (fiberOf(mutex) == me || (kindOf(mutex) & kRobust) != 0);
+}
+
+/// Locks a mutex in a fiber. `blocks` is libc's call.
+template <class Block>
+[[gnu::noinline]] int lockInFiber(Hook hook, pthread_mutex_t& mutex, LockTime until, bool timed, Block blocks) {
+  FiberCore* const me = runningFiber();
+  if ((kindOf(mutex) & kPriority) != 0) return blocks();
+  const int error = tryLock(mutex, me);
+  if (error != EBUSY) return error;
+  if (refuses(mutex, me)) return EDEADLK;
+  if (!locksSuspend()) return blocks();
+  if (!until.isValid()) return EINVAL;
+  const bool polls = (kindOf(mutex) & (kRobust | kShared)) != 0;
+  const int taken = takeInLot(&mutex, {.hook = hook, .kind = kMutex, .until = until, .shielded = !timed, .polls = polls});
+  if (taken == 0 || taken == EOWNERDEAD) adopt(mutex, me);
+  return taken == ECANCELED || taken == ENOMEM ? ETIMEDOUT : taken;
+}
+
+int unlock(pthread_mutex_t& mutex) {
+  if (FiberCore* const me = t_running; me != nullptr && knowsOwner(mutex) && isOfThisThread(mutex)) {
+    if (isOfAnotherFiber(mutex, me)) return EPERM;
+    if (mutex.__data.__count <= 1) setFiber(mutex, nullptr);
+  }
+  // Threads that sleep in the kernel get their chance as well. The kernel wakes one of them, and the oldest fiber competes with it.
+  const bool threads_wait = std::atomic_ref(mutex.__data.__lock).load(std::memory_order_relaxed) > 1;
+  const int error = real::pthread_mutex_unlock(&mutex);
+  if (ParkingLot::mayWait(&mutex)) [[unlikely]] {
+    ParkingLot::release(&mutex, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
+  }
+  return error;
+}
+
+int ofC11(int error) {
+  switch (error) {
+    case 0: return thrd_success;
+    case EBUSY: return thrd_busy;
+    case ENOMEM: return thrd_nomem;
+    case ETIMEDOUT: return thrd_timedout;
+    default: return thrd_error;
+  }
+}
+pthread_mutex_t* ofC11(mtx_t* mutex) { return reinterpret_cast<pthread_mutex_t*>(mutex); }
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  const auto block = [=] { return real::pthread_mutex_lock(mutex); };
+  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_lock, *mutex, {}, false, block);
+  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
+  return error;
+}
+int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) noexcept {
+  const auto block = [=] { return real::pthread_mutex_timedlock(mutex, time); };
+  const LockTime until(CLOCK_REALTIME, time);
+  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_timedlock, *mutex, until, true, block);
+  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
+  return error;
+}
+int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) noexcept {
+  const auto block = [=] { return real::pthread_mutex_clocklock(mutex, clock, time); };
+  const LockTime until(clock, time);
+  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_clocklock, *mutex, until, true, block);
+  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
+  return error;
+}
+int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  const int error = outsideFibers() ? real::pthread_mutex_trylock(mutex) : tryLock(*mutex, runningFiber());
+  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
+  return error;
+}
+int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  debug_locks::noteUnlocked(mutex);  // before the unlock, because afterwards another may hold the mutex
+  return sylar::unlock(*mutex);
+}
+
+int mtx_lock(mtx_t* mutex) { return ofC11(pthread_mutex_lock(ofC11(mutex))); }
+int mtx_timedlock(mtx_t* mutex, const timespec* time) { return ofC11(pthread_mutex_timedlock(ofC11(mutex), time)); }
+int mtx_trylock(mtx_t* mutex) { return ofC11(pthread_mutex_trylock(ofC11(mutex))); }
+int mtx_unlock(mtx_t* mutex) { return ofC11(pthread_mutex_unlock(ofC11(mutex))); }
+
+// Its holder, if it is a fiber of this thread, must come to run.
+int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
+  if (outsideFibers() || !locksSuspend()) return real::pthread_spin_lock(lock);
+  constexpr int kSpins = 100;
+  for (int i = 1;; ++i) {
+    const int error = ::pthread_spin_trylock(lock);
+    if (error != EBUSY) return error;
+    i % kSpins == 0 ? Fiber::YieldToReady() : StdMemory::relax();
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,72 @@
+// Internal. How a fiber waits for a lock of libc.
+//
+//   int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+//     if (outsideFibers()) return real::pthread_mutex_lock(mutex);
+//     ...
+//
+// The path without contention is libc's own: the fiber tries, and only if that fails it comes to the parking lot. Off fibers every
+// call is libc's. (The objects whose waits let go of something, conditions, and those that have no attempt, barriers and pthread_once,
+// are the lot's on all threads, so that both kinds may wait at one object.)
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "sylar/fiber.h"
+#include "sylar/hook/attempt.h"
+#include "sylar/hook/hook_count.h"
+#include "sylar/hook/parking_lot.h"
+#include "sylar/hook/wait_loop.h"
+
+namespace sylar {
+
+extern constinit std::atomic<bool> g_hook_locks;
+
+/// Returns true on a thread's own stack. Only for the first line of a hook.
+[[gnu::always_inline]] inline bool outsideFibers() { return t_running == nullptr; }
+
+/// Returns true if the caller is a fiber that may be suspended at a lock here.
+inline bool locksSuspend() { return g_hook_locks.load(std::memory_order_relaxed) && hookSleeps(); }
+
+/// Returns true if a wait of the running fiber would end at once, because it was cancelled or the deadline of its scope has passed.
+bool waitsEndAtOnce();
+
+/// Until when a call waits: a time of one of the clocks, or for ever.
+class LockTime {
+ public:
+  LockTime() = default;
+  LockTime(clockid_t clock, const timespec* time) : m_clock(clock), m_time(time) {}
+
+  /// Returns false for times and clocks that libc refuses with EINVAL.
+  bool isValid() const {
+    const bool known = m_clock == CLOCK_REALTIME || m_clock == CLOCK_MONOTONIC;
+    return m_time == nullptr || (known && m_time->tv_nsec >= 0 && m_time->tv_nsec < 1'000'000'000);
+  }
+  /// Returns it as a deadline on the clock with which the caller waits.
+  Deadline deadline(bool as_fiber) const;
+  /// Returns true if the clock shows the time. It may have been set back since deadline().
+  bool hasPassed(bool as_fiber) const;
+
+ private:
+  clockid_t m_clock = CLOCK_MONOTONIC;
+  const timespec* m_time = nullptr;
+};
+
+/// What a call that takes an object asks for.
+struct Taking {
+  Hook hook;
+  const LotKind& kind;
+  LockTime until = {};
+  EndedBy by = EndedBy::kNone;
+  bool shielded = false;  ///< neither a cancel nor the deadline of a scope ends it
+  bool polls = false;     ///< others may release the object without a word: other processes, and threads that end
+};
+
+/// Takes `object`, which a first attempt could not have, for the calling fiber. Returns 0, ETIMEDOUT, ECANCELED, EINTR, ENOMEM or what
+/// the attempt gave. Only where locksSuspend(). May suspend: yes.
+int takeInLot(void* object, const Taking& wanted);
+
+}  // namespace sylar

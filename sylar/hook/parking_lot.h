@@ -1,0 +1,169 @@
+// Internal. The fibers and threads that wait at objects of libc, such as a pthread_mutex_t, which have no room for them. They stand in
+// queues that are found by the object's address, the oldest first. Source: WebKit's ParkingLot, futex(2).
+//
+// Whoever waits enters the queue under its lock, unless what it waits for is there by then. Whoever changes the object asks afterwards
+// whether somebody waits there (mayWait). As both the change and the entry are atomic read-modify-writes, or the change is followed by
+// a fence, one of the two sees the other.
+//
+// An object that can be taken, a mutex for example, is handed over: whoever releases it takes it for the oldest waiter and then tells
+// that waiter, so nobody overtakes, and a waiter is woken only when it has what it waits for.
+//
+// The object is not touched for a waiter that has been told. It may be destroyed by then.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+
+#include "sylar/base/os_mutex.h"
+#include "sylar/hook/interruptible.h"
+#include "sylar/sync/wait_queue.h"
+
+namespace sylar {
+
+/// How the wait of a LotWait has ended.
+enum class LotEnd : uint8_t {
+  kGranted,      ///< the object was taken for the waiter
+  kTold,         ///< somebody has woken it
+  kTimeout,      ///< the deadline has passed
+  kCancelled,    ///< the fiber was cancelled, or the deadline of its scope has passed
+  kInterrupted,  ///< a signal handler has run
+  kNoMemory,     ///< for a timeout
+};
+
+/// What a waiter wants to be done for it.
+struct LotKind {
+  detail::SyncKind what;
+  /// Takes the object, for whoever. Returns 0, EBUSY if it cannot be had now, or another error.
+  int (*take)(void* object) = nullptr;
+  /// Gives back what take() has taken.
+  void (*give_back)(void* object) = nullptr;
+};
+
+class LotBucket;
+
+/// One wait of the calling fiber or thread, in its frame. If it was entered, park() or withdraw() must end it.
+class LotWait final : public detail::SyncWait {
+ public:
+  static constexpr uint32_t kAnyBits = ~0u;
+
+  /// `as_fiber` says that the caller is a fiber that may be suspended here.
+  LotWait(void* object, const LotKind& kind, bool as_fiber) : m_object(object), m_kind(kind), m_as_fiber(as_fiber) {}
+
+  /// Enters the queue, unless `is_there`, called under its lock, returns true. Returns false if the wait is over without having begun.
+  /// `first` says that the caller was woken for nothing, and keeps its place.
+  template <class IsThere>
+  [[nodiscard]] bool enterUnless(IsThere is_there, bool first = false) {
+    lockForEntry();
+    const bool there = is_there();
+    enterAndUnlock(!there, first);
+    return !there;
+  }
+  /// Says which bits of a waker's bits wake it. Before the entry, or in its `is_there`.
+  void wakeBy(uint32_t bits) { m_bits = bits; }
+  void enter() {
+    (void)enterUnless([] { return false; });
+  }
+
+  /// Waits until it is told, for which a fiber needs reserveWithinScope(). On a plain thread neither a handler nor anything else ends
+  /// the wait. May suspend: yes.
+  LotEnd park(Deadline deadline, Interruptible& call);
+  /// The same on a plain thread, for a cancellation point: pthread_cancel(3) unwinds the caller's frame.
+  LotEnd parkCancellably(Deadline deadline);
+  /// Ends a wait that was not parked, or whose park was left by an unwinding thread. Returns true if it was told before.
+  bool withdraw();
+
+ private:
+  friend class LotBucket;
+  friend class ParkingLot;
+
+  void lockForEntry() SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  void enterAndUnlock(bool enters, bool first) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  void leave() SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  template <class Memory>
+  LotEnd parkThread(Deadline deadline);
+  LotEnd told() const { return m_granted ? LotEnd::kGranted : LotEnd::kTold; }
+
+  void* m_object;
+  const LotKind& m_kind;
+  const bool m_as_fiber;
+  bool m_linked = false;
+  bool m_told = false;  // or about to be
+  bool m_granted = false;
+  uint32_t m_bits = kAnyBits;
+  std::atomic<LotBucket*> m_bucket{nullptr};  // changes under the locks of both
+  LotWait* m_next = nullptr;
+  LotWait* m_prev = nullptr;
+  std::optional<Wait> m_wait;  // of a fiber
+};
+
+/// One queue of the lot, for all objects whose addresses have this hash.
+class alignas(64) LotBucket {
+ public:
+  constexpr LotBucket() = default;
+
+  bool mayWait() const { return m_waiting.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  friend LotWait;
+  friend class ParkingLot;
+  class Hold;
+
+  void link(LotWait& one, bool first) SYLAR_REQUIRES(m_lock);
+  void unlink(LotWait& one) SYLAR_REQUIRES(m_lock);
+  bool take(LotWait& one, detail::SyncWakes* wakes) SYLAR_REQUIRES(m_lock);
+  void unlock() SYLAR_RELEASE(m_lock);
+
+  std::atomic<uint32_t> m_waiting{0};  ///< who is linked, or about to be
+  std::atomic<bool> m_posted{false};   ///< a signal handler wants whoever has the lock to look again
+  OsMutex m_lock;
+  LotWait* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
+  LotWait* m_last SYLAR_GUARDED_BY(m_lock) = nullptr;
+};
+
+/// Thread safety: all calls from any thread.
+class ParkingLot {
+ public:
+  /// Returns false if nobody waits at `object`. To be asked after the object was changed.
+  [[gnu::always_inline]] static bool mayWait(const void* object) {
+#ifndef __x86_64__  // there, the change was a full fence
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+    return bucketOf(object).mayWait();
+  }
+
+  /// How a release acts on those who wait.
+  enum class Release : uint8_t {
+    kHandOver,  ///< It takes the object for them, one after the other, as long as it can be had.
+    kWakeOne,   ///< It wakes the oldest, which tries again. For an object at which threads wait in the kernel as well.
+  };
+  static void release(void* object, Release how);
+  /// The same for a call that may be made in a signal handler.
+  static void releaseFromAnywhere(void* object, Release how);
+
+  /// Wakes up to `most` of those who wait at `object` with one of `bits`, in their order. Returns how many there were.
+  static uint32_t wake(const void* object, uint32_t most, uint32_t bits = LotWait::kAnyBits);
+  static uint32_t wakeAll(const void* object, uint32_t bits = LotWait::kAnyBits) { return wake(object, ~0u, bits); }
+  /// Moves up to `most` of those who wait at `from` to the end of the queue of `to`. Returns how many there were.
+  static uint32_t requeue(const void* from, void* to, uint32_t most);
+
+  /// Empties the lot, in the child of a fork.
+  static void forgetAll();
+
+  static LotBucket& bucketOf(const void* object) {
+    const uint64_t hash = (reinterpret_cast<uintptr_t>(object) >> 3) * 0x9e3779b97f4a7c15;
+    return s_buckets[hash >> (64 - kBucketBits)];
+  }
+
+ private:
+  static constexpr int kBucketBits = 9;
+
+  static void serve(LotBucket& bucket, void* object, Release how, bool by_mail);
+
+  static constinit LotBucket s_buckets[1 << kBucketBits];
+};
+
+}  // namespace sylar
