@@ -202,7 +202,6 @@ long uncancelled(Call call) {
 [[gnu::noinline]] long callInFiber(long number, const long (&values)[6]) {
   const Arguments arguments(values);
   switch (number) {
-    case SYS_futex: return futexByNumber(values);
 #define SYLAR_SAME_(name) \
   case SYS_##name: return arguments.to(&::name)
     // clang-format off
@@ -243,7 +242,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 
 extern "C" {
 
-/// Calls that make, close or change descriptors go to the hooks on every thread, others in fibers only. Like libc's it takes six
+/// Calls that make, close or change descriptors, and futex, go to the hooks on every thread, others in fibers only. Like libc's it takes six
 /// arguments, whether they were passed or not, of which the last lies on the caller's stack.
 [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept {
   va_list list;
@@ -253,6 +252,7 @@ extern "C" {
   va_end(list);
   const Arguments arguments(values);
   switch (number) {
+    case SYS_futex: return futexByNumber(values);
 #define SYLAR_SAME_(name) \
   case SYS_##name: return uncancelled([&] { return arguments.to(&::name); })
     // clang-format off

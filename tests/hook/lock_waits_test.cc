@@ -327,7 +327,9 @@ TEST_F(LockWaitsOfOneWorker, JoinsGiveWhatLibcGives) {
     pthread_t thread;
     void* result = nullptr;
     EXPECT_EQ(pthread_join(pthread_self(), nullptr), EDEADLK);
-    ASSERT_EQ(pthread_create(&thread, nullptr, [](void* of) { return of; }, &result), 0);
+    ASSERT_EQ(pthread_create(
+                  &thread, nullptr, [](void* of) { return of; }, &result),
+              0);
     EXPECT_EQ(pthread_join(thread, &result), 0);
     EXPECT_EQ(result, &result);
 
@@ -347,7 +349,9 @@ TEST_F(LockWaitsOfOneWorker, JoinsGiveWhatLibcGives) {
 
     thrd_t c11;
     int value = 0;
-    ASSERT_EQ(thrd_create(&c11, [](void*) { return -7; }, nullptr), thrd_success);
+    ASSERT_EQ(thrd_create(
+                  &c11, [](void*) { return -7; }, nullptr),
+              thrd_success);
     EXPECT_EQ(thrd_join(c11, &value), thrd_success);
     EXPECT_EQ(value, -7);
   });
@@ -395,6 +399,28 @@ TEST_P(LockWaits, ALatchABarrierASemaphoreAndAnAtomicOfCpp20) {
   std::thread(run, true).join();
   iom.stop();
   EXPECT_EQ(done.load(), kFibers + 1);
+}
+
+// The waiters are parked before a thread, which has no hooks of its own, wakes them.
+TEST(FutexOfThreads, AThreadWakesFibers) {
+  std::promise<int> promise;
+  std::shared_future<int> future = promise.get_future().share();
+  std::atomic<int> word{0};
+  std::latch latch(1);
+  std::counting_semaphore<> semaphore(0);
+  IOManager iom(1, false, "locks");
+  const Fiber::ptr fibers[] = {
+      waiterOn(iom, [&] { EXPECT_EQ(future.get(), 5); }),
+      waiterOn(iom, [&] { word.wait(0); }),
+      waiterOn(iom, [&] { latch.wait(); }),
+      waiterOn(iom, [&] { semaphore.acquire(); }),
+  };
+  promise.set_value(5);
+  word.store(1);
+  word.notify_all();
+  latch.count_down();
+  semaphore.release();
+  for (const Fiber::ptr& fiber : fibers) fiber->join();
 }
 
 long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const void* time = nullptr, void* word2 = nullptr,
