@@ -16,7 +16,7 @@
 #include "sylar/iomanager.h"
 #include "sylar/signal_wait.h"
 
-std::mutex g_mutex;  // never held over a call that suspends
+std::mutex g_mutex;
 std::set<int> g_connections;
 bool g_ending = false;
 

@@ -156,6 +156,8 @@ struct Settings {
   ConfigVar<std::string>::ptr hook_eintr =
       librarySetting("hook.eintr", std::string(kHookEintrs[0].name), "what a signal handler does to hooked calls that wait",
                      oneOf(namesOf(kHookEintrs)));
+  ConfigVar<bool>::ptr hook_locks =
+      librarySetting("hook.locks", true, "whether libc's locks suspend the fibers that wait for them, and do not block the thread");
   ConfigVar<bool>::ptr hook_files =
       librarySetting("hook.files", false, "whether a helper thread makes the calls that wait for files (fsync)");
   ConfigVar<uint64_t>::ptr read_timeout =
@@ -186,6 +188,7 @@ struct Settings {
     const auto set_eintr = [](const std::string& name) { setHookEintr(chosen(kHookEintrs, name)); };
     hook_eintr->addListener([set_eintr](const auto&, const auto& now) { set_eintr(now); });
     if (hook_eintr->getValue() != kHookEintrs[0].name) set_eintr(hook_eintr->getValue());
+    live(hook_locks, true, [](uint64_t on) { setHookLocks(on != 0); });
     live(hook_files, false, [](uint64_t on) { setHookFiles(on != 0); });
   }
 };

@@ -74,6 +74,14 @@ TEST(WithoutApplication, TheSettingOfFilesActs) {
   EXPECT_FALSE(hookFiles());
 }
 
+TEST(WithoutApplication, TheSettingOfLocksActs) {
+  EXPECT_TRUE(hookLocks());
+  Config::Lookup("hook.locks", true)->fromString("off");
+  EXPECT_FALSE(hookLocks());
+  Config::Lookup("hook.locks", true)->setValue(true);
+  EXPECT_TRUE(hookLocks());
+}
+
 TEST(WithoutApplication, SylarsLogFileChangesTheLoggers) {
   std::string folder = testing::TempDir() + "no_applicationXXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -12,7 +12,7 @@
 
 namespace sylar {
 
-/// std::call_once and the initialisation of static variables block the thread of a fiber that has to wait. This suspends it.
+/// Runs a function once. std::call_once does the same, but suspends a fiber that has to wait only where the hooks are linked.
 ///
 /// Thread safety: all calls from any thread, in fibers and outside. Source: Go, sync.Once; std::call_once.
 class Once {
