@@ -23,7 +23,7 @@ TOPICS = {  # topic: goals that it measures
     "fiber": ["P-6", "P-7", "P-8", "P-12", "P-17"],
     "sync": ["P-18", "P-19"],
     "memory": ["P-9"],
-    "hooks": ["P-14"],
+    "hooks": ["P-14", "P-20"],
     "profile": [],
     "sleep": ["P-11", "P-15", "TG-6", "TG-7", "TG-8"],
     "ttlkv": [],

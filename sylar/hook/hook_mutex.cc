@@ -5,6 +5,7 @@
 // A fiber stays on its thread, so libc's own word says the truth about it: the owner is the thread. The fiber itself stands in the
 // link that only robust mutexes use.
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <threads.h>
 
@@ -54,6 +55,55 @@ bool isOfAnotherFiber(pthread_mutex_t& mutex, const FiberCore* me) {
   return isOfThisThread(mutex) && fiberOf(mutex) != nullptr && fiberOf(mutex) != me;
 }
 
+// ---- Plain mutexes. ----------------------------------------------------------------------------------------------------------
+//
+// Nearly all mutexes are plain ones, such as std::mutex, and nearly always free. These are locked and unlocked right here, as libc does
+// it. The way through libc's function would cost as much as both. Source: glibc, nptl/pthread_mutex_lock.c and lowlevellock.h.
+
+#ifdef SYLAR_TSAN
+constexpr bool g_knows_words = false;  // the sanitizer watches libc's functions
+#else
+/// True if libc's words are as they are known here.
+constinit bool g_knows_words = false;
+#endif
+
+std::atomic_ref<int> wordOf(pthread_mutex_t& mutex) { return std::atomic_ref(mutex.__data.__lock); }  // 2 if threads sleep on it
+
+bool isPlain(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUTEX_TIMED_NP && g_knows_words; }
+
+/// Locks a plain mutex if it is free.
+[[gnu::always_inline]] inline bool lockPlain(pthread_mutex_t& mutex) {
+  int free = 0;
+  if (!wordOf(mutex).compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) return false;
+  ownerOf(mutex).store(static_cast<int>(sys::knownThreadIdHere()), std::memory_order_relaxed);  // for debuggers
+  ++mutex.__data.__nusers;
+  return true;
+}
+
+/// Unlocks a plain mutex. Returns true if threads wait for it in the kernel, one of which was woken.
+[[gnu::always_inline]] inline bool unlockPlain(pthread_mutex_t& mutex) {
+  ownerOf(mutex).store(0, std::memory_order_relaxed);
+  --mutex.__data.__nusers;
+  if (wordOf(mutex).exchange(0, std::memory_order_release) <= 1) return false;
+  sys::call(SYS_futex, &mutex.__data.__lock, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
+  return true;
+}
+
+#ifndef SYLAR_TSAN
+/// Sees what libc does with a mutex, and whether libc takes what is done here for its own.
+[[gnu::constructor]] void learnWords() {
+  pthread_mutex_t probe = PTHREAD_MUTEX_INITIALIZER;
+  const auto& word = probe.__data;
+  bool same =
+      real::pthread_mutex_lock(&probe) == 0 && word.__lock == 1 && word.__nusers == 1 && word.__kind == PTHREAD_MUTEX_TIMED_NP;
+  same = same && !unlockPlain(probe) && word.__lock == 0 && word.__owner == 0 && word.__nusers == 0;
+  same = same && lockPlain(probe) && real::pthread_mutex_trylock(&probe) == EBUSY && real::pthread_mutex_unlock(&probe) == 0;
+  g_knows_words = same && word.__lock == 0 && word.__owner == 0 && word.__nusers == 0;
+}
+#endif
+
+// ---- Waiting. ----------------------------------------------------------------------------------------------------------------
+
 // Without the sanitizer's interceptor: whoever hands a mutex over does not become its owner.
 constinit real::Real<decltype(::pthread_mutex_trylock)> g_libc_trylock("pthread_mutex_trylock", nullptr);
 constinit real::Real<decltype(::pthread_mutex_unlock)> g_libc_unlock("pthread_mutex_unlock", nullptr);
@@ -65,6 +115,7 @@ constinit real::Real<decltype(::pthread_mutex_unlock)> g_libc_unlock("pthread_mu
 /// Takes a mutex for a waiter, which adopts it. Until then it has no owner: it is not this thread's.
 int takeMutex(void* object) {
   auto& mutex = *static_cast<pthread_mutex_t*>(object);
+  if (isPlain(mutex)) return lockPlain(mutex) ? 0 : EBUSY;
   if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;  // another fiber's
   const int error = g_libc_trylock(&mutex);
   if (error == 0 && (kindOf(mutex) & kRobust) == 0) ownerOf(mutex).store(0, std::memory_order_relaxed);
@@ -79,6 +130,7 @@ constexpr LotKind kMutex{detail::SyncKind::kPthreadMutex, &takeMutex, &giveBackM
 
 /// Makes the mutex, which was taken for it, the calling fiber's.
 void adopt(pthread_mutex_t& mutex, FiberCore* me) {
+  if (isPlain(mutex)) return ownerOf(mutex).store(static_cast<int>(sys::knownThreadIdHere()), std::memory_order_relaxed);
   if ((kindOf(mutex) & kRobust) == 0) ownerOf(mutex).store(static_cast<int>(sys::threadId()), std::memory_order_relaxed);
   if (knowsOwner(mutex)) setFiber(mutex, me);
 #ifdef SYLAR_TSAN
@@ -106,29 +158,35 @@ bool refuses(pthread_mutex_t& mutex, const FiberCore* me) {
 template <class Block>
 [[gnu::noinline]] int lockInFiber(Hook hook, pthread_mutex_t& mutex, LockTime until, bool timed, Block blocks) {
   FiberCore* const me = runningFiber();
-  if ((kindOf(mutex) & kPriority) != 0) return blocks();
-  const int error = tryLock(mutex, me);
-  if (error != EBUSY) return error;
-  if (refuses(mutex, me)) return EDEADLK;
+  if (!isPlain(mutex)) {  // a plain one was locked just now, or is tried under the lot's lock
+    if ((kindOf(mutex) & kPriority) != 0) return blocks();
+    const int error = tryLock(mutex, me);
+    if (error != EBUSY) return error;
+    if (refuses(mutex, me)) return EDEADLK;
+  }
   if (!locksSuspend()) return blocks();
-  if (!until.isValid()) return EINVAL;
+  if (!until.isValid()) return isPlain(mutex) && lockPlain(mutex) ? 0 : EINVAL;
   const bool polls = (kindOf(mutex) & (kRobust | kShared)) != 0;
   const int taken = takeInLot(&mutex, {.hook = hook, .kind = kMutex, .until = until, .shielded = !timed, .polls = polls});
   if (taken == 0 || taken == EOWNERDEAD) adopt(mutex, me);
   return taken == ECANCELED || taken == ENOMEM ? ETIMEDOUT : taken;
 }
 
-int unlock(pthread_mutex_t& mutex) {
-  if (FiberCore* const me = t_running; me != nullptr && knowsOwner(mutex) && isOfThisThread(mutex)) {
+void releaseWaiters(pthread_mutex_t& mutex, bool threads_wait) {
+  if (!ParkingLot::mayWait(&mutex)) [[likely]]
+    return;
+  // Threads that sleep in the kernel get their chance as well: one of them was woken, and the oldest fiber competes with it.
+  ParkingLot::release(&mutex, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
+}
+
+[[gnu::noinline]] int unlockByLibc(pthread_mutex_t& mutex) {
+  if (const FiberCore* const me = runningFiber(); me != nullptr && knowsOwner(mutex) && isOfThisThread(mutex)) {
     if (isOfAnotherFiber(mutex, me)) return EPERM;
     if (mutex.__data.__count <= 1) setFiber(mutex, nullptr);
   }
-  // Threads that sleep in the kernel get their chance as well. The kernel wakes one of them, and the oldest fiber competes with it.
-  const bool threads_wait = std::atomic_ref(mutex.__data.__lock).load(std::memory_order_relaxed) > 1;
+  const bool threads_wait = wordOf(mutex).load(std::memory_order_relaxed) > 1;
   const int error = real::pthread_mutex_unlock(&mutex);
-  if (ParkingLot::mayWait(&mutex)) [[unlikely]] {
-    ParkingLot::release(&mutex, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
-  }
+  releaseWaiters(mutex, threads_wait);
   return error;
 }
 
@@ -152,7 +210,9 @@ extern "C" {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   const auto block = [=] { return real::pthread_mutex_lock(mutex); };
-  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_lock, *mutex, {}, false, block);
+  const int error = isPlain(*mutex) && lockPlain(*mutex) ? 0
+                    : outsideFibers()                    ? block()
+                                                         : lockInFiber(Hook::pthread_mutex_lock, *mutex, {}, false, block);
   debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
   return error;
 }
@@ -177,7 +237,9 @@ int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
 }
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   debug_locks::noteUnlocked(mutex);  // before the unlock, because afterwards another may hold the mutex
-  return sylar::unlock(*mutex);
+  if (!isPlain(*mutex)) return unlockByLibc(*mutex);
+  releaseWaiters(*mutex, unlockPlain(*mutex));
+  return 0;
 }
 
 int mtx_lock(mtx_t* mutex) { return ofC11(pthread_mutex_lock(ofC11(mutex))); }

@@ -39,7 +39,7 @@ int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
   for (bool again = false;; again = true) {
     const Deadline until = wanted.until.deadline(true);
     const Deadline look = wanted.polls ? std::min(until, Deadline::after(pause, waitClock())) : until;
-    if (!reserveWithinScope(look)) return ENOMEM;
+    if (!(wanted.shielded && look.isNever()) && !reserveWithinScope(look)) return ENOMEM;
     LotWait wait(object, wanted.kind, true);
     int error = EBUSY;
     const auto take = [&] { return (error = wanted.kind.take(object)) != EBUSY; };
