@@ -135,9 +135,10 @@ inline void Context::leave(Context& from, Suspended& me, const Context& to, cons
   __asm__("" : "+r"(kept));  // or compilers warn of its address, though nobody enters a context that has returned
   from.m_suspended = kept;
   const Suspended& entered = *to.m_suspended;
+  ThreadLocals::Exceptions& exceptions = *here.exceptions;
   kept->error = std::exchange(*here.error, entered.error);
-  kept->exceptions.caught = std::exchange(here.exceptions->caught, entered.exceptions.caught);
-  kept->exceptions.uncaught = std::exchange(here.exceptions->uncaught, entered.exceptions.uncaught);
+  kept->exceptions.caught = std::exchange(exceptions.caught, entered.exceptions.caught);
+  kept->exceptions.uncaught = std::exchange(exceptions.uncaught, entered.exceptions.uncaught);
 }
 
 #ifdef SYLAR_INLINE_SWITCH
