@@ -324,7 +324,7 @@ class alignas(64) FdEntry {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     --marks.inside;
     std::atomic_signal_fence(std::memory_order_seq_cst);  // from here on a handler does its work itself
-    if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);
+    if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);
   }
 
   bool beginClosing() {
