@@ -27,21 +27,6 @@ HookCounters* makeHookCounters(WorkerSlot& slot) {
   return counters;
 }
 
-[[gnu::noinline]] int64_t HookPark::iterationNs() {
-  const tsan::Exempt of_this_thread;
-  return static_cast<const WorkerSlot*>(t_running->home)->iteration_ns;
-}
-
-[[gnu::noinline]] void HookPark::count() const {
-  const tsan::Exempt of_this_thread;
-  const auto& slot = *static_cast<const WorkerSlot*>(t_running->home);
-  HookCounters* const counters = slot.hook_counters.load(std::memory_order_relaxed);
-  if (counters == nullptr) return;
-  HookCounters::One& mine = counters->of[t_running->hook];
-  mine.parks.add();
-  mine.parked_ns.add(static_cast<uint64_t>(slot.iteration_ns - m_begin_ns));
-}
-
 std::vector<HookStats> hookStats() {
   std::vector<HookStats> all;
   for (const char* name : kNames) all.push_back({.name = name});

@@ -95,7 +95,8 @@ int HookedFd::useCopy() {
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
   m_limits_known = true;
-  m_deadline = withinScope(m_deadline);
+  if (mayBeInScope(*t_running)) [[unlikely]]
+    m_deadline = withinScope(m_deadline);
   if (m_direction == Direction::kWrite) m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());
   const bool remembered = entry().isPrivate();
   return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
@@ -173,7 +174,7 @@ int IoCall::wait(uint64_t edges_seen) {
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
   if (first) {
-    if (hookEintr() == HookEintr::kPosix) [[unlikely]]
+    if (Interruptible::isPosix()) [[unlikely]]
       m_interruptible.emplace(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
     if (const int error = learnLimits()) {
       m_hooked.engine().chargeCall();  // it does not wait
@@ -192,7 +193,8 @@ int IoCall::wait(uint64_t edges_seen) {
   const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   if (sys::inForkedChild()) return waitInChild(until);
   if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
-  Wait wait(m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
+  FiberCore& me = *t_running;
+  Wait wait(me, m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
   waiter.engine = &m_hooked.engine();
@@ -208,7 +210,7 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   m_hooked.engine().refillBudget();
   const auto park = [&] {
-    const HookPark waiting;
+    const HookPark waiting(me);
     const WakeReason reason = wait.park(until);
     waiting.count();
     return reason;

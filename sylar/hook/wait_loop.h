@@ -24,15 +24,16 @@ namespace sylar {
 /// Returns the engine in which the calling fiber may wait for descriptors, or null if libc's call is to be made: on plain
 /// threads, with hooks off, in a plain Scheduler, in a signal handler, and in a forked child however it was made.
 EpollEngine* hookEngine();
-/// Inlined form of hookEngine(), so only for the first line of a hook (see onThreadStack). Does not check onOtherStack().
-[[gnu::always_inline]] inline EpollEngine* hookEngineHere() {
-  const FiberCore* const me = t_running;
+/// Inlined form of hookEngine() for `me`, the running fiber or null. Does not check onOtherStack().
+[[gnu::always_inline]] inline EpollEngine* hookEngineOf(const FiberCore* me) {
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Driver* const driver = static_cast<WorkerSlot*>(me->home)->fd_driver.load(std::memory_order_acquire);
   // A handler that the trampolines do not know must not come back to the locks of the library's sections, if it interrupted one.
   if (driver == nullptr || sys::inForkedChild() || Entry::interrupting() || HandlerScope::running()) return nullptr;
   return static_cast<EpollEngine*>(driver);
 }
+/// Does the same for the running fiber, so only for the first line of a hook (see onThreadStack).
+[[gnu::always_inline]] inline EpollEngine* hookEngineHere() { return hookEngineOf(t_running); }
 /// Returns true if the caller is not on the running fiber's stack, but is a signal handler with a stack of its own (SA_ONSTACK).
 /// It must not be suspended, because the thread's next handler would use that stack again. To be called in a fiber only.
 [[gnu::always_inline]] inline bool onOtherStack() {
@@ -79,9 +80,10 @@ class HookedFd {
   [[gnu::always_inline]] explicit HookedFd(int fd) : HookedFd(fd, Hook::kCount) {}
   /// Does also what countCall() does, unless `hook` is kCount.
   [[gnu::always_inline]] HookedFd(int fd, Hook hook) : m_fd(fd) {
-    EpollEngine* const engine = hookEngineHere();
+    FiberCore* const me = t_running;
+    EpollEngine* const engine = hookEngineOf(me);
     if (engine == nullptr) return;
-    if (hook != Hook::kCount) countCallHere(hook);
+    if (hook != Hook::kCount) countCallOf(*me, hook);
     m_entry = FdTable::at(fd);
     if (m_entry == nullptr) return;
     if (m_entry->isPrivate() && m_entry->nonblocking()) {

@@ -114,9 +114,6 @@ bool mayPark() {
   return deadline.isNever() || t_running->timer_linked || Worker::currentHere()->timeouts().reserve(*t_running, deadline.ns());
 }
 
-/// Returns false if withinScope() changes nothing.
-static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope || core.resumer != nullptr; }
-
 [[gnu::noinline]] bool reserveWithinScope(Deadline deadline) {
   const tsan::Exempt of_this_thread;
   const FiberCore* const me = t_running;
@@ -135,9 +132,8 @@ static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope 
 
 [[gnu::noinline]] Wait::Wait(WaitsFor what, uint64_t where) {
   FiberCore* const me = t_running;
-  SYLAR_CHECK(me != nullptr && me->home != nullptr);  // mayPark()
-  control(*me->fiber).noteWait(what, where);
-  m_waker = {me, me->wait.prepare()};
+  SYLAR_CHECK(me != nullptr);  // mayPark()
+  m_waker = open(*me, what, where);
 }
 
 [[gnu::noinline]] Wait::Wait(detail::SyncKind kind, const void* object) {
@@ -145,8 +141,7 @@ static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope 
   m_ended = me == nullptr || me->home == nullptr || sys::inForkedChild();
   if (m_ended) return;
   const auto what = static_cast<WaitsFor>(static_cast<unsigned>(WaitsFor::kMutex) + static_cast<unsigned>(kind));
-  control(*me->fiber).noteWait(what, reinterpret_cast<uintptr_t>(object));
-  m_waker = {me, me->wait.prepare()};
+  m_waker = open(*me, what, reinterpret_cast<uintptr_t>(object));
 }
 
 WakeReason Wait::park(Deadline deadline, WaitFor what) {
