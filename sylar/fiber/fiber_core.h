@@ -40,7 +40,7 @@ struct alignas(64) FiberCore : QueueNode {
   static constexpr uint16_t kLastCancelledWaits = 100;
 
   SwitchReason switch_reason = SwitchReason::kReady;
-  bool in_deadline_scope = false;              ///< its control has the deadline
+  bool counted = false;                        ///< the wake-up of its present or last park comes from outside
   bool permit : 1 = false;                     ///< a schedule() that no YieldToHold has consumed yet
   bool timer_linked : 1 = false;               ///< `timer` is linked in the home worker's queue
   bool hook_enabled : 1 = true;                ///< set_hook_enable of this fiber
@@ -48,7 +48,7 @@ struct alignas(64) FiberCore : QueueNode {
   bool shielded : 1 = false;                   ///< its waits must not end early: cancelling does not touch them
   bool live : 1 = false;                       ///< is in the home worker's list of live fibers
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
-  bool counted : 1 = false;                    ///< the wake-up of its present or last park comes from outside
+  bool in_deadline_scope : 1 = false;          ///< its control has the deadline
   uint8_t cancelled = 0;                       ///< the sum of why every park from now on ends at once
   uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/hook_count.h)
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled

@@ -92,7 +92,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// Does what other threads asked of a fiber of this worker.
   void handleRequests(const Fiber::ptr& fiber);
   FiberTimeouts& timeouts() { return m_timeouts; }
-  WakeReason park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept;
+  /// Parks the running fiber, which has handed out copies of `waker`, on its worker; the last part of Wait::park().
+  static WakeReason park(const Waker& waker, Deadline deadline, WaitFor what) noexcept;
   void awaitEnd(Fiber& fiber) override;
   void resumes(FiberCore& core) override;
   void hasResumed(FiberCore& core) override;
@@ -173,7 +174,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static bool joinIsOver(const FiberCore& core);
   void afterSwitch(FiberCore& core);
   void endFiber(FiberCore& core);
-  WakeReason parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
+  WakeReason parkByHand(const Waker& waker, Deadline deadline, WaitFor what);
   void permit(Fiber& fiber);
   void migrate(FiberCore& core);
   void linkLive(FiberCore& core, bool cancelled);

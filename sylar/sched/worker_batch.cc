@@ -88,8 +88,9 @@ bool Worker::joinIsOver(const FiberCore& core) {
   m_counts.switches.add();
   m_runnable.leaveLoop();
   FiberCore& back = m_thread_fibers->enterFromLoop(*core);
-  if (!m_runnable.comeBack()) standStill(back);
-  afterSwitch(back);
+  Worker& self = inRegister(*this);
+  if (!self.m_runnable.comeBack()) self.standStill(back);
+  self.afterSwitch(back);
 }
 
 inline QueueNode* Worker::pick(int round) {

@@ -12,33 +12,35 @@
 
 namespace sylar {
 
-SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
-  if (!core.live) return parkByHand(core, waker, deadline, what);
+SYLAR_SWITCHES WakeReason Worker::park(const Waker& waker, Deadline deadline, WaitFor what) noexcept {
+  FiberCore& core = *waker.core;
+  Worker& self = *static_cast<WorkerSlot*>(core.home)->worker;
+  if (!core.live) return self.parkByHand(waker, deadline, what);
   const tsan::Exempt of_this_thread;
   // If the fiber was cancelled before, the wait is decided here and now, and its delivery goes to the back of the queue like any
   // other.
-  if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
+  if (self.mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) self.m_runnable.push(&core);
   if (!deadline.isNever()) {
-    m_timeouts.arm(core, deadline.ns());
+    self.m_timeouts.arm(core, deadline.ns());
     control(*core.fiber).noteDeadline();
   }
-  const bool counted = what == WaitFor::kOutside || !deadline.isNever();
-  core.counted = counted;
-  m_waiting += counted;
-  m_thread_fibers->park(core);
-  m_waiting -= counted;
+  core.counted = what == WaitFor::kOutside || !deadline.isNever();
+  self.m_waiting += core.counted;
+  self.m_thread_fibers->park(inRegister(core));
+  self.m_waiting -= core.counted;
   core.deadline_ns = kNever;
   tsan::acquire(&core.wait);  // sees what the winner of the claim released
   return core.wait.reason();
 }
 
 /// Parks a fiber that was resumed by hand. While it waits, it is the worker's.
-[[gnu::noinline]] WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+[[gnu::noinline]] WakeReason Worker::parkByHand(const Waker& waker, Deadline deadline, WaitFor what) {
+  FiberCore& core = *waker.core;
   const Fiber::ptr keep = core.fiber->weak_from_this().lock();
   core.setCancelledByScope(FiberControl::inFiredScope(core));  // of its resumers, which it may outlive
   hasResumed(core);
   linkLive(core, m_cancels_all);  // not the scheduler's: if this worker was detached, that may be gone
-  const WakeReason reason = park(core, waker, deadline, what);
+  const WakeReason reason = park(waker, deadline, what);
   m_live.remove(core);
   resumes(core);
   return reason;
@@ -146,8 +148,7 @@ bool mayPark() {
 
 WakeReason Wait::park(Deadline deadline, WaitFor what) {
   SYLAR_CHECK(!std::exchange(m_ended, true));
-  FiberCore& core = *m_waker.core;
-  return static_cast<WorkerSlot*>(core.home)->worker->park(core, m_waker, deadline, what);
+  return Worker::park(m_waker, deadline, what);
 }
 
 WakeReason Wait::parkWithinScope(Deadline deadline) {
