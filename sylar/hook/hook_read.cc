@@ -93,7 +93,7 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
   return receiveEnds(call, n, here.fd(), buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t receiveOn(HookedFd here, Tried first, void* buffer, size_t size, int flags, sockaddr* from,
+[[gnu::noinline]] ssize_t receiveOn(const HookedFd& here, Tried first, void* buffer, size_t size, int flags, sockaddr* from,
                                     socklen_t* from_size) {
   const int fd = here.fd();
   const auto once = [=] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
@@ -117,10 +117,10 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
   }
   const auto once = [=, fd = here.fd()] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
   const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
-  return first.done >= 0 ? first.done : receiveOn(here, first, buffer, size, flags, from, from_size);
+  return first.done >= 0 ? first.done : receiveOn(HookedFd(here), first, buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t readOn(HookedFd here, Tried first, FdKind kind, void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t readOn(const HookedFd& here, Tried first, FdKind kind, void* buffer, size_t size) {
   IoCall call(here, Direction::kRead);
   const auto once = [=, &entry = here.entry(), fd = here.fd()] { return attempt::read(entry, kind, fd, buffer, size); };
   const auto plain = [=, fd = here.fd()] { return attempt::plainRead(fd, buffer, size); };
@@ -172,7 +172,7 @@ long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags
   if (kind >= FdKind::kMarkedStream) return readSpecially(here, kind, buffer, size);
   const auto once = [=, &entry = here.entry()] { return attempt::read(entry, kind, fd, buffer, size); };
   const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
-  return first.done >= 0 ? first.done : readOn(here, first, kind, buffer, size);
+  return first.done >= 0 ? first.done : readOn(HookedFd(here), first, kind, buffer, size);
 }
 
 }  // namespace

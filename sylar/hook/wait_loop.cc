@@ -37,8 +37,9 @@ bool hookSleeps() { return hookWorker() != nullptr; }
 
 [[gnu::noinline]] EpollEngine* hookEngine() {
   __asm__ volatile("");
-  EpollEngine* const engine = hookEngineHere();
-  return engine == nullptr || onOtherStack() ? nullptr : engine;
+  const FiberCore* const me = t_running;
+  EpollEngine* const engine = hookEngineOf(me);
+  return engine == nullptr || isOtherStackOf(*me) ? nullptr : engine;
 }
 
 bool yieldIfBudgetIsSpent(EpollEngine& engine) {

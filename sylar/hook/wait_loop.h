@@ -34,13 +34,15 @@ EpollEngine* hookEngine();
 }
 /// Does the same for the running fiber, so only for the first line of a hook (see onThreadStack).
 [[gnu::always_inline]] inline EpollEngine* hookEngineHere() { return hookEngineOf(t_running); }
-/// Returns true if the caller is not on the running fiber's stack, but is a signal handler with a stack of its own (SA_ONSTACK).
-/// It must not be suspended, because the thread's next handler would use that stack again. To be called in a fiber only.
-[[gnu::always_inline]] inline bool onOtherStack() {
-  const Stack& stack = t_running->stack;
+/// Returns true if the caller is not on the stack of `me`, the running fiber, but is a signal handler with a stack of its own
+/// (SA_ONSTACK). It must not be suspended, because the thread's next handler would use that stack again.
+[[gnu::always_inline]] inline bool isOtherStackOf(const FiberCore& me) {
+  const Stack& stack = me.stack;
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return here - reinterpret_cast<uintptr_t>(stack.base) >= stack.size;
 }
+/// Does the same for the running fiber. To be called in a fiber only.
+[[gnu::always_inline]] inline bool onOtherStack() { return isOtherStackOf(*t_running); }
 /// Returns true if the calling fiber may sleep here.
 bool hookSleeps();
 /// Does what Entry::awaitOpen() does. A fiber that may sleep does so meanwhile. May suspend: yes.
