@@ -131,6 +131,7 @@ class Context {
 };
 
 inline const Context::Suspended& Context::leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here) {
+  SYLAR_DCHECK(&from != &to && to.m_suspended != nullptr);
   const tsan::Exempt of_this_thread;
   Suspended* kept = &me;
   __asm__("" : "+r"(kept));  // or compilers warn of its address, though nobody enters a context that has returned

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/check.h"
 #include "sylar/fiber/context.h"
 #include "sylar/fiber/core_pool.h"
 #include "sylar/fiber/queue_node.h"
@@ -59,6 +60,7 @@ struct alignas(64) FiberCore : QueueNode {
   bool isCancelledForGood() const { return (cancelled & (kByRequest | kByStop)) != 0; }
   /// Cancels it by request or by a stop, if neither has been before. Returns true if it did.
   bool cancelForGood(uint8_t by) {
+    SYLAR_DCHECK(by == kByRequest || by == kByStop);
     if (isCancelledForGood()) return false;
     cancelled |= by;
     return true;
@@ -101,7 +103,10 @@ class CorePool {
 
   /// Returns a core whose epoch goes on from its last use, or null if no memory is left.
   [[nodiscard]] FiberCore* take() { return m_cores.take(mapSlab); }
-  void put(FiberCore* core) { m_cores.put(core); }
+  void put(FiberCore* core) {
+    SYLAR_DCHECK(core->fiber == nullptr && !core->timer_linked);
+    m_cores.put(core);
+  }
 
  private:
   static FiberCore* mapSlab();  // never unmapped

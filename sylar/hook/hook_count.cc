@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook_stats.h"
 
 namespace sylar {
@@ -19,6 +20,7 @@ constexpr const char* kNames[] = {SYLAR_HOOKED_NAMES(SYLAR_NAME_)};
 }  // namespace
 
 HookCounters* makeHookCounters(WorkerSlot& slot) {
+  SYLAR_DCHECK(slot.hook_counters.load(std::memory_order_relaxed) == nullptr && runningFiber()->home == &slot);
   const long memory =
       sys::call(SYS_mmap, nullptr, sizeof(HookCounters), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory < 0) return nullptr;

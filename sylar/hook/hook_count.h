@@ -8,6 +8,7 @@
 
 #include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/real.h"
@@ -35,6 +36,7 @@ HookCounters* makeHookCounters(WorkerSlot& slot);
 
 /// Counts a call of `me`, the running fiber, which has a home.
 [[gnu::always_inline]] inline void countCallOf(FiberCore& me, Hook hook) {
+  SYLAR_DCHECK(&me == t_running && me.home != nullptr && hook < Hook::kCount);
   const tsan::Exempt of_this_thread;
   auto& slot = static_cast<WorkerSlot&>(*me.home);
   me.hook = static_cast<uint8_t>(hook);
@@ -57,6 +59,7 @@ class HookPark {
   HookPark() : HookPark(*runningFiber()) {}
   explicit HookPark(const FiberCore& me) : m_me(me), m_begin_ns(iterationNs()) {}
   void count() const {
+    SYLAR_DCHECK(&m_me == runningFiber() && slot().iteration_ns >= m_begin_ns);
     const tsan::Exempt of_this_thread;
     HookCounters* const counters = slot().hook_counters.load(std::memory_order_relaxed);
     if (counters == nullptr) [[unlikely]]
@@ -67,7 +70,10 @@ class HookPark {
   }
 
  private:
-  const WorkerSlot& slot() const { return *static_cast<const WorkerSlot*>(m_me.home); }
+  const WorkerSlot& slot() const {
+    SYLAR_DCHECK(m_me.home != nullptr);
+    return *static_cast<const WorkerSlot*>(m_me.home);
+  }
   int64_t iterationNs() const {
     const tsan::Exempt of_this_thread;
     return slot().iteration_ns;

@@ -43,6 +43,7 @@ bool hookSleeps() { return hookWorker() != nullptr; }
 }
 
 bool yieldIfBudgetIsSpent(EpollEngine& engine) {
+  SYLAR_DCHECK(runningFiber() != nullptr);
   if (!engine.budgetIsSpent()) return false;
   engine.refillBudget();
   const FiberCore* const me = runningFiber();
@@ -86,6 +87,7 @@ void set_hook_enable(bool on) {
 }
 
 int HookedFd::useCopy() {
+  SYLAR_DCHECK(parks() && !m_has_copy);
   if (!m_entry->pin(m_generation)) return -EBADF;
   const long copy = sys::call(SYS_fcntl, m_fd, F_DUPFD_CLOEXEC, 64);  // low numbers are the program's
   m_entry->unpin();
@@ -95,6 +97,7 @@ int HookedFd::useCopy() {
 
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
+  SYLAR_DCHECK(!m_limits_known && !onThreadStack());
   m_limits_known = true;
   if (mayBeInScope(*t_running)) [[unlikely]]
     m_deadline = withinScope(m_deadline);
@@ -128,6 +131,7 @@ inline int IoCall::learnLimits() {
 }
 
 void IoCall::renewTimeout() {
+  SYLAR_DCHECK(m_timeout_of_piece_ns > 0);
   m_deadline = withinScope(Deadline::after(std::chrono::nanoseconds(m_timeout_of_piece_ns), waitClock()));
 }
 
@@ -164,6 +168,7 @@ Deadline IoCall::nextLook() {
 /// Does what the rest of wait() does, on the thread. The call was under way when a handler forked, and no loop tells the child of
 /// events.
 [[gnu::noinline]] int IoCall::waitInChild(Deadline until) {
+  SYLAR_DCHECK(sys::inForkedChild());
   pollfd one{m_hooked.fd(), static_cast<short>(m_direction == Direction::kRead ? POLLIN | POLLRDHUP : POLLOUT), 0};
   const timespec left = attempt::toTimespec(std::max<int64_t>(until.ns() - waitClock().nowNs(), 0));
   const long ready = attempt::keepingErrno([&] { return real::ppoll(&one, 1, until.isNever() ? nullptr : &left, nullptr); });
@@ -172,6 +177,7 @@ Deadline IoCall::nextLook() {
 }
 
 int IoCall::wait(uint64_t edges_seen) {
+  SYLAR_DCHECK(m_hooked.parks() && !onThreadStack());
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
   if (first) {

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <optional>
 
+#include "sylar/check.h"
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/hook_count.h"
@@ -102,14 +103,21 @@ class HookedFd {
   bool parks() const { return m_engine != nullptr; }
 
   int fd() const { return m_fd; }
-  EpollEngine& engine() const { return *m_engine; }
-  Entry& entry() const { return *m_entry; }
+  EpollEngine& engine() const {
+    SYLAR_DCHECK(parks());
+    return *m_engine;
+  }
+  Entry& entry() const {
+    SYLAR_DCHECK(parks());
+    return *m_entry;
+  }
   uint32_t generation() const { return m_generation; }
-  FdKind kind() const { return attempt::kindOf(*m_entry, m_fd); }
+  FdKind kind() const { return attempt::kindOf(entry(), m_fd); }
 
   /// Makes the first attempt of a call, after letting others run if the budget is spent. Arguments are as for IoCall::goOn.
   template <class Attempt>
   [[gnu::always_inline]] Tried tryFirst(Direction direction, Attempt attempt, Room room = {}) {
+    SYLAR_DCHECK(parks() && runningFiber() != nullptr);
     if (m_engine->budgetIsSpent() && yieldIfBudgetIsSpent(*m_engine)) othersRan();
     return tryOnce(direction, attempt, room);
   }
@@ -224,6 +232,7 @@ class IoCall {
 
   /// Converts a result to libc's form, with errno.
   static ssize_t result(long result) {
+    SYLAR_DCHECK(result > Tried::kNotMade);  // which no caller gets to see
     if (result >= 0) return result;
     sys::errnoRef() = static_cast<int>(-result);
     return -1;

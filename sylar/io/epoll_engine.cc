@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -38,6 +39,7 @@ void EpollEngine::watch(int fd, uint32_t events) {
 }
 
 int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
+  SYLAR_DCHECK(fd >= 0 && m_epoll.valid());
   epoll_event event{};
   event.events = events;
   event.data.u64 = pack(fd, generation);
@@ -47,6 +49,7 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
 /// A few calls of a fiber that computes between them may take long. The clock is not asked at each call, because most calls are
 /// quicker than it.
 [[gnu::noinline]] void EpollEngine::lookAtTime() {
+  SYLAR_DCHECK(m_charged % kCallsPerLook == 0);
   if (m_charged >= kCallBudget) return;
   const int64_t now_ns = steadyClock().nowNs();
   if (m_charged == kCallsPerLook) {

@@ -26,6 +26,7 @@
 
 #include "sylar/base/memory.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/io/fd_waiter.h"
 
 namespace sylar {
@@ -314,6 +315,7 @@ class alignas(64) FdEntry {
     const tsan::Exempt of_this_thread;
     auto& marks = Memory::marks();
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    SYLAR_DCHECK(marks.inside > 0);
     --marks.inside;
     std::atomic_signal_fence(std::memory_order_seq_cst);  // from here on a handler does its work itself
     if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);
@@ -357,6 +359,7 @@ class alignas(64) FdEntry {
   }
 
   bool deferClose(int fd, bool close_number) {
+    SYLAR_DCHECK(interrupting());
     if (isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel))) return false;
     m_closer.store(Memory::self(), std::memory_order_relaxed);
     m_left_fd = close_number ? fd : ~fd;
@@ -395,6 +398,7 @@ class alignas(64) FdEntry {
   }
 
   void append(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
+    SYLAR_DCHECK(!waiter.linked && waiter.engine != nullptr);
     Side& side = at(direction);
     waiter.linked = true;
     waiter.next = nullptr;
@@ -405,6 +409,8 @@ class alignas(64) FdEntry {
 
   void unlink(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
     Side& side = at(direction);
+    SYLAR_DCHECK(waiter.linked);
+    SYLAR_DCHECK((waiter.prev == nullptr) == (side.first == &waiter) && (waiter.next == nullptr) == (side.last == &waiter));
     waiter.linked = false;
     (waiter.prev == nullptr ? side.first : waiter.prev->next) = waiter.next;
     (waiter.next == nullptr ? side.last : waiter.next->prev) = waiter.prev;
@@ -464,6 +470,7 @@ class alignas(64) FdEntry {
   }
 
   void forget(int fd) SYLAR_REQUIRES(m_lock) {
+    SYLAR_DCHECK(registered());
     m_engine.load(std::memory_order_relaxed)->remove(fd);
     m_engine.store(nullptr, std::memory_order_relaxed);
     m_events = 0;

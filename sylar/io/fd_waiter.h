@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/wait_word.h"
 
@@ -29,6 +30,7 @@ class Claimed {
       : m_reason(reason), m_by_mail(by_mail || reason == WakeReason::kClosed) {}
   ~Claimed() { deliver(); }
   void add(FdWaiter<Engine>& waiter) {
+    SYLAR_DCHECK(!waiter.linked);
     if (waiter.fire != nullptr) {
       waiter.next = nullptr;
       (m_callbacks == nullptr ? m_callbacks : m_last_callback->next) = &waiter;

@@ -3,6 +3,7 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
@@ -26,6 +27,7 @@ class FiberWaiter final : public RunWaiter {
   /// Waits until wake(). Not even the last phase of cancelling ends the wait, because the waiter is linked; the fiber is
   /// abandoned instead.
   void wait(WaitFor what) {
+    SYLAR_DCHECK(mayPark());
     const this_fiber::CancelShield shield;
     for (;;) {
       Wait wait;

@@ -16,6 +16,7 @@ SYLAR_SWITCHES WakeReason Worker::park(const Waker& waker, Deadline deadline, Wa
   FiberCore& core = *waker.core;
   Worker& self = *static_cast<WorkerSlot*>(core.home)->worker;
   if (!core.live) return self.parkByHand(waker, deadline, what);
+  SYLAR_DCHECK(&core == t_running && self.isHere() && !self.inLoop());
   const tsan::Exempt of_this_thread;
   // If the fiber was cancelled before, the wait is decided here and now, and its delivery goes to the back of the queue like any
   // other.
@@ -36,6 +37,7 @@ SYLAR_SWITCHES WakeReason Worker::park(const Waker& waker, Deadline deadline, Wa
 /// Parks a fiber that was resumed by hand. While it waits, it is the worker's.
 [[gnu::noinline]] WakeReason Worker::parkByHand(const Waker& waker, Deadline deadline, WaitFor what) {
   FiberCore& core = *waker.core;
+  SYLAR_DCHECK(!core.live && core.resumer != nullptr);
   const Fiber::ptr keep = core.fiber->weak_from_this().lock();
   core.setCancelledByScope(FiberControl::inFiredScope(core));  // of its resumers, which it may outlive
   hasResumed(core);
@@ -49,6 +51,7 @@ SYLAR_SWITCHES WakeReason Worker::park(const Waker& waker, Deadline deadline, Wa
 /// The wait is shielded, because a joiner may have lent the fiber its own stack, and goes on only when that is over. If the
 /// last phase of cancelling ends the wait nevertheless, the joiner waits again, and is abandoned.
 void Worker::awaitEnd(Fiber& fiber) {
+  SYLAR_DCHECK(!onThreadStack() && runningFiber()->fiber != &fiber);
   struct Joiner : EndObserver {
     Waker waker;
   } joiner;
@@ -90,6 +93,7 @@ size_t Worker::joinsElsewhere() const {
 
 template <>
 void Waker::deliver(FiberCore& core) {
+  SYLAR_DCHECK(core.home != nullptr && !core.wait.isOpen());
   const tsan::Exempt of_its_home;
   Worker* const here = Worker::currentHere();
   auto& home = static_cast<WorkerSlot&>(*core.home);
@@ -102,6 +106,7 @@ void Waker::deliver(FiberCore& core) {
 
 template <>
 void Waker::deliverByMail(FiberCore& core) {
+  SYLAR_DCHECK(core.home != nullptr && !core.wait.isOpen());
   const tsan::Exempt of_its_home;
   static_cast<WorkerSlot&>(*core.home).push(&core);
 }
@@ -112,6 +117,7 @@ bool mayPark() {
 }
 
 [[gnu::noinline]] bool reserveTimeout(Deadline deadline) {
+  SYLAR_DCHECK(deadline.isNever() || mayPark());
   const tsan::Exempt of_this_thread;
   return deadline.isNever() || t_running->timer_linked || Worker::currentHere()->timeouts().reserve(*t_running, deadline.ns());
 }
@@ -130,7 +136,10 @@ bool mayPark() {
   return me == nullptr || !mayBeInScope(*me) ? deadline : std::min(deadline, this_fiber::deadline());
 }
 
-[[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }
+[[gnu::noinline]] const Clock& waitClock() {
+  SYLAR_DCHECK(mayPark());
+  return Worker::currentHere()->clock();
+}
 
 [[gnu::noinline]] Wait::Wait(WaitsFor what, uint64_t where) {
   FiberCore* const me = t_running;
@@ -161,6 +170,7 @@ WakeReason Wait::parkWithinScope(Deadline deadline) {
 }
 
 bool Wait::withdraw() {
+  SYLAR_DCHECK(!m_ended);
   if (m_waker.core->wait.withdraw(m_waker.epoch)) {
     m_ended = true;
     return true;
@@ -170,6 +180,7 @@ bool Wait::withdraw() {
 }
 
 WakeReason parkUntil(Deadline deadline) {
+  SYLAR_DCHECK(mayPark());
   if (!reserveTimeout(deadline)) throw std::bad_alloc();
   Wait wait(WaitsFor::kTime);
   return wait.park(deadline);
