@@ -59,7 +59,7 @@ class HookPark {
   HookPark() : HookPark(*runningFiber()) {}
   explicit HookPark(const FiberCore& me) : m_me(me), m_begin_ns(iterationNs()) {}
   void count() const {
-    SYLAR_DCHECK(&m_me == runningFiber() && slot().iteration_ns >= m_begin_ns);
+    SYLAR_DCHECK(&m_me == runningFiber());
     const tsan::Exempt of_this_thread;
     HookCounters* const counters = slot().hook_counters.load(std::memory_order_relaxed);
     if (counters == nullptr) [[unlikely]]

@@ -34,6 +34,7 @@ EpollEngine* EpollEngine::current() {
 }
 
 void EpollEngine::watch(int fd, uint32_t events) {
+  SYLAR_DCHECK(events != 0);
   const int error = control(EPOLL_CTL_ADD, fd, 0, events);
   if (error < 0) throw std::system_error(-error, std::generic_category(), "sylar: epoll_ctl of a worker");
 }

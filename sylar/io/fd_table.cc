@@ -20,6 +20,7 @@ Entry* mapChunk(std::atomic<Entry*>& slot, size_t entries) {
   int error = 0;
   void* const memory = sys::mapMemory(entries * sizeof(Entry), &error);
   if (memory == nullptr) return nullptr;
+  SYLAR_DCHECK(reinterpret_cast<uintptr_t>(memory) % alignof(Entry) == 0);
   sys::adviseMemory(memory, entries * sizeof(Entry), MADV_WIPEONFORK);
   Entry* present = nullptr;
   if (slot.compare_exchange_strong(present, static_cast<Entry*>(memory), std::memory_order_acq_rel)) {

@@ -74,6 +74,7 @@ class FiberRunWaits final : public RunWaits {
     FiberWaiter waiter;
     const std::optional<Flow> flow = enlist(waiter);
     if (!flow.has_value()) return;
+    SYLAR_DCHECK(Worker::current() != nullptr);
     const bool ours = flow->scheduler == &Worker::current()->scheduler();
     waiter.wait(ours ? WaitFor::kFibers : WaitFor::kOutside);
   }

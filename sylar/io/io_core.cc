@@ -122,6 +122,7 @@ bool IOCore::cancelEvent(int fd, IOManager::Event event) {
 
 /// Returns the engine of the calling worker; outside one, the engine of a running worker, in rotation.
 EpollEngine& IOCore::engineForHere() {
+  SYLAR_DCHECK(!m_scheduler.workers().empty());
   Worker* worker = Worker::current();
   if (worker == nullptr || &worker->scheduler() != &m_scheduler) {
     const size_t next = m_next_engine.fetch_add(1, std::memory_order_relaxed);

@@ -109,6 +109,7 @@ struct IOCore::Pass {
   }
   bool found() const { return !due.empty(); }
   void rearm() {
+    SYLAR_DCHECK(found() || woken);
     Lock lock(core.m_arming);
     ++core.m_timer_stats.passes;
     core.m_timer_stats.passes_cut += more;
