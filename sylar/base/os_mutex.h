@@ -15,9 +15,9 @@ namespace sylar {
 /// Wraps ThreadMutex. It is constant-initialised, has 4 bytes and is trivially destroyed.
 class SYLAR_CAPABILITY("mutex") OsMutex {
  public:
-  void lock() SYLAR_ACQUIRE() { m_mutex.lock(); }
-  [[nodiscard]] bool tryLock() SYLAR_TRY_ACQUIRE(true) { return m_mutex.try_lock(); }
-  void unlock() SYLAR_RELEASE() { m_mutex.unlock(); }
+  void lock() noexcept SYLAR_ACQUIRE() { m_mutex.lock(); }
+  [[nodiscard]] bool tryLock() noexcept SYLAR_TRY_ACQUIRE(true) { return m_mutex.try_lock(); }
+  void unlock() noexcept SYLAR_RELEASE() { m_mutex.unlock(); }
   bool heldByThisThread() const { return m_mutex.heldByThisThread(); }
 
  private:

@@ -23,6 +23,7 @@ bool FiberControl::inFiredScope(const FiberCore& core) {
 }
 
 void FiberControl::dropScopes() {
+  SYLAR_DCHECK(m_core != nullptr);
   if (!m_core->in_cancel_scope) return;
   for (auto* scope = m_cancel_scope; scope != nullptr; scope = scope->m_outer) scope->forget();
   m_core->in_cancel_scope = false;
@@ -40,6 +41,7 @@ namespace this_fiber {
 
 /// Runs on the thread that asks for the stop. The scope's destructor waits for its end.
 void CancelScope::Fire::operator()() const {
+  SYLAR_DCHECK(scope->m_core != nullptr);
   scope->m_fired.store(true, std::memory_order_release);
   ThreadFibers::post(*static_cast<FiberCore*>(scope->m_core)->fiber, FiberControl::kScopeFired);
 }
@@ -72,6 +74,7 @@ CancelScope::~CancelScope() {
   forget();
   const tsan::Exempt of_this_thread;
   FiberCore& core = *static_cast<FiberCore*>(m_core);
+  SYLAR_CHECK(&core == runningFiber());  // in the fiber that made it
   SYLAR_CHECK(control(*core.fiber).m_cancel_scope == this);
   core.in_cancel_scope = m_outer != nullptr;
   control(*core.fiber).m_cancel_scope = m_outer;

@@ -11,6 +11,8 @@
 #ifdef SYLAR_ASAN
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
+
+#include "sylar/check.h"
 #endif
 #ifdef SYLAR_TSAN
 extern "C" {  // GCC 12's header does not declare them, its runtime has them
@@ -26,6 +28,7 @@ namespace sylar {
 ThreadLocals ThreadLocals::ofThisThread() { return {&errno, reinterpret_cast<Exceptions*>(abi::__cxa_get_globals())}; }
 
 void Context::adoptThread() {
+  SYLAR_DCHECK(m_suspended == nullptr);
 #ifdef SYLAR_TSAN
   m_tsan_fiber = __tsan_get_current_fiber();
 #endif
@@ -34,6 +37,7 @@ void Context::adoptThread() {
 #ifdef SYLAR_INLINE_SWITCH
 
 void Context::makeWith(const Stack& stack, Start start) {
+  SYLAR_DCHECK(stack && start != nullptr);
   m_suspended = ::new (stack.top() - sizeof(Suspended)) Suspended{};
   makeRegisters(m_suspended->registers, reinterpret_cast<char*>(m_suspended), start);
 }
@@ -64,6 +68,7 @@ void announceLeaving([[maybe_unused]] void** fake_stack, [[maybe_unused]] const 
 #endif
 
 void Context::makeWith(const Stack& stack, Start start) {
+  SYLAR_DCHECK(stack && start != nullptr);
   static_assert(sizeof(Transfer) == sizeof(boost::context::detail::transfer_t));
   using BoostStart = void (*)(boost::context::detail::transfer_t);
   m_suspended = ::new (stack.top() - sizeof(Suspended)) Suspended{};
@@ -111,12 +116,14 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
 
 void Context::release() {
 #ifdef SYLAR_TSAN
+  SYLAR_DCHECK(m_tsan_fiber != nullptr);
   __tsan_destroy_fiber(m_tsan_fiber);
   m_tsan_fiber = nullptr;
 #endif
 }
 
 void Context::keepForEver([[maybe_unused]] const Stack& stack) {
+  SYLAR_DCHECK(stack);
 #ifdef SYLAR_ASAN
   __lsan_register_root_region(stack.base, stack.size);
 #endif

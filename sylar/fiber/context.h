@@ -115,8 +115,9 @@ class Context {
   };
 
   void makeWith(const Stack& stack, Start start);
-  /// Records in `me`, which lies on the caller's stack, that `from` is suspended, and loads what the thread keeps from `to`.
-  static void leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here);
+  /// Records in `me`, which lies on the caller's stack, that `from` is suspended, loads what the thread keeps from `to`, and returns
+  /// what is kept of that.
+  static const Suspended& leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here);
 
   Suspended* m_suspended = nullptr;  // valid while suspended
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
@@ -129,23 +130,35 @@ class Context {
 #endif
 };
 
-inline void Context::leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here) {
+inline const Context::Suspended& Context::leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here) {
+  SYLAR_DCHECK(&from != &to && to.m_suspended != nullptr);
   const tsan::Exempt of_this_thread;
   Suspended* kept = &me;
   __asm__("" : "+r"(kept));  // or compilers warn of its address, though nobody enters a context that has returned
   from.m_suspended = kept;
   const Suspended& entered = *to.m_suspended;
+  ThreadLocals::Exceptions& exceptions = *here.exceptions;
   kept->error = std::exchange(*here.error, entered.error);
-  kept->exceptions.caught = std::exchange(here.exceptions->caught, entered.exceptions.caught);
-  kept->exceptions.uncaught = std::exchange(here.exceptions->uncaught, entered.exceptions.uncaught);
+  kept->exceptions.caught = std::exchange(exceptions.caught, entered.exceptions.caught);
+  kept->exceptions.uncaught = std::exchange(exceptions.uncaught, entered.exceptions.uncaught);
+  return entered;
+}
+
+/// Returns `object` as if it were another one. A reference that is alive across an inlined switch lies in memory, from where each use,
+/// before and after, would load it.
+template <class T>
+[[gnu::always_inline]] inline T& inRegister(T& object) {
+  T* address = &object;
+  __asm__ volatile("" : "+r"(address));
+  return *address;
 }
 
 #ifdef SYLAR_INLINE_SWITCH
 
 [[gnu::always_inline]] inline void Context::switchTo(Context& from, Context& to, const ThreadLocals& here, Kind /*kind*/) {
   Suspended me;
-  leave(from, me, to, here);
-  jump(from.m_suspended->registers, to.m_suspended->registers);
+  const Suspended& entered = leave(from, me, to, here);
+  jump(from.m_suspended->registers, entered.registers);
 }
 
 [[gnu::always_inline]] inline void Context::exitTo(Context& from, Context& to, const ThreadLocals& here) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -20,6 +21,7 @@ template <class Core, class Memory = StdMemory>
 class CoreReserve {
  public:
   void put(Core* chunk) {
+    SYLAR_DCHECK(chunk != nullptr);
     Lock lock(m_mutex);
     chunk->nextChunk() = m_chunks;
     m_chunks = chunk;
@@ -65,6 +67,7 @@ class CoreCache {
       m_count = kChunk;
     }
     Core* const core = m_free;
+    SYLAR_DCHECK(m_count > 0);
     m_free = static_cast<Core*>(core->next);
     core->next = nullptr;
     --m_count;
@@ -72,6 +75,8 @@ class CoreCache {
   }
 
   void put(Core* core) {
+    SYLAR_DCHECK(core != nullptr && core != m_free);
+    SYLAR_DCHECK(m_count <= kChunk);
     if (m_count == kChunk) {
       if (m_full != nullptr) m_reserve.put(m_full);
       m_full = std::exchange(m_free, nullptr);

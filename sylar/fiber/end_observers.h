@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -24,6 +25,7 @@ class EndObservers {
   /// false if `no_end`, called under the lock, says that there is no end to wait for.
   template <class NoEnd>
   [[nodiscard]] bool add(EndObserver& observer, NoEnd no_end) {
+    SYLAR_DCHECK(observer.claim != nullptr && observer.ended != nullptr);
     Lock lock(m_lock);
     if (m_over || no_end()) return false;
     observer.next = m_first;
@@ -86,6 +88,7 @@ class EndObservers {
   /// Resets to the initial state. There must be no observer.
   void clear() {
     Lock lock(m_lock);
+    SYLAR_DCHECK(m_first == nullptr);
     m_over = m_abandoned = false;
   }
 

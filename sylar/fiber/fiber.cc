@@ -156,6 +156,7 @@ void enterScope(FiberCore& core, Deadline deadline) {
 
 this_fiber::CancelShield::~CancelShield() {
   if (m_core == nullptr) return;
+  SYLAR_DCHECK(m_core == runningFiber() && runningFiber()->shielded);  // in the fiber that made it, in the reverse order
   FiberCore& core = *static_cast<FiberCore*>(m_core);
   core.shielded = m_outer;
   if (!m_hidden.isNever()) enterScope(core, m_hidden);
@@ -176,7 +177,9 @@ this_fiber::CancelShield::~CancelShield() {
 }
 
 this_fiber::DeadlineScope::~DeadlineScope() {
-  if (m_core != nullptr) enterScope(*static_cast<FiberCore*>(m_core), m_outer);
+  if (m_core == nullptr) return;
+  SYLAR_CHECK(m_core == runningFiber());  // in the fiber that made it
+  enterScope(*static_cast<FiberCore*>(m_core), m_outer);
 }
 
 uint64_t Fiber::TotalFibers() { return ThreadFibers::countedFibers(); }
@@ -223,6 +226,7 @@ void FiberControl::resume() {
   if (!isUnstarted(was)) thread.adopt(fiber());  // a worker may have begun or ended on this thread since
   FiberCore* const me = runningFiber();
   FiberHost* const host = thread.host();
+  SYLAR_DCHECK(!m_core->live && m_core->fiber == &fiber());
   m_core->resumer = me;
   if (me != nullptr) control(*me->fiber).move(FiberState::kRunning, FiberState::kResuming);
   if (host != nullptr) host->resumes(*m_core);

@@ -10,6 +10,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -69,6 +70,7 @@ void tell(uint64_t id, const std::string& name, const std::exception_ptr& except
 }  // namespace
 
 void FiberControl::reportException(const std::string& told_name) {
+  SYLAR_DCHECK(m_exception != nullptr);
   tell(fiber().getId(), told_name, std::exchange(m_exception, nullptr));
 }
 
@@ -86,6 +88,7 @@ std::string FiberControl::name() const {
 }
 
 size_t FiberControl::copyName(char* out, size_t size) const noexcept {
+  SYLAR_CHECK(out != nullptr && size > 0);  // the 0 behind the name needs room
   size_t length = 0;
   if (m_lock.tryLock()) {
     length = m_name.copy(out, size - 1);
@@ -107,6 +110,7 @@ bool FiberControl::wantsToMigrate() const {
 }
 
 void FiberControl::run() {
+  SYLAR_DCHECK(m_cb != nullptr);
   try {
     m_cb();
   } catch (abi::__forced_unwind&) {
@@ -121,6 +125,7 @@ void FiberControl::run() {
 
 /// Nobody could unlock it any more, and all who wait for it would wait for ever.
 [[gnu::cold]] void FiberControl::failHolding(const char* how) const {
+  SYLAR_DCHECK(m_held.count() > 0);
   checkFailed(__FILE__, __LINE__, "no lock is held",
               fmt::format("fiber {} {} {}{}", fiber().getId(), name(), how, describeHeld()));
 }
@@ -135,16 +140,19 @@ std::string FiberControl::describeHeld() const {
 }
 
 [[gnu::noinline, gnu::cold]] void FiberControl::endLocals() {
+  SYLAR_DCHECK(m_locals != nullptr);
   m_locals->end();  // while their destructors can still reach the others
   delete std::exchange(m_locals, nullptr);
 }
 
 void FiberControl::end(FiberState how) {
+  SYLAR_DCHECK(isOver(how) || how == FiberState::kRefused);
   if (how == FiberState::kRefused || how == FiberState::kAbandoned) return endUnfinished(how);
   m_ends.end(false, [&] { move(FiberState::kRunning, how); });
 }
 
 [[gnu::noinline]] void FiberControl::endUnfinished(FiberState how) {
+  SYLAR_DCHECK(how == FiberState::kRefused || how == FiberState::kAbandoned);
   if (how == FiberState::kRefused) return m_ends.tell([this] { move(FiberState::kQueued, FiberState::kRefused); });
   m_ends.end(true, [this] { move(FiberState::kAbandoned); });
 }
@@ -177,6 +185,7 @@ void FiberControl::blockUntilEnd() {
 }
 
 FiberRequest* FiberRequest::make(Fiber::ptr fiber) noexcept {
+  SYLAR_DCHECK(fiber != nullptr);
   auto* request = new (std::nothrow) FiberRequest(false);
   if (request == nullptr) {
     // The thread that opens it handles all that was asked before, wherever the fiber is by then.
@@ -188,8 +197,10 @@ FiberRequest* FiberRequest::make(Fiber::ptr fiber) noexcept {
 }
 
 Fiber::ptr FiberRequest::open(QueueNode* request) {
+  SYLAR_DCHECK(request != nullptr && request->kind == Kind::kMessage);
   auto* const opened = static_cast<FiberRequest*>(request);
   Fiber::ptr fiber = std::move(opened->m_fiber);
+  SYLAR_DCHECK(fiber != nullptr);
   if (opened->m_spare) {
     control(*fiber).m_spare_is_away.exchange(false, std::memory_order_seq_cst);
   } else {

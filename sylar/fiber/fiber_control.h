@@ -100,7 +100,10 @@ class detail::FiberControl final : public QueueNode {
   /// Returns a new handle that stands for a thread's own stack.
   static Fiber::ptr ownStack();
   /// Returns the fiber that is queued as `node`.
-  static Fiber& fiberOf(QueueNode* node) { return static_cast<FiberControl*>(node)->fiber(); }
+  static Fiber& fiberOf(QueueNode* node) {
+    SYLAR_DCHECK(node != nullptr && node->kind == Kind::kFiber);
+    return static_cast<FiberControl*>(node)->fiber();
+  }
 
   FiberState state() const { return m_state.load(std::memory_order_acquire); }
   /// Changes the state from `from` to `to`. Any other present state is a bug of the library.
@@ -110,7 +113,10 @@ class detail::FiberControl final : public QueueNode {
     m_state.store(to, std::memory_order_release);
   }
   /// Sets the state, whatever it was. For the fiber's owner, while the fiber is in a queue or suspended.
-  void move(FiberState to) { m_state.store(to, std::memory_order_release); }
+  void move(FiberState to) {
+    SYLAR_DCHECK(!isOver(state()) && state() != FiberState::kResuming);
+    m_state.store(to, std::memory_order_release);
+  }
   /// Changes the state from `from` to `to` where several threads may compete for that. Returns false if another thread was
   /// faster.
   [[nodiscard]] bool tryMove(FiberState from, FiberState to) {
@@ -136,7 +142,10 @@ class detail::FiberControl final : public QueueNode {
 
   /// Returns the fiber that this one waits for in join(), or null. For its own worker and for the stop detection.
   Fiber* joins() const { return m_joins; }
-  void setJoins(Fiber* fiber) { m_joins = fiber; }
+  void setJoins(Fiber* fiber) {
+    SYLAR_DCHECK((fiber == nullptr) != (m_joins == nullptr));
+    m_joins = fiber;
+  }
 
   /// The deadline of the DeadlineScope that the fiber is in. Meaningful only if its core says that it is in one.
   Deadline scopeDeadline() const { return Deadline::at(m_scope_deadline_ns); }

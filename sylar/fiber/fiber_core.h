@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/check.h"
 #include "sylar/fiber/context.h"
 #include "sylar/fiber/core_pool.h"
 #include "sylar/fiber/queue_node.h"
@@ -40,7 +41,7 @@ struct alignas(64) FiberCore : QueueNode {
   static constexpr uint16_t kLastCancelledWaits = 100;
 
   SwitchReason switch_reason = SwitchReason::kReady;
-  bool in_deadline_scope = false;              ///< its control has the deadline
+  bool counted = false;                        ///< the wake-up of its present or last park comes from outside
   bool permit : 1 = false;                     ///< a schedule() that no YieldToHold has consumed yet
   bool timer_linked : 1 = false;               ///< `timer` is linked in the home worker's queue
   bool hook_enabled : 1 = true;                ///< set_hook_enable of this fiber
@@ -48,7 +49,7 @@ struct alignas(64) FiberCore : QueueNode {
   bool shielded : 1 = false;                   ///< its waits must not end early: cancelling does not touch them
   bool live : 1 = false;                       ///< is in the home worker's list of live fibers
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
-  bool counted : 1 = false;                    ///< the wake-up of its present or last park comes from outside
+  bool in_deadline_scope : 1 = false;          ///< its control has the deadline
   uint8_t cancelled = 0;                       ///< the sum of why every park from now on ends at once
   uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/hook_count.h)
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
@@ -59,6 +60,7 @@ struct alignas(64) FiberCore : QueueNode {
   bool isCancelledForGood() const { return (cancelled & (kByRequest | kByStop)) != 0; }
   /// Cancels it by request or by a stop, if neither has been before. Returns true if it did.
   bool cancelForGood(uint8_t by) {
+    SYLAR_DCHECK(by == kByRequest || by == kByStop);
     if (isCancelledForGood()) return false;
     cancelled |= by;
     return true;
@@ -101,7 +103,10 @@ class CorePool {
 
   /// Returns a core whose epoch goes on from its last use, or null if no memory is left.
   [[nodiscard]] FiberCore* take() { return m_cores.take(mapSlab); }
-  void put(FiberCore* core) { m_cores.put(core); }
+  void put(FiberCore* core) {
+    SYLAR_DCHECK(core->fiber == nullptr && !core->timer_linked);
+    m_cores.put(core);
+  }
 
  private:
   static FiberCore* mapSlab();  // never unmapped

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/check.h"
+
 namespace sylar {
 
 class HeldLocks {
@@ -17,12 +19,14 @@ class HeldLocks {
   static constexpr uintptr_t kToRead = 1;
 
   void add(uintptr_t lock) {
+    SYLAR_DCHECK(lock != 0);
     const uint32_t count = m_count.load(std::memory_order_relaxed);
     if (count < kNamed) m_named[count].store(lock, std::memory_order_relaxed);
     m_count.store(count + 1, std::memory_order_relaxed);
   }
 
   void remove(uintptr_t lock) {
+    SYLAR_DCHECK(count() > 0);
     const uint32_t last = m_count.load(std::memory_order_relaxed) - 1;
     if (last < kNamed && at(last) == lock) [[likely]]
       return m_count.store(last, std::memory_order_relaxed);
@@ -32,7 +36,10 @@ class HeldLocks {
   uint32_t count() const { return m_count.load(std::memory_order_relaxed); }
   /// Returns how many of them have an address. That is 0 if it is not known any more.
   uint32_t named() const { return count() < kNamed ? count() : kNamed; }
-  uintptr_t at(uint32_t i) const { return m_named[i].load(std::memory_order_relaxed); }
+  uintptr_t at(uint32_t i) const {
+    SYLAR_DCHECK(i < kNamed);
+    return m_named[i].load(std::memory_order_relaxed);
+  }
   /// Returns true if `lock` is known to be held.
   bool has(uintptr_t lock) const {
     uint32_t i = 0;

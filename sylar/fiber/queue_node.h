@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "sylar/check.h"
+
 namespace sylar {
 
 struct QueueNode {
@@ -24,12 +26,14 @@ class NodeList {
   bool empty() const { return m_head == nullptr; }
 
   void push(QueueNode* node) {
+    SYLAR_DCHECK(node != nullptr);
     node->next = nullptr;
     (m_head == nullptr ? m_head : m_tail->next) = node;
     m_tail = node;
   }
 
   void pushFront(QueueNode* node) {
+    SYLAR_DCHECK(node != nullptr);
     node->next = m_head;
     if (m_head == nullptr) m_tail = node;
     m_head = node;

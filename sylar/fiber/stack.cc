@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 
 #ifdef SYLAR_ASAN
 #include <sanitizer/asan_interface.h>
@@ -27,7 +28,10 @@ size_t roundUp(size_t size) {
 /// Returns what roundUp() returned for this stack. That works because a colour is less than a page.
 size_t mappedSize(const Stack& stack) { return (stack.size + kPage - 1) & ~(kPage - 1); }
 
-size_t classOf(size_t mapped_size) { return std::countr_zero(mapped_size / kMinStackSize); }
+size_t classOf(size_t mapped_size) {
+  SYLAR_DCHECK(std::has_single_bit(mapped_size) && mapped_size >= kMinStackSize);
+  return std::countr_zero(mapped_size / kMinStackSize);
+}
 
 bool installGuard(void* address) {
   static constinit std::atomic<bool> light_guards{true};
@@ -58,6 +62,7 @@ StackClass::~StackClass() {
 }
 
 Stack StackClass::map(size_t mapped_size) {
+  SYLAR_DCHECK(mapped_size >= kMinStackSize && mapped_size % kPage == 0);
   const size_t size = kGuardSize + mapped_size;
   if (m_untouched == m_untouched_end && !mapMore(size)) return {};
   if (!installGuard(m_untouched)) return {};
@@ -65,6 +70,7 @@ Stack StackClass::map(size_t mapped_size) {
 }
 
 void StackClass::cool() {
+  SYLAR_DCHECK(m_warm_count <= m_free_count);
   const size_t stay_warm = m_warm_count / 2;
   const Free* at = m_free;
   for (size_t i = 0; i < m_warm_count; ++i, at = at->next) {
@@ -84,6 +90,7 @@ bool StackClass::unmapSome() {
 
 /// Maps memory for more stacks of `size` bytes each, guard included.
 bool StackClass::mapMore(size_t size) {
+  SYLAR_DCHECK(m_untouched == m_untouched_end);
   int error = 0;
   for (size_t count = m_at_once; count > 0; count /= 2) {
     m_untouched = static_cast<char*>(sys::mapMemory(count * size, &error));
@@ -104,6 +111,7 @@ bool StackClass::mapMore(size_t size) {
 /// Stacks that the kernel refuses for that reason go to `refused`.
 template <class Refused>
 void StackClass::unmapFree(Refused refused) {
+  SYLAR_DCHECK(m_free_count > 0);
   std::array<Stack, kReturned> stacks;
   const auto end = stacks.begin() + std::min(m_free_count, kReturned);
   for (auto stack = stacks.begin(); stack != end; ++stack) {
@@ -127,6 +135,7 @@ Stack StackPool::take(size_t size) {
   if (mapped_size > kMaxPooledSize) return mapAlone(mapped_size);
   StackClass& stacks = m_classes[classOf(mapped_size)];
   if (stacks.free() == 0) return stacks.map(mapped_size);
+  SYLAR_DCHECK(m_kept_bytes >= kGuardSize + mapped_size && m_warm_bytes <= m_kept_bytes);
   m_kept_bytes -= kGuardSize + mapped_size;
   if (stacks.warm() > 0) m_warm_bytes -= mapped_size;
   if (m_kept_bytes < kKeptBytes / 2) m_limit = kKeptBytes;
@@ -134,6 +143,7 @@ Stack StackPool::take(size_t size) {
 }
 
 void StackPool::put(Stack stack) {
+  SYLAR_DCHECK(stack);
   forgetPoison(stack);
   const size_t mapped_size = mappedSize(stack);
   if (mapped_size > kMaxPooledSize) return unmapAlone(stack);
@@ -161,11 +171,13 @@ void StackPool::cool() {
   const size_t i = most(&StackPool::warmBytes);
   const size_t before = warmBytes(i);
   m_classes[i].cool();
+  SYLAR_DCHECK(warmBytes(i) <= before && before <= m_warm_bytes);
   m_warm_bytes -= before - warmBytes(i);
 }
 
 void StackPool::unmapSome() {
   const size_t i = most(&StackPool::keptBytes);
+  SYLAR_DCHECK(keptBytes(i) <= m_kept_bytes && warmBytes(i) <= m_warm_bytes);
   m_kept_bytes -= keptBytes(i);
   m_warm_bytes -= warmBytes(i);
   const bool unmapped = m_classes[i].unmapSome();

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "sylar/base/sanitizers.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -60,11 +61,13 @@ class StackClass {
   [[nodiscard]] Stack map(size_t mapped_size);
   /// Returns the free stack that came last. There must be one.
   [[nodiscard]] Stack take() {
+    SYLAR_DCHECK(m_free_count > 0 && m_free != nullptr);
     --m_free_count;
     if (m_warm_count > 0) --m_warm_count;
     return std::exchange(m_free, m_free->next)->stack;
   }
   void put(Stack stack) {
+    SYLAR_DCHECK(stack.base != nullptr && stack.size > sizeof(Free));
     // The list entry lies where the next fiber's first frame will be, on a page that is resident anyway.
     m_free = ::new (stack.top() - sizeof(Free)) Free{m_free, stack};
     ++m_free_count;

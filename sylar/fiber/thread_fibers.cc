@@ -33,6 +33,7 @@ namespace {
 }
 
 void ThreadFibers::endWithThread(void*) {
+  SYLAR_DCHECK(t_this != nullptr);
   // If exit() was called in a fiber, that fiber goes on using all this. (pthread_exit has left the fiber's stack, which is an
   // error.)
   const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
@@ -47,6 +48,7 @@ void ThreadFibers::endWithThread(void*) {
 }
 
 [[gnu::noinline]] ThreadFibers& ThreadFibers::beginWithThread() {
+  SYLAR_DCHECK(t_this == nullptr);
   t_this = new ThreadFibers;
   // Not by a thread_local of our own. Its destructor would run once, but destructors of others that run later may make another
   // ThreadFibers. Source: Itanium C++ ABI, 3.3.5.
@@ -122,12 +124,14 @@ const FiberCore* ThreadFibers::ownerOfGuard(const void* address) {
 }
 
 void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
+  SYLAR_DCHECK(onThreadStack() && (host == nullptr) == (home == nullptr));
   m_host = host;
   m_home = home;
   tsan::release(this);  // for fibers that come from other threads
 }
 
 bool ThreadFibers::start(Fiber& fiber) {
+  SYLAR_DCHECK(this == t_this && control(fiber).m_core == nullptr);
   const tsan::Exempt of_this_thread;
   const Stack stack = m_stacks.take(control(fiber).m_stack_size);
   if (!stack) return false;
@@ -136,6 +140,7 @@ bool ThreadFibers::start(Fiber& fiber) {
     m_stacks.put(stack);
     return false;
   }
+  SYLAR_DCHECK(core->fiber == nullptr && !core->live && !core->timer_linked && !core->wait.isOpen());
   tsan::acquire(core);
   tsan::acquire(stack.base);
   core->switch_reason = SwitchReason::kReady;
@@ -156,10 +161,12 @@ bool ThreadFibers::start(Fiber& fiber) {
 }
 
 void ThreadFibers::adopt(Fiber& fiber) {
+  SYLAR_DCHECK(this == t_this && control(fiber).m_core != nullptr);
   if (!control(fiber).m_requests.at(m_home)) moveIn(fiber);
 }
 
 void ThreadFibers::moveIn(Fiber& fiber) {
+  SYLAR_DCHECK(control(fiber).m_core != nullptr && control(fiber).m_core->fiber == &fiber);
   FiberCore& core = *control(fiber).m_core;
   core.home = m_home;
   core.resumer = nullptr;
@@ -171,6 +178,7 @@ void ThreadFibers::moveIn(Fiber& fiber) {
 }
 
 void ThreadFibers::moveOut(Fiber& fiber) {
+  SYLAR_DCHECK(control(fiber).m_core != nullptr);
   tsan::acquire(control(fiber).m_core);  // what it did here; the thread may end before it comes back, or for good
   control(fiber).m_requests.moveOut();
 }
@@ -195,6 +203,7 @@ std::shared_ptr<MigrationTarget> ThreadFibers::takeMigrationTarget(Fiber& fiber)
 }
 
 SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
+  SYLAR_DCHECK(this == t_this && core.fiber != nullptr && &core != t_running);
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
   t_running = &core;
@@ -205,6 +214,7 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
 /// In a forked child only the fiber that forked exists; its worker's loop, and all that could wake it, are in the parent. So
 /// where it would be suspended it goes on instead, as on a thread's own stack.
 void ThreadFibers::stayInChild(FiberCore& me) {
+  SYLAR_DCHECK(sys::inForkedChild() && &me == t_running);
   if (me.switch_reason == SwitchReason::kDone) ::_exit(control(*me.fiber).m_exception == nullptr ? 0 : 1);
   if (me.switch_reason != SwitchReason::kParked) return;
   const std::atomic<uint32_t> never{0};
@@ -214,6 +224,8 @@ void ThreadFibers::stayInChild(FiberCore& me) {
 }
 
 SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
+  SYLAR_DCHECK(!onThreadStack());
+  SYLAR_DCHECK(reason != SwitchReason::kParked && reason != SwitchReason::kDone);
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
   me.switch_reason = reason;
@@ -222,12 +234,14 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
 }
 
 void ThreadFibers::fiberMain() {
+  SYLAR_DCHECK(!onThreadStack());
   control(*runningFiber()->fiber).run();
   exitFiber();
 }
 
 /// A function of its own, because the fiber may have been moved: the thread is looked up again here.
 SYLAR_SWITCHES void ThreadFibers::exitFiber() {
+  SYLAR_DCHECK(!onThreadStack());
   FiberCore& me = *t_running;
   ThreadFibers& thread = *t_this;
   me.switch_reason = SwitchReason::kDone;
@@ -241,6 +255,8 @@ SYLAR_SWITCHES void ThreadFibers::exitFiber() {
 }
 
 void ThreadFibers::recycle(FiberCore& core) {
+  SYLAR_DCHECK(this == t_this && &core != t_running);
+  SYLAR_DCHECK(core.fiber != nullptr && !core.live);
   const tsan::Exempt of_this_thread;
   if (core.timer_linked) m_host->unlinkTimer(core);
   core.context.release();
@@ -252,6 +268,7 @@ void ThreadFibers::recycle(FiberCore& core) {
 }
 
 Fiber::ptr ThreadFibers::finish(FiberCore& core) {
+  SYLAR_DCHECK(core.switch_reason == SwitchReason::kDone && core.fiber != nullptr);
   Fiber& fiber = *core.fiber;
   Fiber::ptr last = std::move(control(fiber).m_self);
   control(fiber).m_core = nullptr;
@@ -261,6 +278,7 @@ Fiber::ptr ThreadFibers::finish(FiberCore& core) {
 }
 
 void ThreadFibers::failToStart(Fiber& fiber) {
+  SYLAR_DCHECK(control(fiber).m_core == nullptr && control(fiber).m_self != nullptr);
   const Fiber::ptr last = std::move(control(fiber).m_self);
   const std::function<void()> captures = std::exchange(control(fiber).m_cb, nullptr);  // destroyed after end()
   control(fiber).m_exception = std::make_exception_ptr(std::bad_alloc());
@@ -284,6 +302,7 @@ void ThreadFibers::drop(Fiber& fiber) {
 
 /// Leaks the fiber and what its stack holds, on purpose.
 void ThreadFibers::keepForEver(Fiber& fiber) {
+  SYLAR_DCHECK(control(fiber).m_core != nullptr);
   static constinit std::atomic<QueueNode*> g_kept{nullptr};
   tsan::acquire(control(fiber).m_core);
   Context::keepForEver(control(fiber).m_core->stack);
@@ -304,6 +323,7 @@ void ThreadFibers::announceAbandoned(Fiber& fiber) {
 }
 
 void ThreadFibers::discard(Fiber& fiber) {
+  SYLAR_DCHECK(control(fiber).m_core != nullptr && control(fiber).m_core != t_running);
   if (control(fiber).m_held.count() > 0) control(fiber).failHolding("ends");
   log::warn("fiber {} is dropped while suspended: its stack is reclaimed, destructors on it do not run", fiber.getId());
   tsan::acquire(control(fiber).m_core);

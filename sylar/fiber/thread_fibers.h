@@ -6,6 +6,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
@@ -86,10 +87,14 @@ class ThreadFibers {
 
   /// Makes the scheduler an owner of the fiber, so that it lives until it ends.
   static void keepAlive(Fiber::ptr fiber) {
+    SYLAR_DCHECK(fiber != nullptr && control(*fiber).m_self == nullptr);
     Fiber& kept = *fiber;
     control(kept).m_self = std::move(fiber);
   }
-  static Fiber::ptr release(Fiber& fiber) { return std::move(control(fiber).m_self); }
+  static Fiber::ptr release(Fiber& fiber) {
+    SYLAR_DCHECK(control(fiber).m_self != nullptr);
+    return std::move(control(fiber).m_self);
+  }
   /// Gives back a fiber that was to be queued and had the state `before`. If it has never run, notifies its end observers.
   static void refuse(Fiber& fiber, FiberState before) {
     isUnstarted(before) ? control(fiber).end(FiberState::kRefused) : control(fiber).move(FiberState::kQueued, before);
@@ -172,6 +177,8 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 }
 
 [[gnu::always_inline]] inline FiberCore& ThreadFibers::enterFromLoop(FiberCore& core) {
+  SYLAR_DCHECK(onThreadStack() && core.fiber != nullptr);
+  SYLAR_DCHECK(core.resumer == nullptr || core.live);
   const tsan::Exempt of_this_thread;
   t_running = &core;
   Context::switchTo(m_own_stack, core.context, m_thread_locals, Context::Kind::kLoop);
@@ -180,6 +187,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 
 /// Afterwards nothing that belongs to this thread may be used, because the fiber may be on another one.
 [[gnu::always_inline]] inline void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
+  SYLAR_DCHECK(&me == t_running && to != &me);
   if (to == nullptr && sys::inForkedChild()) {
     stayInChild(me);
     return;
@@ -194,6 +202,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 }
 
 [[gnu::always_inline]] inline void ThreadFibers::park(FiberCore& me) {
+  SYLAR_DCHECK(&me == t_running);
   me.switch_reason = SwitchReason::kParked;
   control(*me.fiber).move(FiberState::kRunning, FiberState::kParked);
   switchOut(me, nullptr);

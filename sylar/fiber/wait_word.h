@@ -42,7 +42,11 @@ class WaitWord {
   bool withdraw(uint64_t epoch) { return close(epoch, kNone); }
 
   /// Returns why the last wait ended. For the fiber itself, after its delivery, which the queue ordered.
-  WakeReason reason() const { return static_cast<WakeReason>(m_word.load(std::memory_order_relaxed) & kStateMask); }
+  WakeReason reason() const {
+    const uint64_t state = m_word.load(std::memory_order_relaxed) & kStateMask;
+    SYLAR_DCHECK(state > kOpen);
+    return static_cast<WakeReason>(state);
+  }
 
   /// Returns true while a wait is open and undecided. Only a hint, except for the fiber itself.
   bool isOpen() const { return (m_word.load(std::memory_order_relaxed) & kStateMask) == kOpen; }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "sylar/check.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/wait_loop.h"
 
@@ -16,6 +17,7 @@ namespace sylar {
 /// -ENOLCK without memory. Only where hookEngine() gives an engine. May suspend: yes.
 template <class Attempt>
 long askAgain(Interruptible& call, Attempt attempt) {
+  SYLAR_DCHECK(mayPark());
   call.begin();
   const Deadline end = withinScope(Deadline::never());
   for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
@@ -32,6 +34,7 @@ long askAgain(Interruptible& call, Attempt attempt) {
 /// Does the same for attempts on `fd`. A close ends them with -EBADF.
 template <class Attempt>
 long askAgain(Interruptible& call, HookedFd& fd, Attempt attempt) {
+  SYLAR_DCHECK(fd.parks());
   return askAgain(call, [&] {
     const long result = fd.tryOnce(Direction::kRead, attempt, {}).done;
     fd.othersRan();  // the user's own attempt is over

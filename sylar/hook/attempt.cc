@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "sylar/check.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/reopened.h"
 
@@ -97,6 +98,7 @@ long writeWhenReady(Entry& entry, FdKind kind, int fd, const iovec* parts, int c
 /// between, and another fiber's read would then wait for them.
 template <class Call>
 long readWhenReady(Entry& entry, FdKind kind, int fd, Call call) {
+  SYLAR_DCHECK(kind != FdKind::kTerminal);
   const ProbeLock lock(entry);
   if (probe::isReady(fd, POLLIN)) return call(fd);
   if (kind != FdKind::kPipe) return -EAGAIN;
@@ -165,6 +167,7 @@ long plainRead(int fd, void* buffer, size_t size) { return SYLAR_ATTEMPT_(read, 
 long plainReadv(int fd, const iovec* parts, int count) { return SYLAR_ATTEMPT_(readv, SYS_readv, fd, parts, count); }
 
 long readOther(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {
+  SYLAR_DCHECK(kind != FdKind::kTerminal && (size == 0 || !isStreamSocket(kind)));
   // An empty vector call would not reach the device.
   if (kind == FdKind::kPolled && size == 0) return plainRead(fd, buffer, size);
   const iovec part{buffer, size};
@@ -180,6 +183,7 @@ long readv(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
 }
 
 long writeOther(Entry& entry, FdKind kind, int fd, const void* data, size_t size) {
+  SYLAR_DCHECK(!isStreamSocket(kind));
   // An empty message is a message, which write sends and the vector calls do not.
   if (kind == FdKind::kMessages && size == 0) return sendto(fd, data, size, 0, nullptr, 0);
   if (kind == FdKind::kPolled && size == 0) return SYLAR_ATTEMPT_(write, SYS_write, fd, data, size);
@@ -200,6 +204,7 @@ long writev(Entry& entry, FdKind kind, int fd, const iovec* parts, int count) {
   size_t size = 0;
   int fitting = 0;
   while (fitting < count && parts[fitting].iov_len <= room - size) size += parts[fitting++].iov_len;
+  SYLAR_DCHECK(size <= room);
   if (size == 0 && fitting < count) {
     const iovec& first = parts[fitting];
     return writeWhenReady(entry, kind, fd, parts, count,

@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "sylar/check.h"
+
 namespace sylar {
 namespace {
 
@@ -40,6 +42,7 @@ bool DescriptorWait::watch(size_t index, const pollfd& asked, Direction directio
   Entry* const entry = FdTable::at(asked.fd);
   // A negative number is passed over, an absurd one is not open.
   if (entry == nullptr) return !FdTable::covers(asked.fd);
+  SYLAR_DCHECK(m_watched_count < (m_many == nullptr ? std::size(m_few) : 2 * m_count + 1));
   m_watched[m_watched_count++] = {
       .index = index,
       .fd = asked.fd,
@@ -58,6 +61,7 @@ void DescriptorWait::noteEdges() {
 /// Parks until there may be something to see. Returns 0 to look again, -errno, or kPassOn.
 int DescriptorWait::park(Deadline until) {
   if (sys::inForkedChild()) return leaveInChild();
+  SYLAR_DCHECK(!onThreadStack());
   if (!reserveTimeout(until)) return -ENOMEM;
   Wait wait(WaitsFor::kPoll);
   if (const int error = enqueueAll(wait)) {
@@ -81,6 +85,7 @@ int DescriptorWait::leaveInChild() const { return m_call.interrupted() ? -EINTR 
 
 int DescriptorWait::enqueueAll(const Wait& wait) {
   for (Watched& one : watched()) {
+    SYLAR_DCHECK(!one.waiter.linked);
     one.waiter = {};
     one.waiter.waker = wait.waker();
     one.waiter.engine = &m_engine;

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/jump.h"
 #include "sylar/sched/worker.h"
@@ -33,6 +34,7 @@ HandlerScope::~HandlerScope() {
 
 /// A handler may also suspend its fiber by itself, so the caller may be another fiber.
 [[gnu::noinline]] bool HandlerScope::isRunning() {
+  SYLAR_DCHECK(!onThreadStack());
   const tsan::Exempt of_this_thread;
   return t_innermost.contains(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
 }

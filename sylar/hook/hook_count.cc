@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook_stats.h"
 
 namespace sylar {
@@ -19,27 +20,13 @@ constexpr const char* kNames[] = {SYLAR_HOOKED_NAMES(SYLAR_NAME_)};
 }  // namespace
 
 HookCounters* makeHookCounters(WorkerSlot& slot) {
+  SYLAR_DCHECK(slot.hook_counters.load(std::memory_order_relaxed) == nullptr && runningFiber()->home == &slot);
   const long memory =
       sys::call(SYS_mmap, nullptr, sizeof(HookCounters), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory < 0) return nullptr;
   auto* const counters = new (reinterpret_cast<void*>(memory)) HookCounters;
   slot.hook_counters.store(counters, std::memory_order_release);
   return counters;
-}
-
-[[gnu::noinline]] int64_t HookPark::iterationNs() {
-  const tsan::Exempt of_this_thread;
-  return static_cast<const WorkerSlot*>(t_running->home)->iteration_ns;
-}
-
-[[gnu::noinline]] void HookPark::count() const {
-  const tsan::Exempt of_this_thread;
-  const auto& slot = *static_cast<const WorkerSlot*>(t_running->home);
-  HookCounters* const counters = slot.hook_counters.load(std::memory_order_relaxed);
-  if (counters == nullptr) return;
-  HookCounters::One& mine = counters->of[t_running->hook];
-  mine.parks.add();
-  mine.parked_ns.add(static_cast<uint64_t>(slot.iteration_ns - m_begin_ns));
 }
 
 std::vector<HookStats> hookStats() {

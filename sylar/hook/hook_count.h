@@ -8,6 +8,7 @@
 
 #include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/real.h"
@@ -33,10 +34,10 @@ struct HookCounters {
 /// not counted.
 HookCounters* makeHookCounters(WorkerSlot& slot);
 
-/// Counts a call of the running fiber, which has a home.
-[[gnu::always_inline]] inline void countCallHere(Hook hook) {
+/// Counts a call of `me`, the running fiber, which has a home.
+[[gnu::always_inline]] inline void countCallOf(FiberCore& me, Hook hook) {
+  SYLAR_DCHECK(&me == t_running && me.home != nullptr && hook < Hook::kCount);
   const tsan::Exempt of_this_thread;
-  FiberCore& me = *t_running;
   auto& slot = static_cast<WorkerSlot&>(*me.home);
   me.hook = static_cast<uint8_t>(hook);
   HookCounters* counters = slot.hook_counters.load(std::memory_order_relaxed);
@@ -47,20 +48,38 @@ HookCounters* makeHookCounters(WorkerSlot& slot);
 }
 /// Counts a call, if it is one of a fiber. To be called first in a hook.
 [[gnu::always_inline]] inline void countCall(Hook hook) {
-  const FiberCore* const me = t_running;
+  FiberCore* const me = t_running;
   if (me == nullptr || !me->hook_enabled || me->home == nullptr || HandlerScope::running()) return;
-  countCallHere(hook);
+  countCallOf(*me, hook);
 }
 
 /// A wait of the hook in which the fiber is. Begins when it is made, and is counted if the fiber was suspended and goes on.
 class HookPark {
  public:
-  HookPark() : m_begin_ns(iterationNs()) {}
-  void count() const;
+  HookPark() : HookPark(*runningFiber()) {}
+  explicit HookPark(const FiberCore& me) : m_me(me), m_begin_ns(iterationNs()) {}
+  void count() const {
+    SYLAR_DCHECK(&m_me == runningFiber());
+    const tsan::Exempt of_this_thread;
+    HookCounters* const counters = slot().hook_counters.load(std::memory_order_relaxed);
+    if (counters == nullptr) [[unlikely]]
+      return;
+    HookCounters::One& mine = counters->of[m_me.hook];
+    mine.parks.add();
+    mine.parked_ns.add(static_cast<uint64_t>(slot().iteration_ns - m_begin_ns));
+  }
 
  private:
-  static int64_t iterationNs();
+  const WorkerSlot& slot() const {
+    SYLAR_DCHECK(m_me.home != nullptr);
+    return *static_cast<const WorkerSlot*>(m_me.home);
+  }
+  int64_t iterationNs() const {
+    const tsan::Exempt of_this_thread;
+    return slot().iteration_ns;
+  }
 
+  const FiberCore& m_me;
   const int64_t m_begin_ns;
 };
 

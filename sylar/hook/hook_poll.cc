@@ -1,5 +1,6 @@
 // poll and ppoll. They ask the kernel without waiting, and wait if nothing is ready. Source: poll(2).
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/descriptor_wait.h"
 #include "sylar/hook/poll.h"
 #include "sylar/hook/probe.h"
@@ -22,6 +23,7 @@ int pollNow(pollfd* fds, nfds_t count, const sigset_t* mask) {
 }
 
 int pollInFiber(EpollEngine& engine, Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
+  SYLAR_DCHECK(timeout_ns != 0 && mayPark());
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);
   // The first look also proves the array and the mask readable.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/probe.h"
@@ -55,6 +56,7 @@ bool neverWaits(IoCall& call, int flags) {
 
 /// Returns what libc's read gives, after an attempt or the wait for the next one has failed with -errno `n`.
 [[gnu::noinline]] ssize_t readFailed(IoCall& call, long n, int fd, void* buffer, size_t size) {
+  SYLAR_DCHECK(n < 0);
   if (n == -ENOTSOCK) {
     call.learnAnew();
     return ::read(fd, buffer, size);
@@ -63,6 +65,7 @@ bool neverWaits(IoCall& call, int flags) {
 }
 
 [[gnu::noinline]] ssize_t readSpecially(HookedFd here, FdKind kind, void* buffer, size_t size) {
+  SYLAR_DCHECK(kind >= FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
   const int fd = here.fd();
   if (kind == FdKind::kOther) return real::read(fd, buffer, size);
@@ -93,7 +96,7 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
   return receiveEnds(call, n, here.fd(), buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t receiveOn(HookedFd here, Tried first, void* buffer, size_t size, int flags, sockaddr* from,
+[[gnu::noinline]] ssize_t receiveOn(const HookedFd& here, Tried first, void* buffer, size_t size, int flags, sockaddr* from,
                                     socklen_t* from_size) {
   const int fd = here.fd();
   const auto once = [=] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
@@ -117,10 +120,11 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
   }
   const auto once = [=, fd = here.fd()] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
   const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
-  return first.done >= 0 ? first.done : receiveOn(here, first, buffer, size, flags, from, from_size);
+  return first.done >= 0 ? first.done : receiveOn(HookedFd(here), first, buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t readOn(HookedFd here, Tried first, FdKind kind, void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t readOn(const HookedFd& here, Tried first, FdKind kind, void* buffer, size_t size) {
+  SYLAR_DCHECK(first.done < 0 && kind < FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
   const auto once = [=, &entry = here.entry(), fd = here.fd()] { return attempt::read(entry, kind, fd, buffer, size); };
   const auto plain = [=, fd = here.fd()] { return attempt::plainRead(fd, buffer, size); };
@@ -157,6 +161,7 @@ long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags
     const long n =
         call.receive([&] { return done > 0 && probe::hasError(fd) ? 0 : take(MSG_DONTWAIT); }, [&] { return take(0); });
     if (n <= 0) return done > 0 ? done : n;
+    SYLAR_DCHECK(static_cast<unsigned>(n) <= count - done);
     done += static_cast<unsigned>(n);
     here.othersRan();
     here.bytesMoved();
@@ -172,7 +177,7 @@ long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags
   if (kind >= FdKind::kMarkedStream) return readSpecially(here, kind, buffer, size);
   const auto once = [=, &entry = here.entry()] { return attempt::read(entry, kind, fd, buffer, size); };
   const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
-  return first.done >= 0 ? first.done : readOn(here, first, kind, buffer, size);
+  return first.done >= 0 ? first.done : readOn(HookedFd(here), first, kind, buffer, size);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/descriptor_wait.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
@@ -39,6 +40,7 @@ class Sets {
 
   /// Leaves out, after a look that found nothing, what the kernel did not look at. It has cleared all that it did.
   void keepCleared() {
+    SYLAR_DCHECK(m_words <= m_stride);
     size_t words = 0;
     for (size_t set = 0; set < 3; ++set) {
       for (size_t i = words; m_sets[set] != nullptr && i < m_words; ++i) {
@@ -105,6 +107,7 @@ class Sets {
   }
   /// Returns what is asked for.
   uint64_t bits(size_t set, size_t word) const {
+    SYLAR_DCHECK(set < 3 && word < m_words);
     uint64_t value = m_copies[set * m_stride + word];
     if (word + 1 == m_words && static_cast<size_t>(m_count) % kBits != 0) value &= (uint64_t{1} << m_count % kBits) - 1;
     return value;

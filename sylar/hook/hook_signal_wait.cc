@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "sylar/check.h"
 #include "sylar/hook/descriptor_wait.h"
 #include "sylar/hook/poll.h"
 #include "sylar/hook/probe.h"
@@ -33,6 +34,7 @@ sigset_t othersThan(const sigset_t& set) {
 
 /// Takes a signal of `set`, which the thread blocks. Returns its number or -errno; -EAGAIN if there was none in time.
 int take(EpollEngine& engine, Interruptible& call, const sigset_t* set, siginfo_t* info, int64_t timeout_ns) {
+  SYLAR_DCHECK(timeout_ns != 0 && mayPark());
   constexpr timespec kNoTime{};
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);

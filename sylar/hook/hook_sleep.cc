@@ -11,6 +11,7 @@
 #include <chrono>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
@@ -30,6 +31,7 @@ struct Slept {
 
 /// Sleeps for `ns` >= 0. Without memory for a timeout the thread sleeps.
 Slept sleepFor(int64_t ns, Interruptible& call) {
+  SYLAR_DCHECK(ns >= 0 && mayPark());
   const Clock& clock = waitClock();
   const int64_t begin_ns = clock.nowNs();
   const Deadline end = Deadline::at(saturatingAdd(begin_ns, ns));

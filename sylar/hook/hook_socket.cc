@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook.h"
 #include "sylar/hook/connect.h"
 #include "sylar/hook/probe.h"
@@ -49,6 +50,7 @@ bool begin(SharedAccept& mine) {
   for (const SharedAccept* one = g_accepts.first; one != nullptr; one = one->next) {
     if (one->fd == mine.fd && one->generation == mine.generation) return false;
   }
+  SYLAR_DCHECK(mine.next == nullptr);
   mine.next = std::exchange(g_accepts.first, &mine);
   return true;
 }
@@ -57,6 +59,7 @@ void end(SharedAccept& mine, Entry& listener) {
   {
     Lock lock(g_accepts.mutex);
     SharedAccept** at = &g_accepts.first;
+    SYLAR_DCHECK(g_accepts.first != nullptr);  // `mine` is in it
     while (*at != &mine) at = &(*at)->next;
     *at = mine.next;
   }
@@ -116,6 +119,7 @@ int64_t connectTimeoutNs() {
 }
 
 long connectOn(IoCall& call, int fd, const sockaddr* address, socklen_t size, int64_t timeout_ns) {
+  SYLAR_DCHECK(call.parks() && mayPark());
   const bool limited = timeout_ns >= 0;
   call.limit(limited ? Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()) : Deadline::never(), ETIMEDOUT);
   call.setTimeoutError(EINPROGRESS);

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/probe.h"
@@ -110,10 +111,12 @@ long transfer(End& in, End& out, Move move) {
 /// or -errno if there is none.
 template <class Step>
 long inPieces(size_t size, size_t piece, Step step) {
+  SYLAR_DCHECK(piece > 0);
   size_t done = 0;
   while (done < size) {
     const long n = step(std::min(size - done, piece));
     if (n <= 0) return done > 0 ? static_cast<long>(done) : n;
+    SYLAR_DCHECK(static_cast<size_t>(n) <= size - done);
     done += static_cast<size_t>(n);
   }
   return static_cast<long>(done);

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/poll.h"
 #include "sylar/hook/probe.h"
@@ -56,6 +57,7 @@ bool mayWait(int options) {
 /// fiber is cancelled, its scope ends, or a signal handler interrupts the call. May suspend: yes.
 template <class Attempt>
 int untilTold(const ProcessEnd& end, int options, Attempt attempt) {
+  SYLAR_DCHECK(mayPark() && (options & WNOHANG) == 0);
   const bool wants_stops = (options & (WUNTRACED | WCONTINUED)) != 0;
   pollfd watched{end.fd(), POLLIN, 0};
   Interruptible call(EndedBy::kNoRestart);

@@ -7,6 +7,7 @@
 
 #include "sylar/base/fd.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/connect.h"
 #include "sylar/hook/iovec_cursor.h"
@@ -27,6 +28,7 @@ inline bool isAll(long done, size_t size) { return done >= 0 && static_cast<size
 /// returns none.
 template <class Step>
 ssize_t finish(long first, FdKind kind, size_t size, Step step) {
+  SYLAR_DCHECK(first >= 0);
   if (first == 0 || !attempt::takesPieces(kind)) return first;
   size = std::min(size, kMaxTransfer);
   auto done = static_cast<size_t>(first);
@@ -125,6 +127,7 @@ ssize_t sendOne(const HookedFd& here, const msghdr* message, int flags) {
 
 /// Sends the first of `messages`, and on a socket of whole messages as many as fit. Returns their number, or -errno.
 long sendSome(const HookedFd& here, mmsghdr* messages, unsigned count, int flags) {
+  SYLAR_DCHECK(count > 0);
   if (here.kind() != FdKind::kMessages) {
     const long n = attempt::keepingErrno([&] { return sendOne(here, &messages->msg_hdr, flags); });
     if (n < 0) return n;
@@ -166,6 +169,7 @@ long sendMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags) {
 
 template <class Attempt>
 [[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, Attempt once, FdKind kind, const char* bytes, size_t size) {
+  SYLAR_DCHECK(!isAll(first.done, size));
   // An eventfd says that it has room, and then blocks for more than that, which must not happen with the number pinned.
   const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
   const UniqueFd copy(may_block ? here.useCopy() : -1);
@@ -201,6 +205,7 @@ template <class Attempt>
 [[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, Attempt once, const char* bytes, size_t size, int flags,
                                  const sockaddr* to, socklen_t to_size) {
   IoCall call(here, Direction::kWrite);
+  SYLAR_DCHECK(!isAll(first.done, size));
   if (to != nullptr) call.askAgainLater();
   const int fd = here.fd();
   if (call.passesOn() && (first.done > 0 || first.done == -EAGAIN)) {

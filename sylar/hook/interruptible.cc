@@ -2,6 +2,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 
 namespace sylar {
 namespace {
@@ -34,6 +35,7 @@ struct Interruptible::Queue {
     last = nullptr;
   }
   void append(Parked& one) {
+    SYLAR_DCHECK(one.prev == nullptr && one.next.load(std::memory_order_relaxed) == nullptr);
     one.prev = last;
     asHandlersSeeIt();
     (last != nullptr ? last->next : first).store(&one, std::memory_order_relaxed);
@@ -98,6 +100,7 @@ void Interruptible::beginNow() {
 }
 
 bool Interruptible::handlerHasRun() const {
+  SYLAR_DCHECK(m_active);
   if (t_unused.last.load(std::memory_order_relaxed) == m_unused_before) return false;
   for (const bool restarts : {false, true}) {
     for (int signal = 1; signal < NSIG; ++signal) {
@@ -109,6 +112,7 @@ bool Interruptible::handlerHasRun() const {
 }
 
 [[gnu::noinline]] WakeReason Interruptible::parkActive(Wait& wait, Deadline until) {
+  SYLAR_DCHECK(m_active && wait.waker().core == runningFiber());
   Queue& queue = t_queues[m_by == EndedBy::kAwaited ? 0 : 1];
   Parked parked{*this, wait.waker()};
   {
@@ -133,6 +137,7 @@ void Interruptible::leaveAll() {
 }
 
 void Interruptible::handlerRan(int signal, bool restarts) {
+  SYLAR_DCHECK(signal > 0 && signal < NSIG);
   if (t_lets_through.load(std::memory_order_relaxed)) return;
   const tsan::Exempt of_this_thread;
   for (Queue& queue : t_queues) {

@@ -37,12 +37,13 @@ class Interruptible {
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
+  /// Does hookEintr() == HookEintr::kPosix, inlined.
+  static bool isPosix() { return s_mode.load(std::memory_order_relaxed) == HookEintr::kPosix; }
   /// Says that the call is not restarted from now on. Handlers with SA_RESTART that have run before do not count.
   void neverRestarts();
   /// From here on the call may be interrupted. To be called before the first wait; later calls have no effect.
   void begin() {
-    const bool posix = s_mode.load(std::memory_order_relaxed) == HookEintr::kPosix;
-    if (posix || m_by == EndedBy::kAwaited) [[unlikely]]
+    if (isPosix() || m_by == EndedBy::kAwaited) [[unlikely]]
       beginNow();
   }
   /// Takes note of handlers that have run since begin() and ended nothing. park() does so itself.
@@ -51,7 +52,7 @@ class Interruptible {
   bool interrupted() const { return m_interrupted; }
   /// Parks as Wait does. Returns kReady if the call is or was interrupted.
   WakeReason park(Wait& wait, Deadline until = Deadline::never()) {
-    const HookPark waiting;
+    const HookPark waiting(*wait.waker().core);
     const WakeReason reason = m_active ? parkActive(wait, until) : wait.park(until);
     waiting.count();
     return reason;

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/check.h"
+
 namespace sylar {
 
 /// The rest of an iovec list. We read the list only after the kernel has accepted it.
@@ -16,6 +18,7 @@ class IovecCursor {
   IovecCursor(const iovec* parts, size_t count, size_t limit = SIZE_MAX) : m_part(parts), m_end(parts + count), m_limit(limit) {}
 
   void skip(size_t bytes) {
+    SYLAR_DCHECK(bytes <= m_limit);
     m_limit -= bytes;
     m_skip += bytes;
     while (m_part != m_end && m_skip >= m_part->iov_len) m_skip -= (m_part++)->iov_len;

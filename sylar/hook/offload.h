@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/sync/blocking_pool.h"
@@ -20,6 +21,7 @@ namespace sylar {
 /// Makes `call` in a fiber, which is not suspended in it.
 template <class Call>
 auto withoutHooks(Call call) -> decltype(call()) {
+  SYLAR_DCHECK(runningFiber() != nullptr && is_hook_enable());
   set_hook_enable(false);
   const auto result = call();
   set_hook_enable(true);

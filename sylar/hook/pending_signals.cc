@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/real.h"
@@ -19,6 +20,7 @@ int letSignalsThrough(const sigset_t* mask) {
 }
 
 bool PendingSignals::watch(const sigset_t* mask) {
+  SYLAR_DCHECK(m_fd < 0);
   if (mask == nullptr) return true;
   uint64_t passed;  // the kernel's part of a sigset_t
   uint64_t signals = 0;

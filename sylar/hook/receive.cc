@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "sylar/check.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/scm_rights.h"
@@ -56,6 +57,7 @@ long takeMore(int fd, msghdr* piece, int flags) {
 
 /// Receives until `target` bytes are there, or until the kernel would stop. Every piece brings new control messages.
 long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t done, size_t target) {
+  SYLAR_DCHECK(done < target || done == 0);
   IovecCursor rest(wanted.msg_iov, wanted.msg_iovlen);
   rest.skip(done);
   do {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/probe.h"
 
 namespace sylar {
@@ -13,6 +14,7 @@ namespace sylar {
 /// O_RDONLY or O_WRONLY. Returns -EOPNOTSUPP if it cannot be opened. Source: proc(5), /proc/pid/fd.
 template <class Call>
 long onReopened(int fd, int mode, Call call) {
+  SYLAR_DCHECK(mode == O_RDONLY || mode == O_WRONLY);
   const long own = sys::call(SYS_openat, AT_FDCWD, probe::pathOf(fd).data(), mode | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (own < 0) return -EOPNOTSUPP;
   const long result = call(static_cast<int>(own));

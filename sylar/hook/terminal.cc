@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/hook/probe.h"
 
 namespace sylar::terminal {
@@ -34,6 +35,7 @@ size_t Reading::bytesAtLast() const {
 bool Reading::wasHungUp() const { return m_waited && probe::isReady(m_fd, 0); }
 
 size_t Reading::rawBytesNow(IoCall& call, size_t size) {
+  SYLAR_DCHECK(m_raw && size > 0);
   int waiting = 0;
   if (sys::call(SYS_ioctl, m_fd, FIONREAD, &waiting) != 0) return SIZE_MAX;
   const bool grown = static_cast<size_t>(waiting) > m_waiting;

@@ -37,11 +37,13 @@ bool hookSleeps() { return hookWorker() != nullptr; }
 
 [[gnu::noinline]] EpollEngine* hookEngine() {
   __asm__ volatile("");
-  EpollEngine* const engine = hookEngineHere();
-  return engine == nullptr || onOtherStack() ? nullptr : engine;
+  const FiberCore* const me = t_running;
+  EpollEngine* const engine = hookEngineOf(me);
+  return engine == nullptr || isOtherStackOf(*me) ? nullptr : engine;
 }
 
 bool yieldIfBudgetIsSpent(EpollEngine& engine) {
+  SYLAR_DCHECK(runningFiber() != nullptr);
   if (!engine.budgetIsSpent()) return false;
   engine.refillBudget();
   const FiberCore* const me = runningFiber();
@@ -85,6 +87,7 @@ void set_hook_enable(bool on) {
 }
 
 int HookedFd::useCopy() {
+  SYLAR_DCHECK(parks() && !m_has_copy);
   if (!m_entry->pin(m_generation)) return -EBADF;
   const long copy = sys::call(SYS_fcntl, m_fd, F_DUPFD_CLOEXEC, 64);  // low numbers are the program's
   m_entry->unpin();
@@ -94,8 +97,10 @@ int HookedFd::useCopy() {
 
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
+  SYLAR_DCHECK(!m_limits_known && !onThreadStack());
   m_limits_known = true;
-  m_deadline = withinScope(m_deadline);
+  if (mayBeInScope(*t_running)) [[unlikely]]
+    m_deadline = withinScope(m_deadline);
   if (m_direction == Direction::kWrite) m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());
   const bool remembered = entry().isPrivate();
   return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
@@ -126,6 +131,7 @@ inline int IoCall::learnLimits() {
 }
 
 void IoCall::renewTimeout() {
+  SYLAR_DCHECK(m_timeout_of_piece_ns > 0);
   m_deadline = withinScope(Deadline::after(std::chrono::nanoseconds(m_timeout_of_piece_ns), waitClock()));
 }
 
@@ -162,6 +168,7 @@ Deadline IoCall::nextLook() {
 /// Does what the rest of wait() does, on the thread. The call was under way when a handler forked, and no loop tells the child of
 /// events.
 [[gnu::noinline]] int IoCall::waitInChild(Deadline until) {
+  SYLAR_DCHECK(sys::inForkedChild());
   pollfd one{m_hooked.fd(), static_cast<short>(m_direction == Direction::kRead ? POLLIN | POLLRDHUP : POLLOUT), 0};
   const timespec left = attempt::toTimespec(std::max<int64_t>(until.ns() - waitClock().nowNs(), 0));
   const long ready = attempt::keepingErrno([&] { return real::ppoll(&one, 1, until.isNever() ? nullptr : &left, nullptr); });
@@ -170,10 +177,11 @@ Deadline IoCall::nextLook() {
 }
 
 int IoCall::wait(uint64_t edges_seen) {
+  SYLAR_DCHECK(m_hooked.parks() && !onThreadStack());
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
   if (first) {
-    if (hookEintr() == HookEintr::kPosix) [[unlikely]]
+    if (Interruptible::isPosix()) [[unlikely]]
       m_interruptible.emplace(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
     if (const int error = learnLimits()) {
       m_hooked.engine().chargeCall();  // it does not wait
@@ -192,7 +200,8 @@ int IoCall::wait(uint64_t edges_seen) {
   const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
   if (sys::inForkedChild()) return waitInChild(until);
   if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
-  Wait wait(m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
+  FiberCore& me = *t_running;
+  Wait wait(me, m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
   Entry::Waiter waiter;
   waiter.waker = wait.waker();
   waiter.engine = &m_hooked.engine();
@@ -208,7 +217,7 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   m_hooked.engine().refillBudget();
   const auto park = [&] {
-    const HookPark waiting;
+    const HookPark waiting(me);
     const WakeReason reason = wait.park(until);
     waiting.count();
     return reason;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <optional>
 
+#include "sylar/check.h"
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/hook_count.h"
@@ -24,22 +25,25 @@ namespace sylar {
 /// Returns the engine in which the calling fiber may wait for descriptors, or null if libc's call is to be made: on plain
 /// threads, with hooks off, in a plain Scheduler, in a signal handler, and in a forked child however it was made.
 EpollEngine* hookEngine();
-/// Inlined form of hookEngine(), so only for the first line of a hook (see onThreadStack). Does not check onOtherStack().
-[[gnu::always_inline]] inline EpollEngine* hookEngineHere() {
-  const FiberCore* const me = t_running;
+/// Inlined form of hookEngine() for `me`, the running fiber or null. Does not check onOtherStack().
+[[gnu::always_inline]] inline EpollEngine* hookEngineOf(const FiberCore* me) {
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Driver* const driver = static_cast<WorkerSlot*>(me->home)->fd_driver.load(std::memory_order_acquire);
   // A handler that the trampolines do not know must not come back to the locks of the library's sections, if it interrupted one.
   if (driver == nullptr || sys::inForkedChild() || Entry::interrupting() || HandlerScope::running()) return nullptr;
   return static_cast<EpollEngine*>(driver);
 }
-/// Returns true if the caller is not on the running fiber's stack, but is a signal handler with a stack of its own (SA_ONSTACK).
-/// It must not be suspended, because the thread's next handler would use that stack again. To be called in a fiber only.
-[[gnu::always_inline]] inline bool onOtherStack() {
-  const Stack& stack = t_running->stack;
+/// Does the same for the running fiber, so only for the first line of a hook (see onThreadStack).
+[[gnu::always_inline]] inline EpollEngine* hookEngineHere() { return hookEngineOf(t_running); }
+/// Returns true if the caller is not on the stack of `me`, the running fiber, but is a signal handler with a stack of its own
+/// (SA_ONSTACK). It must not be suspended, because the thread's next handler would use that stack again.
+[[gnu::always_inline]] inline bool isOtherStackOf(const FiberCore& me) {
+  const Stack& stack = me.stack;
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return here - reinterpret_cast<uintptr_t>(stack.base) >= stack.size;
 }
+/// Does the same for the running fiber. To be called in a fiber only.
+[[gnu::always_inline]] inline bool onOtherStack() { return isOtherStackOf(*t_running); }
 /// Returns true if the calling fiber may sleep here.
 bool hookSleeps();
 /// Does what Entry::awaitOpen() does. A fiber that may sleep does so meanwhile. May suspend: yes.
@@ -79,9 +83,10 @@ class HookedFd {
   [[gnu::always_inline]] explicit HookedFd(int fd) : HookedFd(fd, Hook::kCount) {}
   /// Does also what countCall() does, unless `hook` is kCount.
   [[gnu::always_inline]] HookedFd(int fd, Hook hook) : m_fd(fd) {
-    EpollEngine* const engine = hookEngineHere();
+    FiberCore* const me = t_running;
+    EpollEngine* const engine = hookEngineOf(me);
     if (engine == nullptr) return;
-    if (hook != Hook::kCount) countCallHere(hook);
+    if (hook != Hook::kCount) countCallOf(*me, hook);
     m_entry = FdTable::at(fd);
     if (m_entry == nullptr) return;
     if (m_entry->isPrivate() && m_entry->nonblocking()) {
@@ -98,14 +103,21 @@ class HookedFd {
   bool parks() const { return m_engine != nullptr; }
 
   int fd() const { return m_fd; }
-  EpollEngine& engine() const { return *m_engine; }
-  Entry& entry() const { return *m_entry; }
+  EpollEngine& engine() const {
+    SYLAR_DCHECK(parks());
+    return *m_engine;
+  }
+  Entry& entry() const {
+    SYLAR_DCHECK(parks());
+    return *m_entry;
+  }
   uint32_t generation() const { return m_generation; }
-  FdKind kind() const { return attempt::kindOf(*m_entry, m_fd); }
+  FdKind kind() const { return attempt::kindOf(entry(), m_fd); }
 
   /// Makes the first attempt of a call, after letting others run if the budget is spent. Arguments are as for IoCall::goOn.
   template <class Attempt>
   [[gnu::always_inline]] Tried tryFirst(Direction direction, Attempt attempt, Room room = {}) {
+    SYLAR_DCHECK(parks() && runningFiber() != nullptr);
     if (m_engine->budgetIsSpent() && yieldIfBudgetIsSpent(*m_engine)) othersRan();
     return tryOnce(direction, attempt, room);
   }
@@ -220,6 +232,7 @@ class IoCall {
 
   /// Converts a result to libc's form, with errno.
   static ssize_t result(long result) {
+    SYLAR_DCHECK(result > Tried::kNotMade);  // which no caller gets to see
     if (result >= 0) return result;
     sys::errnoRef() = static_cast<int>(-result);
     return -1;

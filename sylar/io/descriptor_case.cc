@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/worker_slot.h"
 #include "sylar/select.h"
@@ -77,6 +78,7 @@ bool DescriptorCase::tryNow() {
 bool DescriptorCase::enqueue(SyncWait& wait) {
   EpollEngine* const engine = engineHere();
   if (engine == nullptr) throw std::logic_error("sylar::select: only a fiber of an IOManager can wait for a descriptor");
+  SYLAR_DCHECK(m_watched->entry != nullptr && !m_watched->waiter.linked);
   Entry::Waiter& waiter = m_watched->waiter;
   waiter = {};
   waiter.waker = {wait.core(), wait.epoch()};
@@ -94,6 +96,9 @@ bool DescriptorCase::enqueue(SyncWait& wait) {
   }
 }
 
-void DescriptorCase::dequeue() { m_watched->entry->dequeue(m_watched->direction, m_watched->waiter); }
+void DescriptorCase::dequeue() {
+  SYLAR_DCHECK(m_watched->entry != nullptr);
+  m_watched->entry->dequeue(m_watched->direction, m_watched->waiter);
+}
 
 }  // namespace sylar::detail

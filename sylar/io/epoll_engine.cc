@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -33,11 +34,13 @@ EpollEngine* EpollEngine::current() {
 }
 
 void EpollEngine::watch(int fd, uint32_t events) {
+  SYLAR_DCHECK(events != 0);
   const int error = control(EPOLL_CTL_ADD, fd, 0, events);
   if (error < 0) throw std::system_error(-error, std::generic_category(), "sylar: epoll_ctl of a worker");
 }
 
 int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
+  SYLAR_DCHECK(fd >= 0 && m_epoll.valid());
   epoll_event event{};
   event.events = events;
   event.data.u64 = pack(fd, generation);
@@ -47,6 +50,7 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
 /// A few calls of a fiber that computes between them may take long. The clock is not asked at each call, because most calls are
 /// quicker than it.
 [[gnu::noinline]] void EpollEngine::lookAtTime() {
+  SYLAR_DCHECK(m_charged % kCallsPerLook == 0);
   if (m_charged >= kCallBudget) return;
   const int64_t now_ns = steadyClock().nowNs();
   if (m_charged == kCallsPerLook) {

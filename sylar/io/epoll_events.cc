@@ -15,6 +15,7 @@ void EpollEngine::retire() {
 bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   const int n = collect(now_ns, deadline_ns);
   SYLAR_CHECK(n >= 0 || n == -EINTR);
+  SYLAR_DCHECK(n <= kMaxEvents);
   bool notified = false;
   for (int i = 0; i < n; ++i) {
     const uint64_t data = m_events[i].data.u64;

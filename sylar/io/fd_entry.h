@@ -26,6 +26,7 @@
 
 #include "sylar/base/memory.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/io/fd_waiter.h"
 
 namespace sylar {
@@ -166,20 +167,19 @@ class alignas(64) FdEntry {
   /// Wakes all waiters of `direction`, which then ask the kernel again. Returns true if there were any. `by_mail` says that the
   /// caller may be a signal handler, though not one that is interrupting().
   bool wakeAll(Direction direction, bool by_mail = false) {
-    Claimed<Engine> claimed(WakeReason::kReady, by_mail);
-    Section section(*this);
+    Claimed<Engine> claimed(WakeReason::kReady, by_mail);  // its destructor delivers, after the lock
+    const Section section(*this);
     const bool any = at(direction).first != nullptr;
     bump(direction);
     claimAll(direction, claimed);
-    section.end();
-    claimed.deliver();
     return any;
   }
 
   // ---- The engine. ---------------------------------------------------------------------------------------------------------
 
-  /// Handles an event of the registration that was made in `generation`.
-  void onEvent(uint32_t generation, uint32_t events) {
+  /// Handles an event of the registration that was made in `generation`. Inlined into the engine's loop, where what it claims stays in
+  /// registers.
+  [[gnu::always_inline]] void onEvent(uint32_t generation, uint32_t events) {
     Claimed<Engine> claimed(WakeReason::kReady);  // its destructor delivers, after the lock
     const Section section(*this);
     const uint64_t now = life();
@@ -203,7 +203,7 @@ class alignas(64) FdEntry {
   /// registration to the engine of another waiter, or ends it if there is none.
   void detachEngine(int fd, const Engine& engine) {
     Claimed<Engine> claimed(WakeReason::kReady);
-    Section section(*this);
+    const Section section(*this);
     for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
       for (Waiter *waiter = at(direction).first, *following; waiter != nullptr; waiter = following) {
         following = waiter->next;
@@ -219,8 +219,6 @@ class alignas(64) FdEntry {
       // It cannot be waited for there. The waiters ask the kernel again and get that error.
       claimAll(direction, claimed);
     }
-    section.end();
-    claimed.deliver();
   }
 
   // ---- Opening and closing. ------------------------------------------------------------------------------------------------
@@ -232,12 +230,10 @@ class alignas(64) FdEntry {
       return;
     }
     Claimed<Engine> claimed(WakeReason::kClosed);
-    Section section(*this);
+    const Section section(*this);
     endWaits(fd, claimed);  // left over from a descriptor that was closed behind our back
     nextGeneration();
     remember(kind, is_private, nonblocking);
-    section.end();
-    claimed.deliver();
   }
 
   /// Runs `real_close` while nobody waits for the number or retries on it, and nobody can begin to. In a signal handler that
@@ -295,22 +291,19 @@ class alignas(64) FdEntry {
   /// Holds the lock.
   class SYLAR_SCOPED_CAPABILITY Section {
    public:
-    explicit Section(FdEntry& entry) SYLAR_ACQUIRE(entry.m_lock) : m_entry(&entry) {
+    explicit Section(FdEntry& entry) SYLAR_ACQUIRE(entry.m_lock) : m_entry(entry) {
       enter();
       entry.m_lock.lock();
     }
     ~Section() SYLAR_RELEASE() {
-      if (m_entry != nullptr) end();
+      m_entry.m_lock.unlock();
+      leave();
     }
     Section(const Section&) = delete;
     Section& operator=(const Section&) = delete;
-    void end() SYLAR_RELEASE() {
-      std::exchange(m_entry, nullptr)->m_lock.unlock();
-      leave();
-    }
 
    private:
-    FdEntry* m_entry;
+    FdEntry& m_entry;
   };
 
   static void enter() {
@@ -322,9 +315,10 @@ class alignas(64) FdEntry {
     const tsan::Exempt of_this_thread;
     auto& marks = Memory::marks();
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    SYLAR_DCHECK(marks.inside > 0);
     --marks.inside;
     std::atomic_signal_fence(std::memory_order_seq_cst);  // from here on a handler does its work itself
-    if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);
+    if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);
   }
 
   bool beginClosing() {
@@ -337,12 +331,13 @@ class alignas(64) FdEntry {
 
   template <class RealClose>
   int finishClosing(int fd, RealClose real_close) {
-    Claimed<Engine> claimed(WakeReason::kClosed);
-    Section section(*this);
-    const uint32_t generation = generationOf(life());
-    endWaits(fd, claimed);
-    section.end();
-    claimed.deliver();
+    uint32_t generation;
+    {
+      Claimed<Engine> claimed(WakeReason::kClosed);
+      const Section section(*this);
+      generation = generationOf(life());
+      endWaits(fd, claimed);
+    }
     while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();
     const ClosingEnd end{*this, generation};
     return real_close();
@@ -364,6 +359,7 @@ class alignas(64) FdEntry {
   }
 
   bool deferClose(int fd, bool close_number) {
+    SYLAR_DCHECK(interrupting());
     if (isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel))) return false;
     m_closer.store(Memory::self(), std::memory_order_relaxed);
     m_left_fd = close_number ? fd : ~fd;
@@ -402,6 +398,7 @@ class alignas(64) FdEntry {
   }
 
   void append(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
+    SYLAR_DCHECK(!waiter.linked && waiter.engine != nullptr);
     Side& side = at(direction);
     waiter.linked = true;
     waiter.next = nullptr;
@@ -412,6 +409,8 @@ class alignas(64) FdEntry {
 
   void unlink(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
     Side& side = at(direction);
+    SYLAR_DCHECK(waiter.linked);
+    SYLAR_DCHECK((waiter.prev == nullptr) == (side.first == &waiter) && (waiter.next == nullptr) == (side.last == &waiter));
     waiter.linked = false;
     (waiter.prev == nullptr ? side.first : waiter.prev->next) = waiter.next;
     (waiter.next == nullptr ? side.last : waiter.next->prev) = waiter.prev;
@@ -471,6 +470,7 @@ class alignas(64) FdEntry {
   }
 
   void forget(int fd) SYLAR_REQUIRES(m_lock) {
+    SYLAR_DCHECK(registered());
     m_engine.load(std::memory_order_relaxed)->remove(fd);
     m_engine.store(nullptr, std::memory_order_relaxed);
     m_events = 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -19,6 +20,7 @@ Entry* mapChunk(std::atomic<Entry*>& slot, size_t entries) {
   int error = 0;
   void* const memory = sys::mapMemory(entries * sizeof(Entry), &error);
   if (memory == nullptr) return nullptr;
+  SYLAR_DCHECK(reinterpret_cast<uintptr_t>(memory) % alignof(Entry) == 0);
   sys::adviseMemory(memory, entries * sizeof(Entry), MADV_WIPEONFORK);
   Entry* present = nullptr;
   if (slot.compare_exchange_strong(present, static_cast<Entry*>(memory), std::memory_order_acq_rel)) {
@@ -51,6 +53,7 @@ void FdTable::opened(int fd, FdKind kind, bool is_private, bool nonblocking) {
 
 /// Reports EBADF now. Other errors of a close concern data, and are lost.
 int FdTable::closeLater(Entry& entry, int fd) {
+  SYLAR_DCHECK(Entry::interrupting() && &entry == find(fd));
   if (sys::call(SYS_fcntl, fd, F_GETFD, 0) >= 0 && entry.closeLater(fd)) return 0;
   sys::errnoRef() = EBADF;
   return -1;
@@ -63,6 +66,7 @@ void FdTable::shareAll() {
 }
 
 void FdTable::detachEngine(const EpollEngine& engine) {
+  SYLAR_DCHECK(engine.retired());
   s_end.fetch_add(0, std::memory_order_acq_rel);  // see make()
   forEach([&engine](int fd, Entry& entry) { entry.detachEngine(fd, engine); });
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/wait_word.h"
 
@@ -29,10 +30,11 @@ class Claimed {
       : m_reason(reason), m_by_mail(by_mail || reason == WakeReason::kClosed) {}
   ~Claimed() { deliver(); }
   void add(FdWaiter<Engine>& waiter) {
+    SYLAR_DCHECK(!waiter.linked);
     if (waiter.fire != nullptr) {
       waiter.next = nullptr;
-      *m_callbacks_end = &waiter;
-      m_callbacks_end = &waiter.next;
+      (m_callbacks == nullptr ? m_callbacks : m_last_callback->next) = &waiter;
+      m_last_callback = &waiter;
     } else if (auto* const core = waiter.waker.core; waiter.waker.claim(m_reason)) {
       m_cores.push(core);
     }
@@ -46,7 +48,6 @@ class Claimed {
       m_callbacks = waiter->next;
       waiter->fire(waiter, m_reason);
     }
-    m_callbacks_end = &m_callbacks;
   }
 
  private:
@@ -54,7 +55,7 @@ class Claimed {
   const bool m_by_mail;
   NodeList m_cores;
   FdWaiter<Engine>* m_callbacks = nullptr;
-  FdWaiter<Engine>** m_callbacks_end = &m_callbacks;
+  FdWaiter<Engine>* m_last_callback = nullptr;
 };
 
 }  // namespace sylar

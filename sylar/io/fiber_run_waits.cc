@@ -3,6 +3,7 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
@@ -26,6 +27,7 @@ class FiberWaiter final : public RunWaiter {
   /// Waits until wake(). Not even the last phase of cancelling ends the wait, because the waiter is linked; the fiber is
   /// abandoned instead.
   void wait(WaitFor what) {
+    SYLAR_DCHECK(mayPark());
     const this_fiber::CancelShield shield;
     for (;;) {
       Wait wait;
@@ -72,6 +74,7 @@ class FiberRunWaits final : public RunWaits {
     FiberWaiter waiter;
     const std::optional<Flow> flow = enlist(waiter);
     if (!flow.has_value()) return;
+    SYLAR_DCHECK(Worker::current() != nullptr);
     const bool ours = flow->scheduler == &Worker::current()->scheduler();
     waiter.wait(ours ? WaitFor::kFibers : WaitFor::kOutside);
   }

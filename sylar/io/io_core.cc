@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
@@ -42,6 +43,7 @@ struct IOCore::Callback : FdWaiter<EpollEngine> {
   }
 
   void run() {
+    SYLAR_DCHECK(fiber != nullptr && pending && !linked);
     const std::unique_ptr<Callback> last(this);
     core.m_iom.schedule(std::move(fiber));
   }
@@ -82,6 +84,7 @@ int IOCore::addEvent(int fd, IOManager::Event event, std::function<void()> cb) {
     sys::errnoRef() = ECANCELED;
     return -1;
   }
+  SYLAR_DCHECK(!callback->pending && callback->fiber != nullptr);
   callback->pending = true;
   callback->engine = &engineForHere();
   const int error = entry->enqueueAnew(fd, direction, *callback);
@@ -119,6 +122,7 @@ bool IOCore::cancelEvent(int fd, IOManager::Event event) {
 
 /// Returns the engine of the calling worker; outside one, the engine of a running worker, in rotation.
 EpollEngine& IOCore::engineForHere() {
+  SYLAR_DCHECK(!m_scheduler.workers().empty());
   Worker* worker = Worker::current();
   if (worker == nullptr || &worker->scheduler() != &m_scheduler) {
     const size_t next = m_next_engine.fetch_add(1, std::memory_order_relaxed);
@@ -130,6 +134,7 @@ EpollEngine& IOCore::engineForHere() {
 
 void IOCore::callbackEnded() {
   size_t pending = m_callbacks.load(std::memory_order_relaxed);
+  SYLAR_DCHECK(pending > 0);
   while (pending > 1) {
     if (m_callbacks.compare_exchange_weak(pending, pending - 1, std::memory_order_acq_rel)) return;
   }
@@ -158,6 +163,7 @@ void IOCore::dropPending() {
 /// Adds a callback of a closed descriptor to the list. Safe in a signal handler. The callback may run, and the manager's end
 /// begin, while this is under way.
 void IOCore::addClosed(Callback& callback) {
+  SYLAR_DCHECK(&callback.core == this && !callback.linked);
   m_adding.fetch_add(1, std::memory_order_relaxed);
   FdWaiter<EpollEngine>* first = m_closed.load(std::memory_order_relaxed);
   do {

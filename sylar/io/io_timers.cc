@@ -5,9 +5,11 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/io/io_core.h"
 #include "sylar/io/timer_pass.h"
+#include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {
@@ -23,6 +25,7 @@ constexpr int64_t kNoMemoryNs = 1'000'000;  // until the next pass, if there was
 /// handle through which a call meant for one callback would reach the next.
 bool fiberIsAsNew() {
   const tsan::Exempt of_this_thread;
+  SYLAR_DCHECK(runningFiber() != nullptr);
   const FiberCore& me = *runningFiber();
   return me.hook_enabled && me.cancelled == 0 && !me.permit && control(*me.fiber).locals() == nullptr &&
          control(*me.fiber).held().count() == 0 && me.fiber->weak_from_this().use_count() == 1 && me.fiber->getName().empty();
@@ -74,6 +77,7 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
   void run() {
     Timer::ptr timer = take();
     if (timer == nullptr) return;
+    SYLAR_DCHECK(mayPark() && Worker::current() != nullptr);
     Worker& worker = *Worker::current();
     if (!begun()) queueFiber();
     const uint64_t switches = worker.switches();
@@ -95,13 +99,17 @@ class DueTimers : public std::enable_shared_from_this<DueTimers> {
 /// One pass of a worker, for passOverTimers().
 struct IOCore::Pass {
   bool begun() const { return batch == nullptr || batch->begun(); }
-  size_t queued() const { return Worker::current()->spawned().count(); }
+  size_t queued() const {
+    SYLAR_DCHECK(Worker::current() != nullptr);
+    return Worker::current()->spawned().count();
+  }
   bool collect() {
     more = core.collect(now_ns, woken, due, &no_memory);
     return more && !no_memory;
   }
   bool found() const { return !due.empty(); }
   void rearm() {
+    SYLAR_DCHECK(found() || woken);
     Lock lock(core.m_arming);
     ++core.m_timer_stats.passes;
     core.m_timer_stats.passes_cut += more;
@@ -109,6 +117,7 @@ struct IOCore::Pass {
     core.armTimer(no_memory ? saturatingAdd(now_ns, kNoMemoryNs) : next_ns);
   }
   void queue() {
+    SYLAR_DCHECK(found());
     try {
       batch = std::make_shared<DueTimers>(core.m_iom, std::move(due));
     } catch (const std::bad_alloc&) {

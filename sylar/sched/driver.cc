@@ -1,6 +1,7 @@
 #include "sylar/sched/driver.h"
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 
 namespace sylar {
 namespace {
@@ -12,6 +13,7 @@ class SleepDriver final : public Driver {
   bool serve(int64_t /*now_ns*/) override { return false; }
 
   bool poll(int64_t now_ns, int64_t deadline_ns) override {
+    SYLAR_DCHECK(m_slot.wake_fd >= 0);
     if (deadline_ns <= now_ns) return false;  // there is nothing to collect
     sys::waitReadable(m_slot.wake_fd, now_ns, deadline_ns);
     uint64_t count;

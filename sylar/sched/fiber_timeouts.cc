@@ -2,9 +2,12 @@
 
 #include <new>
 
+#include "sylar/check.h"
+
 namespace sylar {
 
 bool FiberTimeouts::reserve(FiberCore& core, int64_t deadline_ns) {
+  SYLAR_DCHECK(!core.timer_linked && deadline_ns != kNever);
   try {
     m_heap.insert(core.timer, deadline_ns);  // disarmed, until the fiber parks
   } catch (const std::bad_alloc&) {
@@ -21,6 +24,7 @@ void FiberTimeouts::expire(int64_t now_ns, const Clock& clock, RunQueue<>& runna
     TimerList due;
     m_heap.expire(now_ns, 1, due);  // only one, for which there is room if it is put in again
     FiberCore& core = FiberCore::ofTimer(*due.pop());
+    SYLAR_DCHECK(core.timer_linked && core.fiber != nullptr);
     core.timer_linked = false;
     if (core.deadline_ns == kNever) continue;  // disarmed
     if (core.deadline_ns > now_ns) {
@@ -36,6 +40,7 @@ void FiberTimeouts::expire(int64_t now_ns, const Clock& clock, RunQueue<>& runna
 int64_t FiberTimeouts::next(int64_t now_ns) {
   while (TimerNode* node = m_heap.front()) {
     FiberCore& core = FiberCore::ofTimer(*node);
+    SYLAR_DCHECK(core.timer_linked && core.fiber != nullptr);
     const bool pushed = core.deadline_ns != kNever && core.deadline_ns != node->deadline_ns;
     if (core.deadline_ns == kNever) {
       unlink(core);

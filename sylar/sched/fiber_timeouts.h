@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "sylar/base/counter.h"
+#include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/sched/run_queue.h"
@@ -27,11 +28,13 @@ class FiberTimeouts {
 
   /// Sets the deadline of the wait that `core` begins. Needs no memory if reserve() has made room.
   void arm(FiberCore& core, int64_t deadline_ns) {
+    SYLAR_DCHECK(deadline_ns != kNever);
     m_armed.add();
     set(core, deadline_ns);
   }
 
   void unlink(FiberCore& core) {
+    SYLAR_DCHECK(core.timer_linked);
     m_heap.erase(core.timer);
     core.timer_linked = false;
   }

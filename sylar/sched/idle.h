@@ -26,6 +26,7 @@
 
 #include "sylar/base/memory.h"
 #include "sylar/base/os_mutex.h"
+#include "sylar/check.h"
 #include "sylar/sched/mailbox.h"
 #include "sylar/sched/spawn_queue.h"
 
@@ -95,6 +96,7 @@ class Idle {
     mailbox.wakeUp();
     if (stopping) {
       Lock lock(m_mutex);
+      SYLAR_DCHECK(m_asleep > 0);
       --m_asleep;
     }
     m_sleepers.fetch_sub(1, std::memory_order_seq_cst);
@@ -112,6 +114,7 @@ class Idle {
   uint64_t cancelRound() const { return m_cancel_round.load(std::memory_order_seq_cst); }
   CancelPhase cancelPhase() const { return m_cancel_phase.load(std::memory_order_seq_cst); }
   void raisePhase(CancelPhase phase) {
+    SYLAR_DCHECK(phase != CancelPhase::kNone);
     CancelPhase now = m_cancel_phase.load(std::memory_order_relaxed);
     while (now < phase && !m_cancel_phase.compare_exchange_weak(now, phase, std::memory_order_seq_cst)) continue;
     if (now < phase) wakeAll();
@@ -156,6 +159,7 @@ class Idle {
     if (done()) return;
     const size_t count = detach();
     m_excluded += count;
+    SYLAR_DCHECK(m_asleep + m_excluded <= m_host.workers().size());
     if (m_excluded == m_host.workers().size()) {
       take_all();
       finish();

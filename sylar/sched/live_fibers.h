@@ -10,6 +10,7 @@
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/sched/fiber_report.h"
 
@@ -21,6 +22,7 @@ class LiveFibers {
 
   void add(FiberCore& core) {
     Lock lock(m_lock);
+    SYLAR_DCHECK(!core.live && !core.by_hand);
     core.live = true;
     link(m_first, core);
     ++m_count;
@@ -29,6 +31,7 @@ class LiveFibers {
   void remove(FiberCore& core) {
     const tsan::Exempt of_this_thread;
     Lock lock(m_lock);
+    SYLAR_DCHECK(core.live && m_count > 0);
     core.live = false;
     unlink(m_first, core);
     --m_count;
@@ -37,12 +40,14 @@ class LiveFibers {
   void addResumed(FiberCore& core) {
     const tsan::Exempt of_this_thread;
     Lock lock(m_lock);
+    SYLAR_DCHECK(!core.live && !core.by_hand);
     core.by_hand = true;
     link(m_first_resumed, core);
   }
   void removeResumed(FiberCore& core) {
     const tsan::Exempt of_this_thread;
     Lock lock(m_lock);
+    SYLAR_DCHECK(core.by_hand && !core.live);
     core.by_hand = false;
     unlink(m_first_resumed, core);
   }
@@ -54,7 +59,10 @@ class LiveFibers {
   FiberCore* first() const { return m_first; }
   size_t count() const { return m_count; }
   /// Returns how many of them are not cancelled.
-  size_t uncancelled() const { return m_count - m_cancelled; }
+  size_t uncancelled() const {
+    SYLAR_DCHECK(m_cancelled <= m_count);
+    return m_count - m_cancelled;
+  }
 
   // ---- Any thread. -----------------------------------------------------------------------------------------------------------
 
@@ -71,12 +79,14 @@ class LiveFibers {
 
  private:
   static void link(FiberCore*& first, FiberCore& core) {
+    SYLAR_DCHECK(first != &core && (first == nullptr || first->live_prev == nullptr));
     core.live_prev = nullptr;
     core.live_next = first;
     if (first != nullptr) first->live_prev = &core;
     first = &core;
   }
   static void unlink(FiberCore*& first, FiberCore& core) {
+    SYLAR_DCHECK((core.live_prev == nullptr) == (first == &core));
     (core.live_prev == nullptr ? first : core.live_prev->live_next) = core.live_next;
     if (core.live_next != nullptr) core.live_next->live_prev = core.live_prev;
   }

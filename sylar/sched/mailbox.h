@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 
 namespace sylar {
@@ -21,6 +22,7 @@ class Mailbox {
  public:
   /// Puts `node` in. Returns true if the owner slept, and then the caller must notify it. Any thread.
   [[nodiscard]] bool push(QueueNode* node) {
+    SYLAR_DCHECK(reinterpret_cast<uintptr_t>(node) > kSleeping);
     uintptr_t head = m_head.load(std::memory_order_relaxed);
     do {
       node->next = head == kSleeping ? nullptr : reinterpret_cast<QueueNode*>(head);

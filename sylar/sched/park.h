@@ -27,6 +27,8 @@ class Wait {
  public:
   /// `what` is for reports, and so is `where`, the number of the descriptor or the id of the fiber.
   explicit Wait(WaitsFor what = WaitsFor::kEvent, uint64_t where = 0);
+  /// The same where `me`, the running fiber, is at hand.
+  Wait(FiberCore& me, WaitsFor what, uint64_t where) : m_waker(open(me, what, where)) {}
   /// A wait at `object`, one of sylar/sync. Without a core, and then it is none, where not mayPark(), and in a forked child, whose
   /// only fiber waits like a thread.
   Wait(detail::SyncKind kind, const void* object);
@@ -50,6 +52,12 @@ class Wait {
   bool withdraw();
 
  private:
+  static Waker open(FiberCore& me, WaitsFor what, uint64_t where) {
+    SYLAR_CHECK(me.home != nullptr);  // mayPark()
+    control(*me.fiber).noteWait(what, where);
+    return {&me, me.wait.prepare()};
+  }
+
   Waker m_waker;
   bool m_ended = false;
 };
@@ -63,6 +71,9 @@ bool mayPark();
 
 /// Does reserveTimeout() for the earlier of `deadline` and that of the scopes, and nothing where not mayPark().
 [[nodiscard]] bool reserveWithinScope(Deadline deadline);
+
+/// Returns false if withinScope() changes nothing for the fiber that runs on `core`.
+inline bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope || core.resumer != nullptr; }
 
 /// Returns the earlier of `deadline` and this_fiber::deadline().
 Deadline withinScope(Deadline deadline);

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/wait_word.h"
 
@@ -37,16 +38,19 @@ class RunQueue {
   }
   /// Queues a fiber that has used up its budget, behind all others. In the loop.
   void pushSpent(QueueNode* node) {
+    SYLAR_DCHECK(inLoop());
     m_touched.write();
     m_spent.push(node);
   }
   /// Removes and returns the oldest node, or null if there is none. In the loop.
   QueueNode* pop() {
+    SYLAR_DCHECK(inLoop());
     m_touched.write();
     return m_queue.pop();
   }
   /// Does the same with those that have used up their budget.
   QueueNode* popSpent() {
+    SYLAR_DCHECK(inLoop());
     m_touched.write();
     return m_spent.pop();
   }
@@ -55,7 +59,10 @@ class RunQueue {
   bool inLoop() const { return m_owner.load(std::memory_order_relaxed) == Owner::kLoop; }
 
   /// Called from the loop, before the thread runs code that is not the library's.
-  void leaveLoop() { m_owner.store(Owner::kFiber, std::memory_order_release); }
+  void leaveLoop() {
+    SYLAR_DCHECK(inLoop());
+    m_owner.store(Owner::kFiber, std::memory_order_release);
+  }
   /// Called after that code. Returns false if the worker was detached in between; then its thread must not come back.
   [[nodiscard]] bool comeBack() {
     Owner in_fiber = Owner::kFiber;

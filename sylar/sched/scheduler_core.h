@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sylar/base/os_mutex.h"
+#include "sylar/check.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/abandoned_fibers.h"
 #include "sylar/sched/driver.h"
@@ -68,7 +69,10 @@ class detail::SchedulerCore {
   // ---- For Scheduler. --------------------------------------------------------------------------------------------------------
 
   /// Sets how drivers are made. To be called before start(). The default is a driver that waits for no descriptors.
-  void setDriverFactory(DriverFactory make) { m_make_driver = std::move(make); }
+  void setDriverFactory(DriverFactory make) {
+    SYLAR_DCHECK(!m_started && make != nullptr);
+    m_make_driver = std::move(make);
+  }
   /// Ends the scheduler, as ~Scheduler() does.
   void close();
   const std::shared_ptr<SchedulerLink>& link() const { return m_link; }

@@ -74,6 +74,7 @@ bool SchedulerCore::isParents() const { return sys::inForkedChild() && m_started
 
 /// For a forked child, where neither the threads nor what they used come to an end.
 void SchedulerCore::forget() {
+  SYLAR_DCHECK(isParents());
   for (auto& worker : m_workers) {
     worker->slot().scheduler.store(nullptr, std::memory_order_release);
     (void)worker->detach();  // the fiber that forked may go on, as a plain thread
@@ -144,6 +145,7 @@ void SchedulerCore::start() {
 }
 
 void SchedulerCore::signalStart(StartSignal how) {
+  SYLAR_DCHECK(how != kWait && m_start_signal.load(std::memory_order_relaxed) == kWait);
   m_start_signal.store(how, std::memory_order_release);
   sys::futexWake(m_start_signal, INT32_MAX);
 }

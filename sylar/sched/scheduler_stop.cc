@@ -135,6 +135,7 @@ void SchedulerCore::detachStuck() {
   });
   AbandonedFibers left;
   for (Stuck& one : stuck) {
+    SYLAR_DCHECK(!one.worker->isHere());  // the calling thread is never left behind
     one.worker->abandonFibers(one.mail, left, unrun);
     one.worker->driver().retire();
   }
@@ -155,6 +156,7 @@ NodeList SchedulerCore::abandonAll(NodeList unrun, AbandonedFibers& out) {
   NodeList never_begun;
   while (QueueNode* const node = unrun.pop()) {
     auto& fiber = FiberControl::fiberOf(node);
+    SYLAR_DCHECK(stateOf(fiber) == FiberState::kQueued);
     const bool has_begun = ThreadFibers::coreOf(fiber) != nullptr;
     out.note(fiber);
     ThreadFibers::abandon(fiber);

@@ -6,6 +6,7 @@
 
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
@@ -51,6 +52,7 @@ bool SchedulerCore::offer(Fiber::ptr&& fiber, int thread) {
 }
 
 bool SchedulerCore::offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread) {
+  SYLAR_DCHECK(target == nullptr || thread > 0);
   const FiberState state = stateOf(*fiber);
   // A waker may always come too late, so there is nothing to report.
   if (isOver(state)) return false;
@@ -70,6 +72,7 @@ bool SchedulerCore::refuse(const Fiber& fiber, const char* why) const {
 }
 
 bool SchedulerCore::submit(Fiber& fiber) {
+  SYLAR_DCHECK(stateOf(fiber) == FiberState::kQueued);
   Worker* const here = Worker::currentHere();
   if (here != nullptr && !here->detached() && &here->scheduler() == this) return here->pushSpawned(&control(fiber));
   const Pushed pushed = m_idle.injector().push(&control(fiber));
@@ -78,6 +81,7 @@ bool SchedulerCore::submit(Fiber& fiber) {
 }
 
 bool SchedulerCore::submitTo(Worker& worker, QueueNode* node) {
+  SYLAR_DCHECK(node->kind == QueueNode::Kind::kFiber);
   bool notify = false;
   bool open = true;
   const auto push = [&] {
@@ -119,6 +123,7 @@ bool SchedulerCore::place(std::function<void()> cb) {
 // ---- Moving fibers. ----------------------------------------------------------------------------------------------------------
 
 bool SchedulerCore::admitMigrated(Fiber& fiber, int thread) {
+  SYLAR_DCHECK(stateOf(fiber) == FiberState::kQueued && ThreadFibers::coreOf(fiber) != nullptr);
   Worker* const target = thread == -1 ? nullptr : workerOfThread(thread);
   if (target != nullptr) return submitTo(*target, &control(fiber));
   if (thread != -1) return false;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 
 namespace sylar {
@@ -20,6 +21,7 @@ class SpawnQueue {
  public:
   /// Appends `node`. Returns kFirst if the queue was empty, kRejected if it is closed, else kMore.
   [[nodiscard]] Pushed push(QueueNode* node) {
+    SYLAR_DCHECK(node != nullptr);
     Lock lock(m_lock);
     if (m_closed) return Pushed::kRejected;
     m_fifo.push(node);
@@ -37,10 +39,11 @@ class SpawnQueue {
 
   /// Moves the older half, rounded up, into `*loot`, and returns how many nodes that is.
   size_t steal(NodeList* loot) {
+    SYLAR_DCHECK(loot != nullptr && loot->empty());
     if (m_count.load(std::memory_order_seq_cst) == 0) return 0;
     Lock lock(m_lock);
     const size_t share = (m_count.load(std::memory_order_relaxed) + 1) / 2;
-    for (size_t i = 0; i < share; ++i) loot->push(m_fifo.pop());
+    for (size_t i = 0; i < share; ++i) loot->push(m_fifo.pop());  // which checks that the count is right
     m_count.fetch_sub(share, std::memory_order_seq_cst);
     return share;
   }

@@ -4,6 +4,7 @@
 // Thread safety: all calls from any thread. May suspend: no.
 #pragma once
 
+#include "sylar/check.h"
 #include "sylar/fiber/fiber_core.h"
 
 namespace sylar {
@@ -16,7 +17,10 @@ struct WakerOf {
 
   /// Does the first half of a wake, which is allowed under a lock. Returns true for the one winner, which owns the core until it
   /// delivers it.
-  [[nodiscard]] bool claim(WakeReason reason) const { return core->wait.claim(epoch, reason); }
+  [[nodiscard]] bool claim(WakeReason reason) const {
+    SYLAR_DCHECK(core != nullptr);
+    return core->wait.claim(epoch, reason);
+  }
 
   /// Does the second half, never under a lock: makes the fiber runnable on its home worker. Touch nothing of it afterwards.
   static void deliver(Core& core);

@@ -67,6 +67,7 @@ Worker::~Worker() {
 void Worker::run() {
   const tsan::Exempt of_this_thread;
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
+  SYLAR_DCHECK(m_driver != nullptr && m_slot.worker == nullptr && m_thread_fibers == nullptr);
   t_worker = this;
   m_slot.worker = this;
   if (m_driver->waitsForDescriptors()) m_slot.fd_driver.store(m_driver.get(), std::memory_order_release);
@@ -101,6 +102,7 @@ void Worker::dropTimerSlack() {
 constinit std::atomic<void (*)()> Worker::s_next_in_child{nullptr};
 
 void Worker::leaveLoopInChild() {
+  SYLAR_DCHECK(sys::inForkedChild());
   void (*const next)() = s_next_in_child.load(std::memory_order_relaxed);
   if (next == nullptr) ::_exit(0);
   next();
@@ -113,6 +115,7 @@ void Worker::setThread(pid_t id) {
 }
 
 void Worker::runOnce() {
+  SYLAR_DCHECK(isHere() && inLoop() && onThreadStack());
   takeMail();
   if (m_scheduler.isStopping()) followStop();
   const int64_t now_ns = m_clock.nowNs();
@@ -140,6 +143,7 @@ void Worker::takeMail() {
 }
 
 void Worker::sleep() {
+  SYLAR_DCHECK(m_runnable.empty());
   const auto behind = [this] { return behindStop(); };
   m_scheduler.idle().sleep(m_slot.mailbox, behind, [this] {
     if (AutoAdvance* const time = m_clock.autoAdvance()) return enterIdle(*time);
@@ -176,6 +180,7 @@ bool Worker::isQuiescent() const {
 int64_t Worker::dueNs() const { return std::min(m_due_ns, m_driver->nextDueNs()); }
 
 void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
+  SYLAR_DCHECK(inLoop());
   if (sys::inForkedChild()) leaveLoopInChild();  // a handler has forked during the switch to the loop
   m_counts.polls.add();
   m_counts.tickles.add(m_driver->poll(now_ns, deadline_ns));

@@ -16,6 +16,7 @@
 
 #include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
+#include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/auto_advance.h"
@@ -43,6 +44,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static Worker* current();
   /// Does what current() does, for functions that cannot suspend, nor are inlined into others that can.
   static Worker* currentHere() { return t_worker; }
+  /// Returns true on its own thread.
+  bool isHere() const { return current() == this; }
   /// Gives the calling thread the timer slack that the process had before its first worker. Needed because a new thread or
   /// process begins with the slack of the thread that made it. Safe in a forked child.
   static void dropTimerSlack();
@@ -54,7 +57,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static void setNextInChild(void (*next)()) { s_next_in_child.store(next, std::memory_order_relaxed); }
 
   /// Sets the driver on which the worker waits. To be called before run(), after slot().open().
-  void setDriver(std::unique_ptr<Driver> driver) { m_driver = std::move(driver); }
+  void setDriver(std::unique_ptr<Driver> driver) {
+    SYLAR_DCHECK(m_slot.wake_fd >= 0 && m_thread_fibers == nullptr);
+    m_driver = std::move(driver);
+  }
   /// Does the thread's whole work. Returns when the scheduler is done.
   void run();
 
@@ -62,7 +68,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   SchedulerCore& scheduler() const { return m_scheduler; }
   const Clock& clock() const { return m_clock; }
   /// Returns its driver. Not after run() has returned.
-  Driver& driver() const { return *m_driver; }
+  Driver& driver() const {
+    SYLAR_DCHECK(m_driver != nullptr);
+    return *m_driver;
+  }
   WorkerSlot& slot() const { return m_slot; }
   const std::string& name() const { return m_name; }
 
@@ -72,14 +81,19 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   uint64_t switches() const { return m_counts.switches.get(); }
   /// Ends the batch with the fiber that runs, so that descriptors come first. If it then yields, all others come first.
   void endBatch() {
+    SYLAR_DCHECK(isHere() && !inLoop());
     const tsan::Exempt of_this_thread;
     m_batch_over = true;
   }
   bool inLoop() const { return m_runnable.inLoop(); }
-  void makeRunnable(QueueNode* node) { m_runnable.push(node); }
+  void makeRunnable(QueueNode* node) {
+    SYLAR_DCHECK(isHere());
+    m_runnable.push(node);
+  }
   /// Runs code that is not the library's, in the loop. If the worker is detached in between, its thread does not come back.
   template <class Code>
   void runUserCode(Code code) {
+    SYLAR_DCHECK(isHere());
     m_runnable.leaveLoop();
     code();
     if (!m_runnable.comeBack()) sys::haltThread();
@@ -87,12 +101,14 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
   /// it is refused.
   bool pushSpawned(QueueNode* node) {
+    SYLAR_DCHECK(isHere() && node->kind == QueueNode::Kind::kFiber);
     return m_runnable.inLoop() ? m_spawned.push(node) : m_spawned.offer(node, m_scheduler.idle());
   }
   /// Does what other threads asked of a fiber of this worker.
   void handleRequests(const Fiber::ptr& fiber);
   FiberTimeouts& timeouts() { return m_timeouts; }
-  WakeReason park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept;
+  /// Parks the running fiber, which has handed out copies of `waker`, on its worker; the last part of Wait::park().
+  static WakeReason park(const Waker& waker, Deadline deadline, WaitFor what) noexcept;
   void awaitEnd(Fiber& fiber) override;
   void resumes(FiberCore& core) override;
   void hasResumed(FiberCore& core) override;
@@ -173,7 +189,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static bool joinIsOver(const FiberCore& core);
   void afterSwitch(FiberCore& core);
   void endFiber(FiberCore& core);
-  WakeReason parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what);
+  WakeReason parkByHand(const Waker& waker, Deadline deadline, WaitFor what);
   void permit(Fiber& fiber);
   void migrate(FiberCore& core);
   void linkLive(FiberCore& core, bool cancelled);

@@ -12,6 +12,7 @@ namespace sylar {
 
 /// Ends a fiber that is done. Not inlined into afterSwitch(), through which every yield and wait comes.
 [[gnu::noinline]] void Worker::endFiber(FiberCore& core) {
+  SYLAR_DCHECK(core.switch_reason == SwitchReason::kDone && inLoop());
   m_live.remove(core);
   Fiber::ptr last = m_thread_fibers->finish(core);
   runUserCode([&] { last = nullptr; });  // an exception handler may run, and the exception's destructor
@@ -19,6 +20,7 @@ namespace sylar {
 
 /// Does what the fiber asked for when it gave the thread back.
 [[gnu::always_inline]] inline void Worker::afterSwitch(FiberCore& core) {
+  SYLAR_DCHECK(inLoop() && onThreadStack());
   if (core.cancelled != 0 && core.cancelled_waits > 0 &&
       (m_cancel_phase != CancelPhase::kNone || (core.switch_reason != SwitchReason::kReady && !core.shielded))) {
     --core.cancelled_waits;
@@ -42,6 +44,7 @@ namespace sylar {
 
 /// Abandons unstarted work that came too late.
 void Worker::refuse(Fiber& fiber) {
+  SYLAR_DCHECK(ThreadFibers::coreOf(fiber) == nullptr);
   noteAbandoned(fiber);
   ThreadFibers::abandon(fiber);
   runUserCode([&] { ThreadFibers::drop(fiber); });
@@ -50,6 +53,7 @@ void Worker::refuse(Fiber& fiber) {
 /// Gives unstarted work a core and a stack. A fiber that comes from another thread has them already. Returns false if it will not
 /// run.
 bool Worker::prepareUnstarted(Fiber& fiber) {
+  SYLAR_DCHECK(stateOf(fiber) == FiberState::kQueued);
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     m_thread_fibers->adopt(fiber);
   } else if (m_cancel_phase != CancelPhase::kNone && m_scheduler.cancelsAll()) {
@@ -78,18 +82,22 @@ bool Worker::joinIsOver(const FiberCore& core) {
     if (!prepareUnstarted(fiber)) return;
     core = ThreadFibers::coreOf(fiber);
   } else {
+    SYLAR_DCHECK(node->kind == QueueNode::Kind::kCore);
     core = static_cast<FiberCore*>(node);
   }
   if (core->cancelled != 0 && core->cancelled_waits == 0 && !joinIsOver(*core)) {
     abandon(*core);
     return;
   }
+  SYLAR_DCHECK(core->live && core->home == &m_slot && !core->wait.isOpen());
+  SYLAR_DCHECK(stateOf(*core->fiber) == FiberState::kQueued || stateOf(*core->fiber) == FiberState::kParked);
   control(*core->fiber).move(FiberState::kRunning);
   m_counts.switches.add();
   m_runnable.leaveLoop();
   FiberCore& back = m_thread_fibers->enterFromLoop(*core);
-  if (!m_runnable.comeBack()) standStill(back);
-  afterSwitch(back);
+  Worker& self = inRegister(*this);
+  if (!self.m_runnable.comeBack()) self.standStill(back);
+  self.afterSwitch(back);
 }
 
 inline QueueNode* Worker::pick(int round) {
@@ -113,6 +121,7 @@ inline QueueNode* Worker::takeSpent() {
 }
 
 void Worker::runBatch(int64_t now_ns) {
+  SYLAR_DCHECK(isHere() && inLoop());
   m_batch_over = false;
   const bool spent_first = std::exchange(m_spent_overdue, m_runnable.anySpent());
   for (int round = 1; round <= kBatch && !m_batch_over; ++round) {
@@ -130,6 +139,7 @@ void Worker::runBatch(int64_t now_ns) {
 
 /// Returns true if there is something to do without sleeping. Runs what it has stolen for that.
 bool Worker::goesOn() {
+  SYLAR_DCHECK(isHere() && inLoop());
   if (!m_runnable.empty() || spawned().count() > 0) return true;
   m_spawned.cameToFetch();
   if (m_scheduler.idle().injector().count() > 0)

@@ -36,6 +36,7 @@ void Worker::handleRequests(const Fiber::ptr& fiber) {
 
 /// Handles schedule() of a fiber that has a core: brings it back if it is held, else leaves a permit.
 void Worker::permit(Fiber& fiber) {
+  SYLAR_DCHECK(isHere() && ThreadFibers::coreOf(fiber) != nullptr);
   FiberCore* const core = ThreadFibers::coreOf(fiber);
   const FiberState state = stateOf(fiber);
   if (state != FiberState::kHeld && state != FiberState::kHeldByHand && state != FiberState::kReady) {
@@ -52,6 +53,7 @@ void Worker::permit(Fiber& fiber) {
 
 /// Sends a suspended fiber to its target. Without one, or if that is gone, the fiber goes on here.
 void Worker::migrate(FiberCore& core) {
+  SYLAR_DCHECK(isHere() && core.live && core.home == &m_slot);
   Fiber& fiber = *core.fiber;
   const std::shared_ptr<MigrationTarget> target = ThreadFibers::takeMigrationTarget(fiber);
   control(fiber).move(FiberState::kQueued);
@@ -81,6 +83,7 @@ FiberCore* Worker::innermostOf(const FiberCore& core) const {
 
 /// Cancels `core` with all fibers that it has resumed by hand.
 void Worker::cancel(FiberCore& core) {
+  SYLAR_DCHECK(isHere() && core.home == &m_slot);
   m_live.markCancelled(core, FiberCore::kByRequest);
   interrupt(core);
   FiberCore* const inner = innermostOf(core);
@@ -91,6 +94,7 @@ void Worker::cancel(FiberCore& core) {
 
 /// Brings back `core`, or the fiber that waits for it, if a CancelScope says so. The scope may have ended since it said so.
 void Worker::followScope(FiberCore& core) {
+  SYLAR_DCHECK(isHere() && core.home == &m_slot);
   FiberCore* const inner = innermostOf(core);
   for (FiberCore* one : {&core, inner}) {
     if (one == nullptr) continue;
@@ -101,6 +105,7 @@ void Worker::followScope(FiberCore& core) {
 
 /// Brings back a cancelled fiber that waits.
 void Worker::interrupt(FiberCore& core) {
+  SYLAR_DCHECK(isHere() && core.home == &m_slot);
   if (!mayInterrupt(core)) return;
   const FiberState state = stateOf(*core.fiber);
   if (state == FiberState::kParked) {
@@ -118,6 +123,7 @@ bool Worker::behindStop() const {
 
 /// Does what the scheduler's stop asks of this worker's fibers.
 void Worker::followStop() {
+  SYLAR_DCHECK(isHere() && inLoop());
   m_scheduler.watchDeadline();
   if (!behindStop()) return;
   m_cancel_round = m_scheduler.idle().cancelRound();
@@ -133,6 +139,7 @@ void Worker::followStop() {
 
 /// Abandons `core`, which is in no queue and whose wait is decided. Outside of a stop it must hold no lock.
 void Worker::abandon(FiberCore& core) {
+  SYLAR_DCHECK(isHere() && inLoop() && !core.wait.isOpen());
   if (core.switch_reason == SwitchReason::kParked) {
     m_waiting -= core.counted;
     m_joining -= control(*core.fiber).joins() != nullptr;
@@ -164,6 +171,7 @@ void Worker::noteAbandoned(const Fiber& fiber) {
 /// The detached thread goes on with what it runs, and a fiber that was resumed by hand moves between the lists. So the lists are
 /// walked under their lock. Telling observers under it is safe, because none of them comes back to it.
 void Worker::abandonFibers(NodeList mail, AbandonedFibers& out, NodeList& unrun) {
+  SYLAR_DCHECK(detached());
   const auto runs = [&out](FiberCore& core) {
     out.note(*core.fiber);
     ThreadFibers::announceAbandoned(*core.fiber);
@@ -182,6 +190,7 @@ void Worker::abandonFibers(NodeList mail, AbandonedFibers& out, NodeList& unrun)
 
 /// Halts the thread of a worker that was detached while a fiber ran. `last` has given the thread back.
 void Worker::standStill(FiberCore& last) {
+  SYLAR_DCHECK(detached() && onThreadStack());
   closeWait(last);
   for (FiberCore* member = &last; member != nullptr; member = member->resumer) ThreadFibers::announceAbandoned(*member->fiber);
   sys::haltThread();
@@ -200,6 +209,7 @@ bool Worker::detach() {
 
 /// Makes the worker look after the fiber, also in a stop that is under way. `cancelled` is true if that stop has cancelled all.
 void Worker::linkLive(FiberCore& core, bool cancelled) {
+  SYLAR_DCHECK(isHere() && core.home == &m_slot);
   const tsan::Exempt of_this_thread;
   if (cancelled) core.cancelForGood(FiberCore::kByStop);
   if (m_cancel_phase != CancelPhase::kNone) core.cancelled_waits = std::min(core.cancelled_waits, FiberCore::kLastCancelledWaits);

@@ -9,6 +9,7 @@
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 
 namespace sylar {
 namespace {
@@ -33,6 +34,7 @@ WorkerSlot& WorkerSlot::acquire() {
   {
     Lock lock(g_unused.mutex);
     if (WorkerSlot* slot = g_unused.first) {
+      SYLAR_DCHECK(slot->worker == nullptr && slot->mailbox.empty());
       g_unused.first = std::exchange(slot->next, nullptr);
       return *slot;
     }
@@ -54,6 +56,7 @@ void WorkerSlot::open() {
 size_t WorkerSlot::opened() { return g_opened.load(std::memory_order_relaxed); }
 
 void WorkerSlot::release(WorkerSlot& slot) {
+  SYLAR_DCHECK(slot.worker == nullptr && slot.fd_driver.load(std::memory_order_relaxed) == nullptr);
   Lock lock(g_unused.mutex);
   slot.next = g_unused.first;
   g_unused.first = &slot;
@@ -61,6 +64,7 @@ void WorkerSlot::release(WorkerSlot& slot) {
 
 void WorkerSlot::notify() {
   if (sys::inForkedChild()) return;  // the descriptor is the parent's as well
+  SYLAR_DCHECK(wake_fd >= 0);
   const uint64_t one = 1;
   sys::writeFd(wake_fd, &one, sizeof one);  // a full counter is a notification as well
 }

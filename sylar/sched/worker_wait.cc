@@ -12,33 +12,37 @@
 
 namespace sylar {
 
-SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) noexcept {
-  if (!core.live) return parkByHand(core, waker, deadline, what);
+SYLAR_SWITCHES WakeReason Worker::park(const Waker& waker, Deadline deadline, WaitFor what) noexcept {
+  FiberCore& core = *waker.core;
+  Worker& self = *static_cast<WorkerSlot*>(core.home)->worker;
+  if (!core.live) return self.parkByHand(waker, deadline, what);
+  SYLAR_DCHECK(&core == t_running && self.isHere() && !self.inLoop());
   const tsan::Exempt of_this_thread;
   // If the fiber was cancelled before, the wait is decided here and now, and its delivery goes to the back of the queue like any
   // other.
-  if (mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) m_runnable.push(&core);
+  if (self.mayInterrupt(core) && waker.claim(WakeReason::kCanceled)) self.m_runnable.push(&core);
   if (!deadline.isNever()) {
-    m_timeouts.arm(core, deadline.ns());
+    self.m_timeouts.arm(core, deadline.ns());
     control(*core.fiber).noteDeadline();
   }
-  const bool counted = what == WaitFor::kOutside || !deadline.isNever();
-  core.counted = counted;
-  m_waiting += counted;
-  m_thread_fibers->park(core);
-  m_waiting -= counted;
+  core.counted = what == WaitFor::kOutside || !deadline.isNever();
+  self.m_waiting += core.counted;
+  self.m_thread_fibers->park(inRegister(core));
+  self.m_waiting -= core.counted;
   core.deadline_ns = kNever;
   tsan::acquire(&core.wait);  // sees what the winner of the claim released
   return core.wait.reason();
 }
 
 /// Parks a fiber that was resumed by hand. While it waits, it is the worker's.
-[[gnu::noinline]] WakeReason Worker::parkByHand(FiberCore& core, const Waker& waker, Deadline deadline, WaitFor what) {
+[[gnu::noinline]] WakeReason Worker::parkByHand(const Waker& waker, Deadline deadline, WaitFor what) {
+  FiberCore& core = *waker.core;
+  SYLAR_DCHECK(!core.live && core.resumer != nullptr);
   const Fiber::ptr keep = core.fiber->weak_from_this().lock();
   core.setCancelledByScope(FiberControl::inFiredScope(core));  // of its resumers, which it may outlive
   hasResumed(core);
   linkLive(core, m_cancels_all);  // not the scheduler's: if this worker was detached, that may be gone
-  const WakeReason reason = park(core, waker, deadline, what);
+  const WakeReason reason = park(waker, deadline, what);
   m_live.remove(core);
   resumes(core);
   return reason;
@@ -47,6 +51,7 @@ SYLAR_SWITCHES WakeReason Worker::park(FiberCore& core, const Waker& waker, Dead
 /// The wait is shielded, because a joiner may have lent the fiber its own stack, and goes on only when that is over. If the
 /// last phase of cancelling ends the wait nevertheless, the joiner waits again, and is abandoned.
 void Worker::awaitEnd(Fiber& fiber) {
+  SYLAR_DCHECK(!onThreadStack() && runningFiber()->fiber != &fiber);
   struct Joiner : EndObserver {
     Waker waker;
   } joiner;
@@ -88,6 +93,7 @@ size_t Worker::joinsElsewhere() const {
 
 template <>
 void Waker::deliver(FiberCore& core) {
+  SYLAR_DCHECK(core.home != nullptr && !core.wait.isOpen());
   const tsan::Exempt of_its_home;
   Worker* const here = Worker::currentHere();
   auto& home = static_cast<WorkerSlot&>(*core.home);
@@ -100,6 +106,7 @@ void Waker::deliver(FiberCore& core) {
 
 template <>
 void Waker::deliverByMail(FiberCore& core) {
+  SYLAR_DCHECK(core.home != nullptr && !core.wait.isOpen());
   const tsan::Exempt of_its_home;
   static_cast<WorkerSlot&>(*core.home).push(&core);
 }
@@ -110,12 +117,10 @@ bool mayPark() {
 }
 
 [[gnu::noinline]] bool reserveTimeout(Deadline deadline) {
+  SYLAR_DCHECK(deadline.isNever() || mayPark());
   const tsan::Exempt of_this_thread;
   return deadline.isNever() || t_running->timer_linked || Worker::currentHere()->timeouts().reserve(*t_running, deadline.ns());
 }
-
-/// Returns false if withinScope() changes nothing.
-static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope || core.resumer != nullptr; }
 
 [[gnu::noinline]] bool reserveWithinScope(Deadline deadline) {
   const tsan::Exempt of_this_thread;
@@ -131,13 +136,15 @@ static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope 
   return me == nullptr || !mayBeInScope(*me) ? deadline : std::min(deadline, this_fiber::deadline());
 }
 
-[[gnu::noinline]] const Clock& waitClock() { return Worker::currentHere()->clock(); }
+[[gnu::noinline]] const Clock& waitClock() {
+  SYLAR_DCHECK(mayPark());
+  return Worker::currentHere()->clock();
+}
 
 [[gnu::noinline]] Wait::Wait(WaitsFor what, uint64_t where) {
   FiberCore* const me = t_running;
-  SYLAR_CHECK(me != nullptr && me->home != nullptr);  // mayPark()
-  control(*me->fiber).noteWait(what, where);
-  m_waker = {me, me->wait.prepare()};
+  SYLAR_CHECK(me != nullptr);  // mayPark()
+  m_waker = open(*me, what, where);
 }
 
 [[gnu::noinline]] Wait::Wait(detail::SyncKind kind, const void* object) {
@@ -145,14 +152,12 @@ static bool mayBeInScope(const FiberCore& core) { return core.in_deadline_scope 
   m_ended = me == nullptr || me->home == nullptr || sys::inForkedChild();
   if (m_ended) return;
   const auto what = static_cast<WaitsFor>(static_cast<unsigned>(WaitsFor::kMutex) + static_cast<unsigned>(kind));
-  control(*me->fiber).noteWait(what, reinterpret_cast<uintptr_t>(object));
-  m_waker = {me, me->wait.prepare()};
+  m_waker = open(*me, what, reinterpret_cast<uintptr_t>(object));
 }
 
 WakeReason Wait::park(Deadline deadline, WaitFor what) {
   SYLAR_CHECK(!std::exchange(m_ended, true));
-  FiberCore& core = *m_waker.core;
-  return static_cast<WorkerSlot*>(core.home)->worker->park(core, m_waker, deadline, what);
+  return Worker::park(m_waker, deadline, what);
 }
 
 WakeReason Wait::parkWithinScope(Deadline deadline) {
@@ -165,6 +170,7 @@ WakeReason Wait::parkWithinScope(Deadline deadline) {
 }
 
 bool Wait::withdraw() {
+  SYLAR_DCHECK(!m_ended);
   if (m_waker.core->wait.withdraw(m_waker.epoch)) {
     m_ended = true;
     return true;
@@ -174,6 +180,7 @@ bool Wait::withdraw() {
 }
 
 WakeReason parkUntil(Deadline deadline) {
+  SYLAR_DCHECK(mayPark());
   if (!reserveTimeout(deadline)) throw std::bad_alloc();
   Wait wait(WaitsFor::kTime);
   return wait.park(deadline);

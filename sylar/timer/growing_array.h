@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 
 namespace sylar {
 
@@ -33,11 +34,23 @@ class GrowingArray {
       grow();
     m_items[m_size++] = item;
   }
-  void pop_back() { --m_size; }
+  void pop_back() {
+    SYLAR_DCHECK(m_size > 0);
+    --m_size;
+  }
 
-  T& operator[](size_t i) { return m_items[i]; }
-  const T& operator[](size_t i) const { return m_items[i]; }
-  T& back() { return m_items[m_size - 1]; }
+  T& operator[](size_t i) {
+    SYLAR_DCHECK(i < m_size);
+    return m_items[i];
+  }
+  const T& operator[](size_t i) const {
+    SYLAR_DCHECK(i < m_size);
+    return m_items[i];
+  }
+  T& back() {
+    SYLAR_DCHECK(m_size > 0);
+    return m_items[m_size - 1];
+  }
   T* begin() { return m_items; }
   T* end() { return m_items + m_size; }
   size_t size() const { return m_size; }
@@ -50,6 +63,7 @@ class GrowingArray {
   static bool isMapped(size_t bytes) { return bytes >= kMappedBytes; }
 
   [[gnu::noinline]] void grow() {
+    SYLAR_DCHECK(m_size == m_capacity);
     const size_t old_bytes = m_capacity * sizeof(T);
     const size_t capacity = m_capacity == 0 ? kFirst : 2 * m_capacity;
     const size_t bytes = capacity * sizeof(T);

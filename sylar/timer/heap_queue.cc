@@ -71,18 +71,21 @@ typename HeapQueue<Arity>::Entry HeapQueue<Arity>::stamp(TimerNode& node, int64_
 
 template <size_t Arity>
 void HeapQueue<Arity>::put(size_t i, Entry entry) {
+  SYLAR_DCHECK(i >= kRoot && entry.node != nullptr);
   m_entries[i] = entry;
   entry.node->slot = static_cast<uint32_t>(i);
 }
 
 template <size_t Arity>
 void HeapQueue<Arity>::siftUp(size_t i, Entry entry) {
+  SYLAR_DCHECK(i >= kRoot && i < m_entries.size());
   for (; i > kRoot && before(entry, m_entries[parentOf(i)]); i = parentOf(i)) put(i, m_entries[parentOf(i)]);
   put(i, entry);
 }
 
 template <size_t Arity>
 void HeapQueue<Arity>::siftDown(size_t i, Entry entry) {
+  SYLAR_DCHECK(i >= kRoot && i < m_entries.size());
   for (size_t child; (child = firstChildOf(i)) < m_entries.size(); i = child) {
     const size_t end = std::min(child + Arity, m_entries.size());
     for (size_t other = child + 1; other < end; ++other) {
@@ -97,6 +100,7 @@ void HeapQueue<Arity>::siftDown(size_t i, Entry entry) {
 // The last entry fills the hole, from where it may have to go either way.
 template <size_t Arity>
 void HeapQueue<Arity>::removeAt(size_t i) {
+  SYLAR_DCHECK(i >= kRoot && i < m_entries.size());
   const Entry last = m_entries.back();
   m_entries.pop_back();
   if (i == m_entries.size()) return;

@@ -99,6 +99,7 @@ int64_t IdleCore::now() {
 
 void IdleCore::append(IdleEntry& entry) {
   entry.m_touched_ns.store(now(), std::memory_order_relaxed);
+  SYLAR_DCHECK((m_head == nullptr) == (m_tail == nullptr));
   entry.m_next = nullptr;
   entry.m_prev = m_tail;
   (m_tail == nullptr ? m_head : m_tail->m_next) = &entry;
@@ -108,6 +109,7 @@ void IdleCore::append(IdleEntry& entry) {
 
 void IdleCore::unlink(IdleEntry& entry) {
   entry.m_touched_ns.store(IdleEntry::kUnlinked, std::memory_order_relaxed);
+  SYLAR_DCHECK((entry.m_prev == nullptr) == (m_head == &entry) && (entry.m_next == nullptr) == (m_tail == &entry));
   (entry.m_prev == nullptr ? m_head : entry.m_prev->m_next) = entry.m_next;
   (entry.m_next == nullptr ? m_tail : entry.m_next->m_prev) = entry.m_prev;
   --m_size;

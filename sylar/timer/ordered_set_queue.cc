@@ -83,6 +83,7 @@ OrderedSetQueue::Set::iterator OrderedSetQueue::find(TimerNode& node) {
 }
 
 TimerNode* OrderedSetQueue::popFront() {
+  SYLAR_DCHECK(!m_set.empty());
   Set::node_type handle = m_set.extract(m_set.begin());
   TimerNode* node = handle.value();
   recycle(std::move(handle));
@@ -90,6 +91,7 @@ TimerNode* OrderedSetQueue::popFront() {
 }
 
 void OrderedSetQueue::recycle(Set::node_type&& handle) {
+  SYLAR_DCHECK(!handle.empty());
   if (m_spares.size() < kSpares) m_spares.push_back(std::move(handle));
 }
 

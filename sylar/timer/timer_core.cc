@@ -37,10 +37,12 @@ void TimerCore::setState(ArmedTimer& timer, State to) {
 }
 
 void TimerCore::warnOf(const Rollover& rollover) {
+  SYLAR_DCHECK(rollover.step_ns > kRolloverNs);
   log::warn("the clock went back by {} s: all timers are due", rollover.step_ns / (1000 * kNsPerMs));
 }
 
 void TimerCore::stepBack(int64_t step_ns, Rollover& rollover) {
+  SYLAR_DCHECK(step_ns > 0);
   const bool rolled_over = step_ns > kRolloverNs;
   ++(rolled_over ? m_stats.rollovers : m_stats.clamps);
   m_offset_ns = saturatingAdd(m_offset_ns, step_ns);
@@ -61,6 +63,8 @@ void TimerCore::publish() {
 
 // A front timer that only moves later is no news, because the sleeper wakes once too early and looks again.
 TimerCore::Event TimerCore::arm(ArmedTimer& timer, int64_t start_ns) {
+  SYLAR_DCHECK(!m_closed);
+  SYLAR_DCHECK(timer.m_state == State::kNew || timer.m_state == State::kArmed);
   const int64_t deadline_ns = saturatingAdd(start_ns, msToNs(timer.m_ms));
   const bool armed = timer.m_state == State::kArmed;
   const int64_t old_ns = timer.deadline_ns;
@@ -91,6 +95,7 @@ void TimerCore::add(const ArmedTimer::ptr& timer) {
       refused = ActionShare::ownOf(timer->m_action);
       return;
     }
+    SYLAR_DCHECK(timer->m_state == State::kNew && timer->m_self == nullptr);
     event = arm(*timer, now(rollover));
     setState(*timer, State::kArmed);
     timer->m_self = timer;
@@ -193,18 +198,21 @@ ActionShare TimerCore::claimDispatched(ArmedTimer& timer) {
 }
 
 ActionShare TimerCore::claimListed(ArmedTimer& timer) {
+  SYLAR_DCHECK(timer.m_repeat != Repeat::kNo);
   Lock lock(m_mutex);
   return timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();
 }
 
 // Each run of a recurring timer has a share in its action, and the timer has one of its own.
 void TimerCore::run(ArmedTimer& timer, const ActionShare& action) {
+  SYLAR_DCHECK(action);
   if (timer.m_repeat != Repeat::kNo && action.count() > kManyRuns) [[unlikely]]
     warnOfOverlap(timer);
   action.run();
 }
 
 void TimerCore::warnOfOverlap(ArmedTimer& timer) {
+  SYLAR_DCHECK(timer.m_repeat != Repeat::kNo);
   uint64_t period_ms = 0;
   {
     Lock lock(m_mutex);
@@ -259,17 +267,20 @@ TimerStats TimerCore::stats() {
 
 // Counts a call that is about to be made after the lock is released.
 TimerCore::Event TimerCore::pin(Event event) {
+  SYLAR_DCHECK(!m_closed && event.kind != Event::Kind::kNone);
   m_calls.enter();
   return event;
 }
 
 void TimerCore::call(Event event) {
+  SYLAR_DCHECK(event.kind != Event::Kind::kNone);
   struct Unpin {
     CallGate<>& calls;
     ~Unpin() { calls.leave(); }
   } unpin{m_calls};
   if (event.kind == Event::Kind::kLastGone) return m_manager.onLastTimerGone();
   m_manager.onTimerInsertedAtFront();
+  SYLAR_DCHECK(event.ticket != 0);
   m_news.told(event.ticket);
 }
 
@@ -301,6 +312,7 @@ void TimerCore::close() {
 
 /// Takes a bounded number of timers out of the queue of a manager that is closed. Returns true if there may be more.
 bool TimerCore::drainSome(Leavers& leavers) {
+  SYLAR_DCHECK(m_closed);
   TimerList armed;
   m_queue.drain(kBatch, armed);
   while (auto* const managed = static_cast<ManagedTimer*>(armed.pop())) {

@@ -19,6 +19,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
+#include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/timer.h"
 #include "sylar/timer/any_timer_queue.h"
@@ -61,8 +62,14 @@ class ActionShare {
 
   explicit operator bool() const { return m_action != nullptr; }
   /// Returns how many shares of this action there are, at some moment of the call. This share must not be empty.
-  uint32_t count() const { return m_action->shares.load(std::memory_order_relaxed); }
-  void run() const { m_action->run(); }
+  uint32_t count() const {
+    SYLAR_DCHECK(m_action != nullptr);
+    return m_action->shares.load(std::memory_order_relaxed);
+  }
+  void run() const {
+    SYLAR_DCHECK(m_action != nullptr);
+    m_action->run();
+  }
 
  private:
   TimerAction* m_action = nullptr;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "sylar/check.h"
 #include "sylar/timer/timer_core.h"
 
 namespace sylar {
@@ -39,6 +40,7 @@ class SYLAR_SCOPED_CAPABILITY Adopted {
 /// while not closed. Returns true iff due timers remain.
 template <class Prepare, class HandOut, class HandOutPooled>
 bool TimerCore::expire(int64_t now_ns, size_t budget, Prepare prepare, HandOut handOut, HandOutPooled handOutPooled) {
+  SYLAR_DCHECK(!m_closed && m_ready_begin <= m_ready.size());
   TimerList due;
   size_t moves = budget > kNoLimit / kMovesPerRun ? kNoLimit : budget * kMovesPerRun;
   for (bool more = true; more && budget > 0 && moves > 0;) {
@@ -64,12 +66,14 @@ bool TimerCore::expire(int64_t now_ns, size_t budget, Prepare prepare, HandOut h
 
 template <class HandOut>
 void TimerCore::expireTimer(ArmedTimer& timer, int64_t now_ns, HandOut& handOut) {
+  SYLAR_DCHECK(timer.m_state == State::kArmed && timer.m_self != nullptr);
   const bool dead = timer.m_action.dead();
   if (dead) setState(timer, State::kDone);
   const bool handed_out = handOut(timer);
   count(handed_out && !dead, now_ns - timer.deadline_ns);
   if (timer.m_state != State::kArmed) return;
   const int64_t period_ns = msToNs(timer.m_ms);
+  SYLAR_DCHECK(timer.m_repeat != Repeat::kNo && period_ns > 0);
   // kSkip: the last multiple of the period that is not after now
   timer.m_start_ns =
       timer.m_repeat == Repeat::kSkip ? timer.m_start_ns + (now_ns - timer.m_start_ns) / period_ns * period_ns : now_ns;
@@ -79,7 +83,9 @@ void TimerCore::expireTimer(ArmedTimer& timer, int64_t now_ns, HandOut& handOut)
 
 template <class HandOut>
 void TimerCore::expirePooled(PoolTimer& timer, int64_t now_ns, HandOut& handOut) {
+  SYLAR_DCHECK(timer.state != PoolTimer::State::kFree && timer.state != PoolTimer::State::kStopped);
   const bool handed_out = timer.state == PoolTimer::State::kArmed;
+  SYLAR_DCHECK(handed_out || timer.period_ns != 0);
   if (handed_out) {
     handOut();
     m_ready.push_back(&timer);
@@ -165,7 +171,9 @@ size_t TimerCore::collectReturned(int64_t now_ns, size_t budget, Leavers& leaver
       --m_owed;
       continue;
     }
+    SYLAR_DCHECK(!m_returned.empty());
     auto& timer = static_cast<ArmedTimer&>(*m_returned.pop());
+    SYLAR_DCHECK(timer.m_state == State::kQueued || timer.m_state == State::kCancelled);
     timer.m_state == State::kQueued ? out.push_back(std::move(timer.m_self)) : leavers.push(timer);
   }
   publish();

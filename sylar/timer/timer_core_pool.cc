@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sylar/check.h"
 #include "sylar/timer/timer_core.h"
 
 namespace sylar {
@@ -56,6 +57,7 @@ TimerStop TimerCore::stop(TimerId id) {
 TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
   PoolTimer* const timer = m_pool.find(id);
   if (timer == nullptr) return TimerStop::kGone;
+  SYLAR_DCHECK(m_pool.idOf(*timer) == id);
   if (timer->state == PoolTimer::State::kArmed || timer->period_ns != 0) {
     m_queue.erase(*timer);
     ++m_stats.cancelled;
@@ -83,6 +85,7 @@ void TimerCore::runPooled() {
   {
     Lock lock(m_mutex);
     if (m_closed || m_ready_begin == m_ready.size()) return;
+    SYLAR_DCHECK(m_ready_begin < m_ready.size());
     PoolTimer* const timer = m_ready[m_ready_begin++];
     if (m_ready_begin + kAhead < m_ready.size()) __builtin_prefetch(m_ready[m_ready_begin + kAhead], 1);
     if (m_ready_begin == m_ready.size()) m_ready.clear(), m_ready_begin = 0;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/check.h"
 #include "sylar/clock.h"
 
 namespace sylar {
@@ -31,6 +32,7 @@ class TimerList {
   bool empty() const { return m_head == nullptr; }
 
   void push(TimerNode* node) {
+    SYLAR_DCHECK(node != nullptr);
     node->next = nullptr;
     (m_head == nullptr ? m_head : m_tail->next) = node;
     m_tail = node;

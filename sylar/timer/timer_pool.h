@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/check.h"
 #include "sylar/timer/armed_timer.h"
 #include "sylar/timer_task.h"
 
@@ -59,6 +60,7 @@ class TimerPool {
       return nullptr;
     while (m_page_count * kNodesPerPage < kSpread && grow()) [[unlikely]] continue;
     auto* const timer = static_cast<PoolTimer*>(m_free.pop());
+    SYLAR_DCHECK(timer != nullptr && timer->state == PoolTimer::State::kFree && !timer->task);
     --m_free_count;
     timer->state = PoolTimer::State::kArmed;
     return timer;
@@ -66,6 +68,7 @@ class TimerPool {
 
   /// Frees `timer`. The ids that it had are stale from here on. Its task must be empty, because destroying one is foreign code.
   void free(PoolTimer& timer) {
+    SYLAR_DCHECK(timer.state != PoolTimer::State::kFree && !timer.task);
     timer.state = PoolTimer::State::kFree;
     timer.generation = (timer.generation + 1) & (~uint32_t{0} >> (32 - GenerationBits));
     m_free.push(&timer);
@@ -76,6 +79,7 @@ class TimerPool {
     const auto address = reinterpret_cast<uintptr_t>(&timer);
     const auto* const page = reinterpret_cast<const Page*>(address & ~(sizeof(Page) - 1));
     const size_t place = (address % sizeof(Page)) / sizeof(PoolTimer);
+    SYLAR_DCHECK(place > 0 && page->number < m_page_count);
     return TimerId{timer.generation} << 32 | (page->number * 64 + place);
   }
 
@@ -94,7 +98,10 @@ class TimerPool {
     if (page != nullptr) __builtin_prefetch(reinterpret_cast<const char*>(page) + index % 64 * sizeof(PoolTimer), 1);
   }
 
-  size_t inUse() const { return m_page_count * kNodesPerPage - m_free_count; }
+  size_t inUse() const {
+    SYLAR_DCHECK(m_free_count <= m_page_count * kNodesPerPage);
+    return m_page_count * kNodesPerPage - m_free_count;
+  }
 
  private:
   struct alignas(4096) Page {

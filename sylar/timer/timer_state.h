@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sylar/base/memory.h"
+#include "sylar/check.h"
 #include "sylar/timer/run_waits.h"
 #include "sylar/timer/timer_pool.h"
 
@@ -39,6 +40,7 @@ class TimerRuns {
   /// Locked. Stops a timer that was found by its id and is in no queue any more. If the result is kCancelled, it will not run,
   /// and its captures are in `dropped`.
   TimerStop stop(PoolTimer& timer, TimerTask& dropped) {
+    SYLAR_DCHECK(timer.state != State::kFree && !dropped);
     if (timer.state == State::kStopped) return TimerStop::kGone;
     if (timer.state == State::kRunning) return TimerStop::kRunning;
     dropped = std::move(timer.task);
@@ -52,6 +54,8 @@ class TimerRuns {
 
   /// Locked. Begins the run of a timer that was handed out. Returns false if it was stopped in between; it is freed now.
   bool begin(Run& run, PoolTimer& timer) {
+    SYLAR_DCHECK(timer.state == State::kStopped || timer.state == State::kQueued);
+    SYLAR_DCHECK(run.timer == nullptr && !run.task);
     if (timer.state == State::kStopped) {
       m_pool.free(timer);
       return false;
@@ -71,6 +75,7 @@ class TimerRuns {
       TimerTask last;  // destroyed after the lock is released
       Lock lock(m_mutex);
       PoolTimer& timer = *run.timer;
+      SYLAR_DCHECK(timer.state == State::kRunning && timer.task.note() == &run);
       if (timer.period_ns == 0) last = std::move(run.task);
       ended = !last;
       if (!ended) continue;

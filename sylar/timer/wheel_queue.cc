@@ -76,6 +76,7 @@ bool BasicWheelQueue<TickNs>::expire(int64_t now_ns, size_t budget, TimerList& o
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::drain(size_t budget, TimerList& out) {
   for (; budget > 0 && !empty(); --budget) {
+    SYLAR_DCHECK(firstSlot() < kSlots && occupied(firstSlot()));
     TimerNode& node = *m_slots[firstSlot()].next;
     unlink(node);
     out.push(&node);
@@ -162,6 +163,7 @@ typename BasicWheelQueue<TickNs>::Slot BasicWheelQueue<TickNs>::slotOf(Tick tick
 
 template <int64_t TickNs>
 typename BasicWheelQueue<TickNs>::Tick BasicWheelQueue<TickNs>::beginOf(Slot slot) const {
+  SYLAR_DCHECK(slot < kSlots);
   if (slot == m_emptying) return m_tick;
   if (slot >= kFar) return m_far_tick >> kTickBits << kTickBits;
   const int shift = shiftOf(slot);
@@ -199,6 +201,7 @@ typename BasicWheelQueue<TickNs>::Tick BasicWheelQueue<TickNs>::firstTick() cons
 /// Moves a node from a slot whose time has come to the slot of a lower level that is now its own.
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::moveDown(TimerNode& node) {
+  SYLAR_DCHECK(node.next == nullptr && node.prev == nullptr);
   const Tick tick = tickOf(node);
   const Slot slot = slotOf(tick);
   if (slot <= m_first_slot) {
@@ -212,6 +215,7 @@ void BasicWheelQueue<TickNs>::moveDown(TimerNode& node) {
 /// Links the node behind its equals.
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::link(TimerNode& node, Slot slot, Tick tick) {
+  SYLAR_DCHECK(slot < kSlots && tick >= m_tick);
   if (slot == m_far) m_far_tick = occupied(slot) ? std::min(m_far_tick, tick) : tick;
   TimerNode& head = m_slots[slot];
   node.slot = slot;
@@ -230,6 +234,7 @@ void BasicWheelQueue<TickNs>::link(TimerNode& node, Slot slot, Tick tick) {
 // Nodes erased in between make the lead shorter, so it is measured again now and then.
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::pointAhead(TimerNode& tail) {
+  SYLAR_DCHECK(tail.next == &m_slots[tail.slot]);  // the last of its slot
   tail.seq = 0;
   TimerNode*& behind = m_behind[tail.slot];
   if (behind != nullptr) {
@@ -256,6 +261,8 @@ void BasicWheelQueue<TickNs>::prefetchAhead(const TimerNode& node) {
 
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::unlink(TimerNode& node) {
+  SYLAR_DCHECK(node.slot < kSlots && m_counts[node.slot] > 0 && m_size > 0);
+  SYLAR_DCHECK(node.next->prev == &node && node.prev->next == &node);
   if (node.next == node.prev) {  // both are the slot's head
     const size_t word = node.slot / 64;
     m_bits[word] &= ~(uint64_t{1} << (node.slot % 64));
@@ -273,6 +280,8 @@ void BasicWheelQueue<TickNs>::unlink(TimerNode& node) {
 /// Moves the present to the first slot, whose time has come.
 template <int64_t TickNs>
 void BasicWheelQueue<TickNs>::reach(Slot slot) {
+  SYLAR_DCHECK(occupied(slot) && beginOf(slot) >= m_tick);  // time never goes back
+  SYLAR_DCHECK(m_emptying == kNone);
   m_tick = beginOf(slot);
   if (slot < 256) return;
   m_first_slot = kNone;

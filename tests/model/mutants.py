@@ -172,7 +172,7 @@ MUTANTS = {
         ENTRY, "if (waiter == nullptr || registerFor(fd, direction, false, *waiter->engine) == 0) continue;",
         "if (waiter == nullptr || waiter->linked) continue;", "fd/engine_ends", "tso"),
     "fd_handlers_close_forgotten": (
-        ENTRY, "if (marks.inside == 0 && marks.left.load(std::memory_order_relaxed) != nullptr) closeLeft(marks.left);", "",
+        ENTRY, "if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);", "",
         "fd/close_in_a_handler", "tso"),
     # What a fiber is asked, and its end
     "post_sent_each_time": (
