@@ -15,7 +15,7 @@
 //
 // A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
 // in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes
-// every waiter with EBADF.
+// every waiter with EBADF, unless setHookClose() says otherwise.
 #pragma once
 
 #include <sys/socket.h>
@@ -53,6 +53,20 @@ enum class HookEintr : uint8_t {
 void setHookEintr(HookEintr mode);
 /// Returns what setHookEintr() has set. Thread safety: any thread.
 HookEintr hookEintr();
+
+/// What a close of a number does to the hooked calls that wait for it in fibers. dup2 onto the number, close_range and fclose close it,
+/// too. Source: close(2).
+enum class HookClose : uint8_t {
+  kWake,  ///< it ends them with EBADF; poll reports POLLNVAL
+  /// Nothing, as in the kernel: each call goes on with the file that was open when it began to wait, until it completes or times out.
+  /// The number is free at once. Until the last of the calls has ended, the file has a number of the library's own and is not closed,
+  /// so its peer sees no end. If no number is left for that, the close ends the calls as above, and a warning is logged.
+  kPosix,
+};
+/// Sets what closes do to the calls that begin to wait afterwards; kWake is the initial value. Thread safety: any thread.
+void setHookClose(HookClose mode);
+/// Returns what setHookClose() has set. Thread safety: any thread.
+HookClose hookClose();
 
 /// Sets whether a helper thread makes the calls that wait for files: fsync fdatasync syncfs sync msync sync_file_range,
 /// copy_file_range, and sendfile to a file. The fiber is suspended meanwhile. At first they block the thread as libc's do, because

@@ -26,7 +26,7 @@ struct HeldWorker {
   std::chrono::milliseconds held{};  ///< for how long, by the wall clock
   uint64_t fiber_id = 0;             ///< the fiber that holds it; 0 for code outside fibers, such as a destructor in the loop
   std::string fiber_name;
-  std::string call;  ///< name of the system call in which the thread waits, such as "flock"; "" if it computes, or if
+  std::string call;  ///< name of the system call in which the thread waits, such as "fsync"; "" if it computes, or if
                      ///< /proc does not tell
   std::vector<std::string> backtrace;  ///< one line for each frame, innermost first; may be empty
 };
@@ -38,7 +38,7 @@ void logHeldWorker(const HeldWorker& held);
 ///
 /// A thread of its own looks at them four times in each limit. It asks the thread of a held worker for a backtrace by a signal
 /// (SIGRTMAX - 3, SA_RESTART) if that computes, or waits in a call that goes on after a signal as if there had been none, such as
-/// flock, waitpid, fsync or the wait for a lock. A thread in another call, such as read, write, nanosleep or poll, gets no signal,
+/// fsync or the wait for a lock. A thread in another call, such as read, write, nanosleep or poll, gets no signal,
 /// and the report has no backtrace. A thread that computes may come to such a call before the signal arrives. Then the signal acts
 /// on it as any handler with SA_RESTART does: nanosleep fails with EINTR, a write returns what it has written. The time is that of
 /// the wall clock, so a machine that gives the process no CPU makes workers late as well.

@@ -92,6 +92,27 @@ int HookedFd::useCopy() {
   return static_cast<int>(copy);
 }
 
+bool HookedFd::follow(const Stay& stay) {
+  const int copy = stay.copy();
+  if (copy == Stay::kNone || copy == m_fd) return false;
+  m_fd = copy;
+  m_entry = FdTable::at(copy);
+  m_generation = Entry::generationOf(m_entry->life());
+  return true;
+}
+
+bool IoCall::follow() {
+  if (!m_posix || !m_hooked.follow(m_posix->stay)) return false;
+  m_kernel_asked = false;
+  return true;
+}
+
+[[gnu::noinline]] void IoCall::beginPosix() {
+  if (m_posix) return;
+  m_posix.emplace(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
+  if (isOn(PosixMode::kClose)) m_posix->stay.begin(m_hooked.fd(), m_hooked.generation(), m_hooked.engine());
+}
+
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
   m_limits_known = true;
@@ -119,7 +140,7 @@ inline int IoCall::learnLimits() {
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
-    if (m_interruptible) m_interruptible->neverRestarts();
+    if (m_posix) m_posix->interruptible.neverRestarts();
     if (m_writes_to_unix || m_renews_timeout) m_timeout_of_piece_ns = timeout_ns;
   }
   return 0;
@@ -165,7 +186,7 @@ Deadline IoCall::nextLook() {
   pollfd one{m_hooked.fd(), static_cast<short>(m_direction == Direction::kRead ? POLLIN | POLLRDHUP : POLLOUT), 0};
   const timespec left = attempt::toTimespec(std::max<int64_t>(until.ns() - waitClock().nowNs(), 0));
   const long ready = attempt::keepingErrno([&] { return real::ppoll(&one, 1, until.isNever() ? nullptr : &left, nullptr); });
-  if (m_interruptible) m_interruptible->noteHandlers();
+  if (m_posix) m_posix->interruptible.noteHandlers();
   return ready == 0 && until == m_deadline ? -m_timeout_error : 0;
 }
 
@@ -173,8 +194,7 @@ int IoCall::wait(uint64_t edges_seen) {
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
   if (first) {
-    if (hookEintr() == HookEintr::kPosix) [[unlikely]]
-      m_interruptible.emplace(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
+    stay();
     if (const int error = learnLimits()) {
       m_hooked.engine().chargeCall();  // it does not wait
       return error;
@@ -183,8 +203,8 @@ int IoCall::wait(uint64_t edges_seen) {
   if (!first || entry().sticky()) {
     if (const int error = waitsStill(first)) return error;
   }
-  if (m_interruptible) [[unlikely]] {
-    m_interruptible->begin();
+  if (m_posix) [[unlikely]] {
+    m_posix->interruptible.begin();
     if (interrupted()) return -EINTR;
   }
   // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
@@ -204,7 +224,7 @@ int IoCall::wait(uint64_t edges_seen) {
   if (error != 0) {
     wait.withdraw();
     m_passes_on = error == -EPERM;
-    return error == -EAGAIN ? 0 : error;
+    return error == -EAGAIN || (error == -EBADF && follow()) ? 0 : error;
   }
   m_hooked.engine().refillBudget();
   const auto park = [&] {
@@ -213,9 +233,9 @@ int IoCall::wait(uint64_t edges_seen) {
     waiting.count();
     return reason;
   };
-  const WakeReason reason = m_interruptible ? m_interruptible->park(wait, until) : park();
+  const WakeReason reason = m_posix ? m_posix->interruptible.park(wait, until) : park();
   if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
-  if (reason == WakeReason::kClosed) return -EBADF;
+  if (reason == WakeReason::kClosed) return follow() ? 0 : -EBADF;
   if (reason == WakeReason::kReady && !interrupted()) return 0;
   entry().dequeue(m_direction, waiter);
   if (reason == WakeReason::kReady) return 0;

@@ -15,6 +15,8 @@
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/hook_count.h"
 #include "sylar/hook/interruptible.h"
+#include "sylar/hook/posix_modes.h"
+#include "sylar/hook/stay.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker_slot.h"
@@ -121,6 +123,8 @@ class HookedFd {
   /// Makes a number of its own for the open file, and returns it or -errno. Attempts on that number need no pin, so they may
   /// block and keep no close waiting.
   int useCopy();
+  /// Goes on with the number for the same open file that a close has made. Returns false if there is none.
+  bool follow(const Stay& stay);
 
  private:
   bool provesEmpty(Room room, size_t done) const;
@@ -134,7 +138,14 @@ class HookedFd {
   bool m_has_moved = false;
 };
 
-/// One hooked call on a descriptor; may make several attempts (run) before it is through.
+/// What a call that waits has in the posix modes.
+struct PosixWait {
+  explicit PosixWait(EndedBy by) : interruptible(by) {}
+  Interruptible interruptible;
+  Stay stay;
+};
+
+/// One hooked call on a descriptor; may make several attempts (run) before it is through. fd() may change while it waits.
 class IoCall {
  public:
   [[gnu::always_inline]] IoCall(int fd, Direction direction) : IoCall(HookedFd(fd), direction) {}
@@ -147,10 +158,12 @@ class IoCall {
   EpollEngine& engine() { return m_hooked.engine(); }
   Entry& entry() { return m_hooked.entry(); }
 
+  /// Does what HookedFd::othersRan() does. run() does so itself.
+  void othersRan() { m_hooked.othersRan(); }
   /// Does what HookedFd::bytesMoved() does. run() does so itself.
   void bytesMoved() {
     m_hooked.bytesMoved();
-    if (m_interruptible) m_interruptible->neverRestarts();
+    if (m_posix) m_posix->interruptible.neverRestarts();
   }
   /// Gives this call a deadline of its own, besides SO_RCVTIMEO or SO_SNDTIMEO. At the deadline, or at that of the fiber's
   /// DeadlineScope, run() returns -`error`, which is EAGAIN without this call.
@@ -167,6 +180,14 @@ class IoCall {
   void learnAnew() {
     entry().setKind(FdKind::kUnknown);
     entry().share();
+  }
+  /// Lets the next run() be for another message, for which the call waits as if it had not waited before.
+  void beginNextMessage() {
+    m_limits_known = m_asks_again = m_kernel_asked = m_shut_down = false;
+    m_deadline = Deadline::never();
+    m_timeout_of_piece_ns = 0;
+    m_timeout_error = m_socket_timeout_error = EAGAIN;
+    m_pause = kFirstPause;
   }
   /// Makes SO_RCVTIMEO or SO_SNDTIMEO count anew in each run(), because the kernel counts it for each piece of this call.
   void renewTimeoutInEachRun() { m_renews_timeout = true; }
@@ -186,18 +207,23 @@ class IoCall {
   template <class Attempt>
   long goOn(Tried last, Attempt attempt, Room room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
-    while (last.wouldBlock()) {
-      if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
-      const auto again = [&]() -> long {
-        if (m_writes_to_unix) [[unlikely]] {
-          if (const long error = unixWriteError()) return error;
-        }
-        return attempt();
-      };
+    const auto again = [&]() -> long {
+      if (m_writes_to_unix) [[unlikely]] {
+        if (const long error = unixWriteError()) return error;
+      }
+      return attempt();
+    };
+    for (;;) {
+      if (last.wouldBlock()) {
+        if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
+      } else if (last.done > 0) {
+        bytesMoved();
+        return last.done;
+      } else if (last.done != -EBADF || !follow()) {
+        return last.done;
+      }
       last = m_hooked.tryOnce(m_direction, again, room);
     }
-    if (last.done > 0) bytesMoved();
-    return last.done;
   }
   /// Does what run() does, for a receive that may be of whole messages. The kernel tells their end only to a call that may wait.
   /// That call is `plain`, which does not wait any more when reading is shut down.
@@ -211,12 +237,25 @@ class IoCall {
     return m_shut_down ? tryAgain(plain) : n;
   }
   /// Returns true if a signal handler has ended a wait of the call.
-  bool interrupted() const { return m_interruptible && m_interruptible->interrupted(); }
+  bool interrupted() const { return m_posix && m_posix->interruptible.interrupted(); }
   /// Makes one more attempt after run(), whatever it gives.
   template <class Attempt>
   long tryAgain(Attempt attempt) {
+    const long done = tryHere(attempt);
+    return done == -EBADF && follow() ? tryHere(attempt) : done;
+  }
+  /// Does so with the number as it is, and so gives EBADF if that was closed.
+  template <class Attempt>
+  long tryHere(Attempt attempt) {
     return m_hooked.tryOnce(m_direction, attempt, {}).done;
   }
+  /// From here on the call stays with its open file when the number is closed, if setHookClose() says so. Its first wait does this as well.
+  void stay() {
+    if (anyPosixMode()) [[unlikely]]
+      beginPosix();
+  }
+  /// Goes on with another number for the same open file, if a close of the call's own has made one. fd() is that number from then on.
+  bool follow();
 
   /// Converts a result to libc's form, with errno.
   static ssize_t result(long result) {
@@ -236,6 +275,7 @@ class IoCall {
   }
   /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
+  void beginPosix();
   int waitInChild(Deadline until);
   int learnLimits();
   int waitsStill(bool first);
@@ -244,6 +284,8 @@ class IoCall {
   void renewTimeout();
   bool readsShutDownMessages();
   Deadline nextLook();
+
+  static constexpr std::chrono::milliseconds kFirstPause{1};
 
   HookedFd m_hooked;
   const Direction m_direction;
@@ -256,10 +298,10 @@ class IoCall {
   bool m_renews_timeout = false;
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
-  std::chrono::nanoseconds m_pause = std::chrono::milliseconds(1);
-  Deadline m_deadline = Deadline::never();       // computed once, where the call first blocks
-  int64_t m_timeout_of_piece_ns = 0;             // if > 0, renewed for each piece
-  std::optional<Interruptible> m_interruptible;  // from the first wait on, if handlers end calls
+  std::chrono::nanoseconds m_pause = kFirstPause;
+  Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
+  int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
+  std::optional<PosixWait> m_posix;         // from the first wait on, in any posix mode
 };
 
 /// Returns true if `done` bytes are all that there were. A read also ends early at memory that the kernel cannot write. That

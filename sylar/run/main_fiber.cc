@@ -112,6 +112,7 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   if (!g_loop_stack) return;
   setConnectTimeout(std::chrono::milliseconds(0));  // the kernel's alone
   setHookEintr(HookEintr::kPosix);
+  setHookClose(HookClose::kPosix);
   g_before_jump.store(leaveFibersIfToMain, std::memory_order_relaxed);
   BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
 #ifdef SYLAR_DEBUG_LOCKS

@@ -4,7 +4,8 @@
 // suspends a fiber. The queue is bounded (4 MiB); text beyond that is dropped, counted and reported. exit(3),
 // LoggerManager::flush() and a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, and so abort() and an uncaught exception) write
 // the whole queue, within 5 s; _exit and SIGKILL lose it. To do so on a crash, the first line installs handlers of these signals,
-// which then call the previous handlers. A program that installs its own handlers later should chain to them.
+// which then call the previous handlers. A program that installs its own handlers later should chain to them. A fork waits until the
+// queue is written, 100 ms at most, because the parent of a daemon ends right after it.
 //
 // Thread safety: all calls from any thread.
 #pragma once
