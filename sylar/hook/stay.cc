@@ -5,6 +5,7 @@
 #include <atomic>
 #include <climits>
 #include <optional>
+#include <utility>
 
 #include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
@@ -97,7 +98,7 @@ void Stay::begin(int fd, uint32_t generation, const EpollEngine& engine) {
   m_begun = true;
 }
 
-int Stay::copy() const {
+int Stay::copy() {
   if (!m_begun || sys::inForkedChild()) return kNone;
   const Entry& entry = *FdTable::find(m_fd);
   Bucket& bucket = bucketOf(m_fd);
@@ -112,7 +113,8 @@ int Stay::copy() const {
     if (Entry::generationOf(life) != m_generation || !Entry::isClosing(life)) return kNone;
     sys::call(SYS_sched_yield);
   }
-  log::warn("hook.close: a call that waits for {} ends with EBADF, because there is no number for a copy", m_fd);
+  if (!std::exchange(m_warned, true))
+    log::warn("hook.close: a call that waits for {} ends with EBADF, because there is no number for a copy", m_fd);
   return kNone;
 }
 

@@ -38,7 +38,7 @@ class Stay {
   void begin(int fd, uint32_t generation, const EpollEngine& engine);
   /// Returns the number with which the call goes on if its own was closed, or kNone. A close that has just begun is awaited, as far as
   /// it takes to make the copy.
-  int copy() const;
+  int copy();
 
   /// Has closers look for stays from now on.
   static void beKept();
@@ -54,6 +54,7 @@ class Stay {
 
   bool m_begun = false;
   bool m_linked = false;
+  bool m_warned = false;
   int m_fd;
   uint32_t m_generation;
   int m_copy;

@@ -92,7 +92,7 @@ int HookedFd::useCopy() {
   return static_cast<int>(copy);
 }
 
-bool HookedFd::follow(const Stay& stay) {
+bool HookedFd::follow(Stay& stay) {
   const int copy = stay.copy();
   if (copy == Stay::kNone || copy == m_fd) return false;
   m_fd = copy;
@@ -108,9 +108,11 @@ bool IoCall::follow() {
 }
 
 [[gnu::noinline]] void IoCall::beginPosix() {
-  if (m_posix) return;
-  m_posix.emplace(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
-  if (isOn(PosixMode::kClose)) m_posix->stay.begin(m_hooked.fd(), m_hooked.generation(), m_hooked.engine());
+  if (!m_posix) {
+    m_posix.emplace(endedBy());
+    if (isOn(PosixMode::kClose)) m_posix->stay.begin(m_hooked.fd(), m_hooked.generation(), m_hooked.engine());
+  }
+  m_posix->interruptible.begin();
 }
 
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
@@ -170,7 +172,8 @@ bool IoCall::readsShutDownMessages() {
     return -EAGAIN;
   }
   // Events that bring nothing do not prolong the wait.
-  return !first && !m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns() ? -m_timeout_error : 0;
+  if (!first && !m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) return -m_timeout_error;
+  return !first && interrupted() ? -EINTR : 0;
 }
 
 /// Returns when to ask again without an event: soon, then less and less often.
@@ -202,10 +205,6 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   if (!first || entry().sticky()) {
     if (const int error = waitsStill(first)) return error;
-  }
-  if (m_posix) [[unlikely]] {
-    m_posix->interruptible.begin();
-    if (interrupted()) return -EINTR;
   }
   // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
   const bool looks_again = m_asks_again || m_writes_to_unix;

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <memory>
 #include <optional>
 
 #include "sylar/hook/attempt.h"
@@ -124,7 +125,7 @@ class HookedFd {
   /// block and keep no close waiting.
   int useCopy();
   /// Goes on with the number for the same open file that a close has made. Returns false if there is none.
-  bool follow(const Stay& stay);
+  bool follow(Stay& stay);
 
  private:
   bool provesEmpty(Room room, size_t done) const;
@@ -188,6 +189,7 @@ class IoCall {
     m_timeout_of_piece_ns = 0;
     m_timeout_error = m_socket_timeout_error = EAGAIN;
     m_pause = kFirstPause;
+    if (m_posix) std::construct_at(&m_posix->interruptible, endedBy());
   }
   /// Makes SO_RCVTIMEO or SO_SNDTIMEO count anew in each run(), because the kernel counts it for each piece of this call.
   void renewTimeoutInEachRun() { m_renews_timeout = true; }
@@ -207,23 +209,8 @@ class IoCall {
   template <class Attempt>
   long goOn(Tried last, Attempt attempt, Room room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
-    const auto again = [&]() -> long {
-      if (m_writes_to_unix) [[unlikely]] {
-        if (const long error = unixWriteError()) return error;
-      }
-      return attempt();
-    };
-    for (;;) {
-      if (last.wouldBlock()) {
-        if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
-      } else if (last.done > 0) {
-        bytesMoved();
-        return last.done;
-      } else if (last.done != -EBADF || !follow()) {
-        return last.done;
-      }
-      last = m_hooked.tryOnce(m_direction, again, room);
-    }
+    const long done = tryUntilDone(last, attempt, room);
+    return done == -EBADF && follow() ? goOnWithCopy(attempt, room) : done;
   }
   /// Does what run() does, for a receive that may be of whole messages. The kernel tells their end only to a call that may wait.
   /// That call is `plain`, which does not wait any more when reading is shut down.
@@ -265,6 +252,30 @@ class IoCall {
   }
 
  private:
+  template <class Attempt>
+  [[gnu::always_inline]] long tryUntilDone(Tried last, Attempt attempt, Room room) {
+    while (last.wouldBlock()) {
+      if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
+      last = tryAfterWait(attempt, room);
+    }
+    if (last.done > 0) bytesMoved();
+    return last.done;
+  }
+  template <class Attempt>
+  [[gnu::always_inline]] Tried tryAfterWait(Attempt attempt, Room room) {
+    const auto again = [&]() -> long {
+      if (m_writes_to_unix) [[unlikely]] {
+        if (const long error = unixWriteError()) return error;
+      }
+      return attempt();
+    };
+    return m_hooked.tryOnce(m_direction, again, room);
+  }
+  /// Goes on after the close of the number. It does so once at most, because nobody closes the copy.
+  template <class Attempt>
+  [[gnu::noinline, gnu::cold]] long goOnWithCopy(Attempt attempt, Room room) {
+    return tryUntilDone(tryAfterWait(attempt, room), attempt, room);
+  }
   /// Returns the result of a call whose wait has ended with `error` before the kernel was asked: what has come since, or `error`
   /// if nothing has.
   template <class Attempt>
@@ -276,6 +287,7 @@ class IoCall {
   /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
   void beginPosix();
+  EndedBy endedBy() const { return m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart; }
   int waitInChild(Deadline until);
   int learnLimits();
   int waitsStill(bool first);

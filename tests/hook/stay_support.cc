@@ -7,7 +7,7 @@
 namespace sylar::test {
 namespace {
 
-constexpr size_t kLong = 1'000'000;  // more than any buffer takes
+constexpr size_t kLong = 1'000'000;  // more than the buffers take
 
 /// Two ends, of which the test closes the first.
 struct HalfPair {
@@ -37,14 +37,21 @@ std::function<void()> draining(const HalfPair& pair) {
 
 HalfPair unixHalf(int type = SOCK_STREAM) { return HalfPair(makeUnix(hookedCalls(), type)); }
 HalfPair tcpHalf() { return HalfPair(makeTcp(hookedCalls())); }
+/// It takes little at once.
+HalfPair smallTcpHalf() {
+  const Ends ends = makeTcp(hookedCalls());
+  setBuffer(ends[0], SO_SNDBUF, 16'384);
+  setBuffer(ends[1], SO_RCVBUF, 16'384);
+  return HalfPair(ends);
+}
 HalfPair readHalf() { return HalfPair(makePipe(hookedCalls())); }
 HalfPair writeHalf() {
   const Ends ends = makePipe(hookedCalls());
   return HalfPair({ends[1], ends[0]});
 }
 
-StayingCall reads(const HalfPair& pair) {
-  return {pair.fd, [fd = pair.fd] { return toldRead(fd); }, writing(pair, "data")};
+StayingCall reads(const HalfPair& pair, std::string bytes = "data") {
+  return {pair.fd, [fd = pair.fd] { return toldRead(fd); }, writing(pair, std::move(bytes))};
 }
 StayingCall writes(const HalfPair& pair) {
   const auto bytes = std::make_shared<std::vector<char>>(streamBytes(kLong));
@@ -103,7 +110,7 @@ StayingCall recvmmsg() {
           writing(pair, "2")};
 }
 StayingCall sendmsg() {
-  const HalfPair pair = tcpHalf();
+  const HalfPair pair = smallTcpHalf();
   const auto bytes = std::make_shared<std::vector<char>>(streamBytes(kLong));
   return {pair.fd,
           [=, fd = pair.fd] {
@@ -129,7 +136,7 @@ StayingCall eventfd() {
 StayingCall terminal() {
   Ends ends{};
   EXPECT_EQ(::openpty(&ends[1], &ends[0], nullptr, nullptr, nullptr), 0);
-  return reads(HalfPair(ends));
+  return reads(HalfPair(ends), "data\n");  // a terminal gives whole lines
 }
 
 StayingCall accept(bool shared) {
@@ -224,7 +231,7 @@ StayingCall splice(bool closes_pipe) {
           }};
 }
 StayingCall sendfile() {
-  const HalfPair out = tcpHalf();
+  const HalfPair out = smallTcpHalf();
   const auto file = std::make_shared<Pair>(Ends{-1, ::memfd_create("bytes", 0)});
   const std::vector<char> bytes = streamBytes(kLong);
   EXPECT_EQ(::write(file->b, bytes.data(), kLong), ssize_t(kLong));
@@ -251,7 +258,7 @@ std::vector<StayingCase> stayingCases() {
       {"recvmsg", recvmsg},
       {"recvmmsg", recvmmsg},
       {"writeUnix", [] { return writes(unixHalf()); }},
-      {"writeTcp", [] { return writes(tcpHalf()); }},
+      {"writeTcp", [] { return writes(smallTcpHalf()); }},
       {"writePipe", [] { return writes(writeHalf()); }},
       {"sendmsg", sendmsg},
       {"accept", [] { return accept(false); }},
