@@ -193,6 +193,9 @@ Deadline IoCall::nextLook() {
   return ready == 0 && until == m_deadline ? -m_timeout_error : 0;
 }
 
+/// Goes on waiting after a close. That is nothing to try again for, and the registration of the copy reports what is there.
+[[gnu::noinline, gnu::cold]] int IoCall::waitForCopy() { return follow() ? wait(entry().edges(m_direction)) : -EBADF; }
+
 int IoCall::wait(uint64_t edges_seen) {
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
@@ -223,7 +226,8 @@ int IoCall::wait(uint64_t edges_seen) {
   if (error != 0) {
     wait.withdraw();
     m_passes_on = error == -EPERM;
-    return error == -EAGAIN || (error == -EBADF && follow()) ? 0 : error;
+    if (error == -EBADF) return waitForCopy();
+    return error == -EAGAIN ? 0 : error;
   }
   m_hooked.engine().refillBudget();
   const auto park = [&] {
@@ -234,7 +238,7 @@ int IoCall::wait(uint64_t edges_seen) {
   };
   const WakeReason reason = m_posix ? m_posix->interruptible.park(wait, until) : park();
   if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
-  if (reason == WakeReason::kClosed) return follow() ? 0 : -EBADF;
+  if (reason == WakeReason::kClosed) return waitForCopy();
   if (reason == WakeReason::kReady && !interrupted()) return 0;
   entry().dequeue(m_direction, waiter);
   if (reason == WakeReason::kReady) return 0;

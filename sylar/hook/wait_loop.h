@@ -209,8 +209,24 @@ class IoCall {
   template <class Attempt>
   long goOn(Tried last, Attempt attempt, Room room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
-    const long done = tryUntilDone(last, attempt, room);
-    return done == -EBADF && follow() ? goOnWithCopy(attempt, room) : done;
+    for (;;) {
+      while (last.wouldBlock()) {
+        if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
+        const auto again = [&]() -> long {
+          if (m_writes_to_unix) [[unlikely]] {
+            if (const long error = unixWriteError()) return error;
+          }
+          return attempt();
+        };
+        last = m_hooked.tryOnce(m_direction, again, room);
+      }
+      if (last.done > 0) {
+        bytesMoved();
+        return last.done;
+      }
+      if (last.done != -EBADF || !follow()) return last.done;
+      last = {-EAGAIN, entry().edges(m_direction)};  // the copy's registration reports what is there
+    }
   }
   /// Does what run() does, for a receive that may be of whole messages. The kernel tells their end only to a call that may wait.
   /// That call is `plain`, which does not wait any more when reading is shut down.
@@ -252,30 +268,6 @@ class IoCall {
   }
 
  private:
-  template <class Attempt>
-  [[gnu::always_inline]] long tryUntilDone(Tried last, Attempt attempt, Room room) {
-    while (last.wouldBlock()) {
-      if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
-      last = tryAfterWait(attempt, room);
-    }
-    if (last.done > 0) bytesMoved();
-    return last.done;
-  }
-  template <class Attempt>
-  [[gnu::always_inline]] Tried tryAfterWait(Attempt attempt, Room room) {
-    const auto again = [&]() -> long {
-      if (m_writes_to_unix) [[unlikely]] {
-        if (const long error = unixWriteError()) return error;
-      }
-      return attempt();
-    };
-    return m_hooked.tryOnce(m_direction, again, room);
-  }
-  /// Goes on after the close of the number. It does so once at most, because nobody closes the copy.
-  template <class Attempt>
-  [[gnu::noinline, gnu::cold]] long goOnWithCopy(Attempt attempt, Room room) {
-    return tryUntilDone(tryAfterWait(attempt, room), attempt, room);
-  }
   /// Returns the result of a call whose wait has ended with `error` before the kernel was asked: what has come since, or `error`
   /// if nothing has.
   template <class Attempt>
@@ -288,6 +280,7 @@ class IoCall {
   int wait(uint64_t edges_seen);
   void beginPosix();
   EndedBy endedBy() const { return m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart; }
+  int waitForCopy();
   int waitInChild(Deadline until);
   int learnLimits();
   int waitsStill(bool first);
