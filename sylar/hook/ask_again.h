@@ -33,7 +33,7 @@ long askAgain(Interruptible& call, Attempt attempt) {
 template <class Attempt>
 long askAgain(Interruptible& call, HookedFd& fd, Attempt attempt) {
   return askAgain(call, [&] {
-    const long result = fd.tryOnce(Direction::kRead, attempt, {}).done;
+    const long result = fd.tryLast(Direction::kRead, attempt);
     fd.othersRan();  // the user's own attempt is over
     return result;
   });

@@ -127,6 +127,10 @@ inline int IoCall::learnLimits() {
 [[gnu::noinline]] int IoCall::learnTimeout(bool remembered) {
   if (!remembered) {
     const long flags = sys::call(SYS_fcntl, m_hooked.fd(), F_GETFL, 0);
+    if (!m_hooked.isOpen()) {
+      m_limits_known = false;
+      return -EBADF;
+    }
     if (flags < 0) return static_cast<int>(flags);
     if ((flags & O_NONBLOCK) != 0) {
       m_passes_on = true;
@@ -164,10 +168,11 @@ bool IoCall::readsShutDownMessages() {
 /// Makes the checks before a wait that are rarely needed. Returns 0, or -errno if something else has ended the call.
 [[gnu::noinline]] int IoCall::waitsStill(bool first) {
   // In the kernel a writer to a pipe looks at O_NONBLOCK whenever it has been woken.
-  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && probe::isNonblocking(m_hooked.fd())) {
+  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && probe::isNonblocking(m_hooked.fd()) &&
+      m_hooked.isOpen()) {
     return -EAGAIN;
   }
-  if (readsShutDownMessages()) {
+  if (readsShutDownMessages() && m_hooked.isOpen()) {
     m_shut_down = true;
     return -EAGAIN;
   }
@@ -202,6 +207,7 @@ int IoCall::wait(uint64_t edges_seen) {
   if (first) {
     stay();
     if (const int error = learnLimits()) {
+      if (error == -EBADF) return waitForCopy();
       m_hooked.engine().chargeCall();  // it does not wait
       return error;
     }

@@ -65,7 +65,8 @@ struct Room {
 
 /// The outcome of one attempt.
 struct Tried {
-  /// Stands for a read with a Room that was not made because it is known to block. No caller gets to see it.
+  /// Stands for an attempt that was not made: a read with a Room, because it is known to block, or any, because the number was closed
+  /// since. What then, the wait says. No caller of a whole call gets to see it.
   static constexpr long kNotMade = -4096;
 
   bool wouldBlock() const { return done == -EAGAIN || done == kNotMade; }
@@ -115,12 +116,23 @@ class HookedFd {
   /// Makes one attempt, unless its outcome is known.
   template <class Attempt>
   Tried tryOnce(Direction direction, Attempt attempt, Room room);
+  /// Makes one attempt that no wait follows, and returns its outcome, which is EBADF if the number was closed since.
+  template <class Attempt>
+  long tryLast(Direction direction, Attempt attempt) {
+    const long done = tryOnce(direction, attempt, {}).done;
+    return done == Tried::kNotMade ? -EBADF : done;
+  }
   /// Notes that others may have run. A close by the user is no longer the user's own race, because each attempt from here on is
   /// ours, so each holds a pin.
   void othersRan() { m_pins = !m_has_copy; }
   /// Notes that the call has something to return. In the kernel any handler then ends it, also one with SA_RESTART.
   void bytesMoved() { m_has_moved = true; }
   bool hasMoved() const { return m_has_moved; }
+  /// Returns true if the number has not been closed since the call began.
+  bool isOpen() const {
+    const uint64_t life = m_entry->life();
+    return Entry::generationOf(life) == m_generation && !Entry::isClosing(life);
+  }
   /// Makes a number of its own for the open file, and returns it or -errno. Attempts on that number need no pin, so they may
   /// block and keep no close waiting.
   int useCopy();
@@ -209,24 +221,18 @@ class IoCall {
   template <class Attempt>
   long goOn(Tried last, Attempt attempt, Room room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
-    for (;;) {
-      while (last.wouldBlock()) {
-        if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
-        const auto again = [&]() -> long {
-          if (m_writes_to_unix) [[unlikely]] {
-            if (const long error = unixWriteError()) return error;
-          }
-          return attempt();
-        };
-        last = m_hooked.tryOnce(m_direction, again, room);
-      }
-      if (last.done > 0) {
-        bytesMoved();
-        return last.done;
-      }
-      if (last.done != -EBADF || !follow()) return last.done;
-      last = {-EAGAIN, entry().edges(m_direction)};  // the copy's registration reports what is there
+    while (last.wouldBlock()) {
+      if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
+      const auto again = [&]() -> long {
+        if (m_writes_to_unix) [[unlikely]] {
+          if (const long error = unixWriteError()) return error;
+        }
+        return attempt();
+      };
+      last = m_hooked.tryOnce(m_direction, again, room);
     }
+    if (last.done > 0) bytesMoved();
+    return last.done;
   }
   /// Does what run() does, for a receive that may be of whole messages. The kernel tells their end only to a call that may wait.
   /// That call is `plain`, which does not wait any more when reading is shut down.
@@ -250,7 +256,7 @@ class IoCall {
   /// Does so with the number as it is, and so gives EBADF if that was closed.
   template <class Attempt>
   long tryHere(Attempt attempt) {
-    return m_hooked.tryOnce(m_direction, attempt, {}).done;
+    return m_hooked.tryLast(m_direction, attempt);
   }
   /// From here on the call stays with its open file when the number is closed, if setHookClose() says so. Its first wait does this as well.
   void stay() {
@@ -327,7 +333,7 @@ template <class Attempt>
   if (room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen)) return {Tried::kNotMade, edges_seen};
   const bool pinned = m_pins && m_entry->pin(m_generation);
   // In a forked child the entries are wiped, and a call that was under way at the fork holds no pin.
-  if (m_pins && !pinned && !sys::inForkedChild()) return {-EBADF, edges_seen};
+  if (m_pins && !pinned && !sys::inForkedChild()) return {Tried::kNotMade, edges_seen};
   const long done = attempt();
   if (pinned) m_entry->unpin();
   if (done == -EAGAIN) return {done, edges_seen};
