@@ -54,14 +54,16 @@ void setHookEintr(HookEintr mode);
 /// Returns what setHookEintr() has set. Thread safety: any thread.
 HookEintr hookEintr();
 
-/// What the close of a descriptor does to the hooked calls that wait for it in fibers.
+/// What a close of a number does to the hooked calls that wait for it in fibers. dup2 onto the number, close_range and fclose close it,
+/// too. Source: close(2).
 enum class HookClose : uint8_t {
-  kWake,  ///< It ends them, and they fail with EBADF.
-  /// It does nothing to them, as in the kernel: they go on with the open file until they are done or time out, while the number is
-  /// free for others. Without a free number for a copy of the descriptor, the close acts as with kWake.
+  kWake,  ///< it ends them with EBADF; poll reports POLLNVAL
+  /// Nothing, as in the kernel: each call goes on with the file that was open when it began to wait, until it completes or times out.
+  /// The number is free at once. Until the last of the calls has ended, the file has a number of the library's own and is not closed,
+  /// so its peer sees no end. If no number is left for that, the close ends the calls as above, and a warning is logged.
   kPosix,
 };
-/// Sets what later closes do; kWake is the initial value. Thread safety: any thread.
+/// Sets what closes do to the calls that begin to wait afterwards; kWake is the initial value. Thread safety: any thread.
 void setHookClose(HookClose mode);
 /// Returns what setHookClose() has set. Thread safety: any thread.
 HookClose hookClose();

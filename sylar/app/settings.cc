@@ -117,6 +117,7 @@ constexpr Choice<TimerQueueKind> kTimerQueues[] = {{"heap", TimerQueueKind::kFou
                                                    {"wheel_10ms", TimerQueueKind::kWheel10Ms}};
 static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
 constexpr Choice<HookEintr> kHookEintrs[] = {{"restart", HookEintr::kRestart}, {"posix", HookEintr::kPosix}};
+constexpr Choice<HookClose> kHookCloses[] = {{"wake", HookClose::kWake}, {"posix", HookClose::kPosix}};
 
 template <class Value, size_t kCount>
 std::vector<std::string> namesOf(const Choice<Value> (&choices)[kCount]) {
@@ -156,6 +157,9 @@ struct Settings {
   ConfigVar<std::string>::ptr hook_eintr =
       librarySetting("hook.eintr", std::string(kHookEintrs[0].name), "what a signal handler does to hooked calls that wait",
                      oneOf(namesOf(kHookEintrs)));
+  ConfigVar<std::string>::ptr hook_close =
+      librarySetting("hook.close", std::string(kHookCloses[0].name), "what a close does to hooked calls that wait for the number",
+                     oneOf(namesOf(kHookCloses)));
   ConfigVar<bool>::ptr hook_locks =
       librarySetting("hook.locks", true, "whether libc's locks suspend the fibers that wait for them, and do not block the thread");
   ConfigVar<bool>::ptr hook_files =
@@ -184,10 +188,14 @@ struct Settings {
       live(Config::Lookup<uint64_t>(key.name), toNumber(BlockingLimits{}.*key.field), [](uint64_t) { applyBlockingLimits(); });
     }
     live(connect_timeout, kConnectTimeoutMs, [](uint64_t ms) { setConnectTimeout(milliseconds(ms)); });
-    hook_eintr->setLive(true);
-    const auto set_eintr = [](const std::string& name) { setHookEintr(chosen(kHookEintrs, name)); };
-    hook_eintr->addListener([set_eintr](const auto&, const auto& now) { set_eintr(now); });
-    if (hook_eintr->getValue() != kHookEintrs[0].name) set_eintr(hook_eintr->getValue());
+    const auto live_choice = [](const auto& var, const auto& choices, auto set) {
+      const auto set_by_name = [&choices, set](const std::string& name) { set(chosen(choices, name)); };
+      var->setLive(true);
+      var->addListener([set_by_name](const auto&, const auto& now) { set_by_name(now); });
+      if (var->getValue() != choices[0].name) set_by_name(var->getValue());
+    };
+    live_choice(hook_eintr, kHookEintrs, setHookEintr);
+    live_choice(hook_close, kHookCloses, setHookClose);
     live(hook_locks, true, [](uint64_t on) { setHookLocks(on != 0); });
     live(hook_files, false, [](uint64_t on) { setHookFiles(on != 0); });
   }

@@ -14,7 +14,7 @@ namespace sylar {
 /// Makes attempts until one gives something else than -EAGAIN: the next after 1 ms, then less and less often, up to 50 ms. No
 /// helper thread waits instead, because it could not be interrupted, and enough of them would fill the pool for those on whom
 /// they wait. Returns what the last attempt gave, -ECANCELED, -EINTR, -ETIMEDOUT at the deadline of the fiber's DeadlineScope, or
-/// -ENOLCK without memory. Only where hookEngine() gives an engine. May suspend: yes.
+/// -ENOMEM. Only where hookEngine() gives an engine. May suspend: yes.
 template <class Attempt>
 long askAgain(Interruptible& call, Attempt attempt) {
   SYLAR_DCHECK(mayPark());
@@ -26,7 +26,7 @@ long askAgain(Interruptible& call, Attempt attempt) {
     if (call.interrupted()) return -EINTR;
     if (!end.isNever() && waitClock().nowNs() >= end.ns()) return -ETIMEDOUT;
     const Deadline until = std::min(end, Deadline::after(pause, waitClock()));
-    if (!reserveTimeout(until)) return -ENOLCK;
+    if (!reserveTimeout(until)) return -ENOMEM;
     if (call.parkUntil(until) == WakeReason::kCanceled) return -ECANCELED;
   }
 }
@@ -36,7 +36,7 @@ template <class Attempt>
 long askAgain(Interruptible& call, HookedFd& fd, Attempt attempt) {
   SYLAR_DCHECK(fd.parks());
   return askAgain(call, [&] {
-    const long result = fd.tryOnce(Direction::kRead, attempt, {}).done;
+    const long result = fd.tryLast(Direction::kRead, attempt);
     fd.othersRan();  // the user's own attempt is over
     return result;
   });

@@ -8,7 +8,7 @@ namespace sylar {
 /// Begins or continues to connect, and waits until the connection stands. Returns 0 or -errno: -ETIMEDOUT after `timeout_ns`
 /// (never if that is negative), -EINPROGRESS after SO_SNDTIMEO. If call.passesOn(), returns the answer of the last attempt. May
 /// suspend: yes.
-long connectOn(IoCall& call, int fd, const sockaddr* address, socklen_t size, int64_t timeout_ns);
+long connectOn(IoCall& call, const sockaddr* address, socklen_t size, int64_t timeout_ns);
 
 /// Returns the value of setConnectTimeout() in nanoseconds, negative if there is no limit.
 int64_t connectTimeoutNs();

@@ -33,7 +33,34 @@ bool DescriptorWait::watchAll() {
     if (reads && !watch(i, m_fds[i], Direction::kRead)) return false;
   }
   if (!m_signals.watch(m_mask)) return false;
-  return m_signals.fd() < 0 || watch(m_count, {m_signals.fd(), POLLIN, 0}, Direction::kRead);
+  if (m_signals.fd() >= 0 && !watch(m_count, {m_signals.fd(), POLLIN, 0}, Direction::kRead)) return false;
+  return !m_stays_with_files || stayAll();
+}
+
+/// Makes the wait stay with the files that are open now. Returns false if there is no memory.
+bool DescriptorWait::stayAll() {
+  m_stays.reset(new (std::nothrow) Stay[m_watched_count + 1]);
+  if (m_stays == nullptr) return false;
+  for (size_t i = 0; i < m_watched_count; ++i) m_stays[i].begin(m_watched[i].fd, m_watched[i].generation, m_engine);
+  return true;
+}
+
+/// Goes on with other numbers for the open files whose numbers were closed. Returns false if one of them has none, or none was closed.
+bool DescriptorWait::followAll() {
+  bool any = false;
+  for (size_t i = 0; m_stays != nullptr && i < m_watched_count; ++i) {
+    Watched& one = m_watched[i];
+    if (!wasClosed(one)) continue;
+    const int copy = m_stays[i].copy();
+    if (copy == Stay::kNone || copy == one.fd) return false;
+    one.fd = copy;
+    one.entry = FdTable::at(copy);
+    one.generation = Entry::generationOf(one.entry->life());
+    one.edges_seen = one.entry->edges(one.direction);
+    one.kernel_asked = false;
+    any = m_has_moved = true;
+  }
+  return any;
 }
 
 /// Adds one direction to watch. The call comes after a close of the number that is under way. Returns false if there is no
@@ -58,8 +85,16 @@ void DescriptorWait::noteEdges() {
   for (Watched& one : watched()) one.edges_seen = one.entry->edges(one.direction);
 }
 
-/// Parks until there may be something to see. Returns 0 to look again, -errno, or kPassOn.
+/// Parks until there may be something to see. Returns 0 to look again, -errno, or kPassOn. A close is nothing to see if the wait goes on
+/// with the open file; the registration of the copy reports what is there.
 int DescriptorWait::park(Deadline until) {
+  for (;;) {
+    const int error = parkOnce(until);
+    if (error != -EBADF || !followAll()) return error;
+  }
+}
+
+int DescriptorWait::parkOnce(Deadline until) {
   if (sys::inForkedChild()) return leaveInChild();
   SYLAR_DCHECK(!onThreadStack());
   if (!reserveTimeout(until)) return -ENOMEM;

@@ -33,6 +33,13 @@ class DescriptorWait {
   DescriptorWait(const pollfd* fds, nfds_t count, EpollEngine& engine, Interruptible& call)
       : m_fds(fds), m_count(count), m_engine(engine), m_call(call) {}
 
+  /// Lets the wait go on with the open files when numbers are closed, if setHookClose() says so. As in the kernel, the looks are still at the
+  /// numbers, except for one that asks for number().
+  void stayWithFiles() { m_stays_with_files = isOn(PosixMode::kClose); }
+  /// Returns the number of the first descriptor's open file.
+  int number() const { return m_watched_count > 0 ? m_watched[0].fd : m_fds[0].fd; }
+  /// Returns true if a number was closed and the wait goes on without it.
+  bool hasMoved() const { return m_has_moved; }
   /// Waits also for the signals that the thread blocks and `mask` does not, which the looks take.
   void lookAlsoFor(const sigset_t* mask) { m_mask = mask; }
   /// Waits also for those signals, and lets them through after each look that finds nothing. `mask` may be null.
@@ -80,8 +87,11 @@ class DescriptorWait {
   static bool wasClosed(const Watched& one);
   bool watchAll();
   bool watch(size_t index, const pollfd& asked, Direction direction);
+  bool stayAll();
+  bool followAll();
   void noteEdges();
   int park(Deadline until);
+  int parkOnce(Deadline until);
   int leaveInChild() const;
   int enqueueAll(const Wait& wait);
   void dequeueAll();
@@ -92,7 +102,9 @@ class DescriptorWait {
   /// a handler that jumps away would leave the pins.
   template <class Look>
   int lookAgain(Look look) {
-    if (!pinAll()) return -EBADF;
+    while (!pinAll()) {
+      if (!followAll()) return -EBADF;
+    }
     const int found = look();
     unpinAll();
     return found == 0 && m_lets_through != nullptr ? letSignalsThrough(m_lets_through) : found;
@@ -104,12 +116,15 @@ class DescriptorWait {
   Interruptible& m_call;
   const sigset_t* m_mask = nullptr;
   const sigset_t* m_lets_through = nullptr;
+  bool m_stays_with_files = false;
+  bool m_has_moved = false;
   PendingSignals m_signals;
   static constexpr nfds_t kFew = 4;
   Watched m_few[2 * kFew + 1];
   std::unique_ptr<Watched[]> m_many;
   Watched* m_watched = m_few;
   size_t m_watched_count = 0;
+  std::unique_ptr<Stay[]> m_stays;  // one for each that is watched
 };
 
 /// Says until when a call may wait, or why it may not.

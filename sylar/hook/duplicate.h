@@ -7,4 +7,7 @@ namespace sylar {
 /// the other. Returns `copy`; a negative one is passed on.
 int duplicated(int fd, int copy);
 
+/// Does what dup3 does with O_CLOEXEC, and ends the calls that wait for `target` in fibers, whatever setHookClose() says.
+int replaceAndEndCalls(int fd, int target);
+
 }  // namespace sylar

@@ -62,10 +62,10 @@ int flushBeforeClose(FILE* file) {
 
 /// Calls `real_dup`, which puts the open file of `fd` behind `target`, as a close and an open.
 template <class RealDup>
-int duplicateOnto(int fd, int target, RealDup real_dup) {
+int duplicateOnto(int fd, int target, RealDup real_dup, AtClose waiters = AtClose::kMayGoOn) {
   if (fd == target || sys::call(SYS_fcntl, fd, F_GETFD, 0) < 0) return real_dup();  // nothing happens, or EBADF
   if (isLibrarys(target)) return fail(EBUSY);
-  return duplicated(fd, FdTable::close(target, real_dup));
+  return duplicated(fd, FdTable::close(target, real_dup, waiters));
 }
 
 /// Closes all that is open in [first, last] except the library's own. Returns 0 or -errno.
@@ -127,6 +127,12 @@ void closeEach(int first) {
 }
 
 }  // namespace
+
+int replaceAndEndCalls(int fd, int target) {
+  return duplicateOnto(
+      fd, target, [=] { return real::dup3(fd, target, O_CLOEXEC); }, AtClose::kEnd);
+}
+
 }  // namespace sylar
 
 using namespace sylar;  // NOLINT: the names below are libc's

@@ -26,10 +26,11 @@ int waitInFiber(EpollEngine& engine, int epoll, epoll_event* events, int most, i
   const pollfd readable{epoll, POLLIN, 0};
   Interruptible call(EndedBy::kAny, mask);
   DescriptorWait wait(&readable, 1, engine, call);
+  wait.stayWithFiles();
   wait.letThrough(mask);
-  ready = wait.run(until, [=] { return lookNow(epoll, events, most, nullptr); });
+  ready = wait.run(until, [&] { return lookNow(wait.number(), events, most, nullptr); });
   timespec left;
-  if (ready == DescriptorWait::kPassOn) return real::epoll_pwait2(epoll, events, most, timeLeft(until, left), mask);
+  if (ready == DescriptorWait::kPassOn) return real::epoll_pwait2(wait.number(), events, most, timeLeft(until, left), mask);
   return static_cast<int>(IoCall::result(ready));
 }
 

@@ -18,7 +18,8 @@ int lockFile(int fd, Ask ask, Wait wait) {
   if (!hooked.parks()) return wait();
   if (yieldIfBudgetIsSpent(hooked.engine())) hooked.othersRan();
   Interruptible call(EndedBy::kNoRestart);
-  return static_cast<int>(IoCall::result(askAgain(call, hooked, ask)));
+  const long result = askAgain(call, hooked, ask);
+  return static_cast<int>(IoCall::result(result == -ENOMEM ? -ENOLCK : result));
 }
 
 }  // namespace

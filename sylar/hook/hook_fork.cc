@@ -11,20 +11,27 @@
 #include <cstdlib>
 
 #include "sylar/base/sys.h"
+#include "sylar/hook/handler_scope.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/stay.h"
 #include "sylar/io/fd_table.h"
 
 namespace sylar {
 namespace {
 
-/// Marks as shared all that is open before `make` runs, and all that other threads have opened since.
+/// Marks as shared all that is open before `make` runs, and all that other threads have opened since. The child does not keep open what
+/// calls of the parent stay with.
 template <class Make>
 auto sharing(Make make) {
   if (sys::inForkedChild()) return make();
   FdTable::shareAll();
   const auto result = make();
-  if (!sys::inForkedChild()) FdTable::shareAll();
+  if (!sys::inForkedChild()) {
+    FdTable::shareAll();
+  } else if (!HandlerScope::running()) {  // a handler's child goes on with the call that the handler has interrupted
+    Stay::closeCopiesInChild();
+  }
   return result;
 }
 

@@ -31,6 +31,7 @@ int pollInFiber(EpollEngine& engine, Interruptible& call, pollfd* fds, nfds_t co
   const auto [error, until] = untilReady(timeout_ns);
   if (error != 0) return static_cast<int>(IoCall::result(-error));
   DescriptorWait wait(fds, count, engine, call);
+  wait.stayWithFiles();
   wait.letThrough(mask);
   const int ready = wait.run(until, [=] { return pollNow(fds, count, nullptr); });
   if (ready == -EBADF) return wait.markClosed(fds);

@@ -18,11 +18,11 @@ namespace {
 
 /// Reads from a terminal; `plain(n)` reads at most n bytes.
 template <class Plain>
-long readTerminal(IoCall& call, int fd, size_t size, Plain plain) {
-  terminal::Reading reading(fd);
+long readTerminal(IoCall& call, size_t size, Plain plain) {
+  terminal::Reading reading(call);
   const long n = call.run([&]() -> long {
     const attempt::ProbeLock lock(call.entry());
-    const size_t now = reading.bytesNow(call, size);
+    const size_t now = reading.bytesNow(size);
     if (now == 0) return -EAGAIN;
     const long got = plain(std::min(size, now));
     return got == 0 && reading.wasHungUp() ? -EIO : got;
@@ -43,46 +43,45 @@ bool neverWaits(IoCall& call, int flags) {
 }
 
 /// Receives with flags or from a socket with a mark (SO_RCVLOWAT).
-[[gnu::noinline]] long receiveSpecially(IoCall& call, int fd, void* buffer, size_t size, int flags, sockaddr* from,
+[[gnu::noinline]] long receiveSpecially(IoCall& call, void* buffer, size_t size, int flags, sockaddr* from,
                                         socklen_t* from_size) {
-  const auto once = [&] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
-  const auto plain = [&] { return attempt::plainRecvfrom(fd, buffer, size, flags, from, from_size); };
+  const auto once = [&] { return attempt::recvfrom(call.fd(), buffer, size, flags, from, from_size); };
+  const auto plain = [&] { return attempt::plainRecvfrom(call.fd(), buffer, size, flags, from, from_size); };
   const iovec part{buffer, std::min(size, kMaxTransfer)};
   if (!waitsForMore(call.kind(), flags)) return call.receive(once, plain);
-  if (from == nullptr) return receiveMore(call, fd, &part, 1, flags);
+  if (from == nullptr) return receiveMore(call, &part, 1, flags);
   const long first = call.run(once);  // only the kernel can write an address
-  return first <= 0 ? first : receiveMore(call, fd, &part, 1, flags, static_cast<size_t>(first));
+  return first <= 0 ? first : receiveMore(call, &part, 1, flags, static_cast<size_t>(first));
 }
 
 /// Returns what libc's read gives, after an attempt or the wait for the next one has failed with -errno `n`.
-[[gnu::noinline]] ssize_t readFailed(IoCall& call, long n, int fd, void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t readFailed(IoCall& call, long n, void* buffer, size_t size) {
   SYLAR_DCHECK(n < 0);
   if (n == -ENOTSOCK) {
     call.learnAnew();
-    return ::read(fd, buffer, size);
+    return ::read(call.fd(), buffer, size);
   }
-  return call.passesOn() ? real::read(fd, buffer, size) : IoCall::result(n);
+  return call.passesOn() ? real::read(call.fd(), buffer, size) : IoCall::result(n);
 }
 
 [[gnu::noinline]] ssize_t readSpecially(HookedFd here, FdKind kind, void* buffer, size_t size) {
   SYLAR_DCHECK(kind >= FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
-  const int fd = here.fd();
-  if (kind == FdKind::kOther) return real::read(fd, buffer, size);
+  if (kind == FdKind::kOther) return real::read(call.fd(), buffer, size);
   long n;
   if (kind == FdKind::kTerminal) {
-    n = readTerminal(call, fd, size, [&](size_t most) { return attempt::plainRead(fd, buffer, most); });
+    n = readTerminal(call, size, [&](size_t most) { return attempt::plainRead(call.fd(), buffer, most); });
   } else if (size > 0) {
-    n = receiveSpecially(call, fd, buffer, size, 0, nullptr, nullptr);
+    n = receiveSpecially(call, buffer, size, 0, nullptr, nullptr);
   } else {
-    n = attempt::read(call.entry(), kind, fd, buffer, size);
+    n = attempt::read(call.entry(), kind, call.fd(), buffer, size);
   }
-  return n >= 0 ? n : readFailed(call, n, fd, buffer, size);
+  return n >= 0 ? n : readFailed(call, n, buffer, size);
 }
 
 /// Returns what libc's recv or recvfrom gives for the result `n` of the attempts.
-ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
-  return n < 0 && call.passesOn() ? real::recvfrom(fd, buffer, size, flags, from, from_size) : IoCall::result(n);
+ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
+  return n < 0 && call.passesOn() ? real::recvfrom(call.fd(), buffer, size, flags, from, from_size) : IoCall::result(n);
 }
 
 [[gnu::noinline]] ssize_t receiveWithFlags(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
@@ -92,24 +91,23 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
     here.engine().chargeCall();
     return real::recvfrom(here.fd(), buffer, size, flags, from, from_size);
   }
-  const long n = receiveSpecially(call, here.fd(), buffer, size, flags, from, from_size);
-  return receiveEnds(call, n, here.fd(), buffer, size, flags, from, from_size);
+  const long n = receiveSpecially(call, buffer, size, flags, from, from_size);
+  return receiveEnds(call, n, buffer, size, flags, from, from_size);
 }
 
 [[gnu::noinline]] ssize_t receiveOn(const HookedFd& here, Tried first, void* buffer, size_t size, int flags, sockaddr* from,
                                     socklen_t* from_size) {
-  const int fd = here.fd();
-  const auto once = [=] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
-  const auto plain = [=] { return attempt::plainRecvfrom(fd, buffer, size, flags, from, from_size); };
   IoCall call(here, Direction::kRead);
-  if (size == 0 && first.done == -EAGAIN && probe::isTcp(fd)) {
+  const auto once = [=, &call] { return attempt::recvfrom(call.fd(), buffer, size, flags, from, from_size); };
+  const auto plain = [=, &call] { return attempt::plainRecvfrom(call.fd(), buffer, size, flags, from, from_size); };
+  if (size == 0 && first.done == -EAGAIN && probe::isTcp(call.fd())) {
     // The kernel waits until something comes, looks at none of it, and has received no bytes. When its timeout passes, it has
     // received none either.
     call.setTimeoutError(0);
     const auto nothing = [&call] { return call.interrupted() ? -EAGAIN : 0L; };
-    return receiveEnds(call, call.goOn(first, nothing), fd, buffer, size, flags, from, from_size);
+    return receiveEnds(call, call.goOn(first, nothing), buffer, size, flags, from, from_size);
   }
-  return receiveEnds(call, call.receiveOn(first, once, plain, {buffer, size}), fd, buffer, size, flags, from, from_size);
+  return receiveEnds(call, call.receiveOn(first, once, plain, {buffer, size}), buffer, size, flags, from, from_size);
 }
 
 [[gnu::always_inline]] inline ssize_t receive(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
@@ -126,23 +124,22 @@ ssize_t receiveEnds(IoCall& call, long n, int fd, void* buffer, size_t size, int
 [[gnu::noinline]] ssize_t readOn(const HookedFd& here, Tried first, FdKind kind, void* buffer, size_t size) {
   SYLAR_DCHECK(first.done < 0 && kind < FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
-  const auto once = [=, &entry = here.entry(), fd = here.fd()] { return attempt::read(entry, kind, fd, buffer, size); };
-  const auto plain = [=, fd = here.fd()] { return attempt::plainRead(fd, buffer, size); };
+  const auto once = [=, &call] { return attempt::read(call.entry(), kind, call.fd(), buffer, size); };
+  const auto plain = [=, &call] { return attempt::plainRead(call.fd(), buffer, size); };
   const long n = call.receiveOn(first, once, plain, {buffer, size});
-  return n >= 0 ? n : readFailed(call, n, here.fd(), buffer, size);
+  return n >= 0 ? n : readFailed(call, n, buffer, size);
 }
 
 /// Receives messages as the kernel's blocking recvmmsg does, which looks at the time only behind a message. Returns their number,
 /// or -errno if there is none.
-long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
-  const int fd = here.fd();
+long receiveMessages(IoCall& call, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   unsigned done = 0;
   Deadline end = Deadline::never();
   timespec own;
   timespec* left = timeout;  // unread until the kernel has accepted it
   const auto take = [&](int how) {
     if (left == &own) own = attempt::toTimespec(std::max<int64_t>(end.ns() - waitClock().nowNs(), 0));
-    const long n = attempt::recvmmsg(fd, messages + done, count - done, flags | how, left);
+    const long n = attempt::recvmmsg(call.fd(), messages + done, count - done, flags | how, left);
     if (n > 0 && left == &own && !probe::copyOut(timeout, &own, sizeof own)) return static_cast<long>(-EFAULT);
     if (n == -EAGAIN && timeout != nullptr && left == timeout) {
       end = Deadline::after(std::chrono::nanoseconds(attempt::toNs(*timeout)), waitClock());
@@ -156,15 +153,13 @@ long receiveMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags
     return timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0;
   };
   do {
-    IoCall call(here, Direction::kRead);
     // Behind a message an error is left for the next call.
-    const long n =
-        call.receive([&] { return done > 0 && probe::hasError(fd) ? 0 : take(MSG_DONTWAIT); }, [&] { return take(0); });
+    const auto once = [&] { return done > 0 && probe::hasError(call.fd()) ? 0 : take(MSG_DONTWAIT); };
+    const long n = call.receive(once, [&] { return take(0); });
     if (n <= 0) return done > 0 ? done : n;
     SYLAR_DCHECK(static_cast<unsigned>(n) <= count - done);
     done += static_cast<unsigned>(n);
-    here.othersRan();
-    here.bytesMoved();
+    call.beginNextMessage();
   } while (wantsMore());
   return done;
 }
@@ -199,14 +194,14 @@ ssize_t readv(int fd, const iovec* parts, int count) {
   if (!call.parks()) return real::readv(fd, parts, count);
   const FdKind kind = call.kind();
   if (kind == FdKind::kOther) return real::readv(fd, parts, count);
-  const auto once = [&] { return attempt::readv(call.entry(), kind, fd, parts, count); };
-  const auto plain = [&] { return attempt::plainReadv(fd, parts, count); };
+  const auto once = [&] { return attempt::readv(call.entry(), kind, call.fd(), parts, count); };
+  const auto plain = [&] { return attempt::plainReadv(call.fd(), parts, count); };
   long n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
-  if (n == -EOPNOTSUPP) n = readTerminal(call, fd, SIZE_MAX, [&](size_t) { return plain(); });
+  if (n == -EOPNOTSUPP) n = readTerminal(call, SIZE_MAX, [&](size_t) { return plain(); });
   if (n > 0 && kind == FdKind::kMarkedStream) {
-    return IoCall::result(receiveMore(call, fd, parts, static_cast<size_t>(count), 0, static_cast<size_t>(n)));
+    return IoCall::result(receiveMore(call, parts, static_cast<size_t>(count), 0, static_cast<size_t>(n)));
   }
-  return call.passesOn() ? real::readv(fd, parts, count) : IoCall::result(n);
+  return call.passesOn() ? real::readv(call.fd(), parts, count) : IoCall::result(n);
 }
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {
@@ -229,10 +224,10 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   if (!call.parks() || never_waits) {
     n = real::recvmsg(fd, message, flags);
   } else if (waitsForMore(call.kind(), flags)) {
-    n = IoCall::result(receiveMore(call, fd, message, flags));
+    n = IoCall::result(receiveMore(call, message, flags));
   } else {
-    n = IoCall::result(call.receive([&] { return attempt::recvmsg(fd, message, flags); },
-                                    [&] { return attempt::plainRecvmsg(fd, message, flags); }));
+    n = IoCall::result(call.receive([&] { return attempt::recvmsg(call.fd(), message, flags); },
+                                    [&] { return attempt::plainRecvmsg(call.fd(), message, flags); }));
   }
   if (n >= 0) rightsReceived(*message);
   return n;
@@ -240,11 +235,10 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
 
 int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   countCall(Hook::recvmmsg);
-  const HookedFd here(fd);
-  IoCall call(here, Direction::kRead);
+  IoCall call(fd, Direction::kRead);
   const bool waits = call.parks() && !neverWaits(call, flags);
-  if (call.parks() && !waits) here.engine().chargeCall();
-  const int received = waits ? static_cast<int>(IoCall::result(receiveMessages(here, messages, count, flags, timeout)))
+  if (call.parks() && !waits) call.engine().chargeCall();
+  const int received = waits ? static_cast<int>(IoCall::result(receiveMessages(call, messages, count, flags, timeout)))
                              : real::recvmmsg(fd, messages, count, flags, timeout);
   for (int i = 0; i < received; ++i) rightsReceived(messages[i].msg_hdr);
   return received;

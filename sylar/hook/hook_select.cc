@@ -81,6 +81,28 @@ class Sets {
     }
   }
 
+  /// Looks as the kernel's select does in a wait that has begun: a number that is closed meanwhile is in each set that asks for it.
+  /// `fds` are those of list(). Returns how many there are in all, or -errno.
+  int lookAtEach(pollfd* fds, size_t count) const {
+    constexpr short kTold[3] = {POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR | POLLNVAL,
+                                POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR | POLLNVAL, POLLPRI | POLLNVAL};
+    const long ready = attempt::keepingErrno([=] { return real::poll(fds, count, 0); });
+    if (ready < 0) return static_cast<int>(ready);
+    int told = 0;
+    for (size_t set = 0; set < 3; ++set) {
+      if (m_sets[set] == nullptr) continue;
+      std::memset(m_sets[set], 0, m_words * sizeof *m_copies);
+      for (size_t i = 0; i < count; ++i) {
+        const auto number = static_cast<size_t>(fds[i].fd);
+        const uint64_t bit = uint64_t{1} << number % kBits;
+        if ((bits(set, number / kBits) & bit) == 0 || (fds[i].revents & kTold[set]) == 0) continue;
+        reinterpret_cast<uint64_t*>(m_sets[set])[number / kBits] |= bit;
+        ++told;
+      }
+    }
+    return told;
+  }
+
  private:
   static constexpr size_t kBits = 64;
   static constexpr int kMost = 1 << 20;  // the kernel's own limit of numbers
@@ -155,10 +177,12 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
     sets.list(fds);
     Interruptible call(EndedBy::kAny, mask);
     DescriptorWait wait(fds, size, engine, call);
+    wait.stayWithFiles();
     wait.letThrough(mask);
     ready = wait.run(until, [&] {
       sets.restore();
-      return look(sets.count(), nullptr);
+      const int now = look(sets.count(), nullptr);
+      return now == -EBADF && wait.hasMoved() ? sets.lookAtEach(fds, size) : now;
     });
   }
   if (ready < 0) sets.restore();  // and stay so if the call fails

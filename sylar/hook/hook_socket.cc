@@ -68,16 +68,17 @@ void end(SharedAccept& mine, Entry& listener) {
 
 /// Accepts from a blocking listener that others may use as well, in another process or by a number that we do not see. The faster
 /// one gets the connection and the accept of the other blocks, so ours is made on a helper thread.
-long acceptShared(IoCall& call, int fd, sockaddr* address, socklen_t* size, int flags) {
-  SharedAccept mine{fd, Entry::generationOf(call.entry().life())};
+long acceptShared(IoCall& call, sockaddr* address, socklen_t* size, int flags) {
+  SharedAccept mine{call.fd(), Entry::generationOf(call.entry().life())};
   const long ready = call.run([&]() -> long {
+    const int fd = call.fd();
     const bool listens = probe::socketOption(fd, SO_ACCEPTCONN) > 0;
     if (listens && !probe::isReady(fd, POLLIN)) return attempt::numberForAccept(call.engine());
     return listens && !begin(mine) ? -EAGAIN : listens;
   });
   if (ready < 0) return ready;
   long result = -EINVAL;
-  const auto accept_it = [&] { result = attempt::plainAccept(fd, address, size, flags); };
+  const auto accept_it = [&] { result = attempt::plainAccept(call.fd(), address, size, flags); };
   if (ready == 0) {  // a socket that does not listen fails at once
     accept_it();
     return result;
@@ -98,10 +99,10 @@ int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
     return accepted(listener, real::accept4(fd, address, size, flags), flags);
   }
   if (!listener->isPrivate() && !probe::isNonblocking(fd)) {
-    return accepted(listener, static_cast<int>(IoCall::result(acceptShared(call, fd, address, size, flags))), flags);
+    return accepted(listener, static_cast<int>(IoCall::result(acceptShared(call, address, size, flags))), flags);
   }
   return accepted(listener, static_cast<int>(IoCall::result(call.run([&] {
-                    return attempt::accept(call.entry(), call.engine(), fd, address, size, flags);
+                    return attempt::accept(call.entry(), call.engine(), call.fd(), address, size, flags);
                   }))),
                   flags);
 }
@@ -118,7 +119,7 @@ int64_t connectTimeoutNs() {
   return timeout_ns > 0 ? timeout_ns : -1;
 }
 
-long connectOn(IoCall& call, int fd, const sockaddr* address, socklen_t size, int64_t timeout_ns) {
+long connectOn(IoCall& call, const sockaddr* address, socklen_t size, int64_t timeout_ns) {
   SYLAR_DCHECK(call.parks() && mayPark());
   const bool limited = timeout_ns >= 0;
   call.limit(limited ? Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()) : Deadline::never(), ETIMEDOUT);
@@ -128,7 +129,7 @@ long connectOn(IoCall& call, int fd, const sockaddr* address, socklen_t size, in
   long answer = 0;
   bool begun = false;
   const long result = call.run([&]() -> long {
-    answer = attempt::connect(call.entry(), fd, address, size);
+    answer = attempt::connect(call.entry(), call.fd(), address, size);
     if (answer == -EAGAIN) {  // an AF_UNIX listener with a full backlog, which never reports room
       call.setTimeoutError(EAGAIN);
       call.askAgainLater();
@@ -152,7 +153,7 @@ static int connectWithin(int64_t timeout_ns, int fd, const sockaddr* address, so
   countCall(Hook::connect);
   IoCall call(fd, Direction::kWrite);
   if (!call.parks()) return real::connect(fd, address, size);
-  return static_cast<int>(IoCall::result(connectOn(call, fd, address, size, timeout_ns)));
+  return static_cast<int>(IoCall::result(connectOn(call, address, size, timeout_ns)));
 }
 
 int connect(int fd, const sockaddr* address, socklen_t size) { return connectWithin(connectTimeoutNs(), fd, address, size); }

@@ -68,11 +68,17 @@ class End {
     return m_call.passesOn() ? 0 : error;
   }
   void bytesMoved() { m_call.bytesMoved(); }
-  /// Makes an attempt while the number is still the one with which the call began.
+  /// Makes an attempt while the number is still the one with which the call goes on.
   template <class Move>
   long holding(Move move) {
-    return parks() ? m_call.tryAgain(move) : move();
+    return parks() ? m_call.tryHere(move) : move();
   }
+  /// The call waits, perhaps for the other end, so it stays with the open file of this one, too.
+  void stay() {
+    if (parks()) m_call.stay();
+  }
+  /// Goes on with another number if this one was closed. Returns false if there is none.
+  bool follow() { return parks() && m_call.follow(); }
 
  private:
   /// Returns true if the kernel transfers nothing from or to this end: an eventfd, timerfd, epoll or the like, which is no file of
@@ -97,12 +103,14 @@ long transfer(End& in, End& out, Move move) {
       if (const long error = end->await(again)) return error;
     }
     const long n = in.holding([&] { return out.holding(attempt); });
+    if (n == -EBADF && (in.follow() || out.follow())) continue;
     for (End* end : {&in, &out}) {
       if (n > 0) end->bytesMoved();
     }
     if (n != -EAGAIN) return n;
-    for (const End* end : {&in, &out}) {
+    for (End* end : {&in, &out}) {
       if (!end->waits() && !end->isReady()) return n;
+      end->stay();
     }
   }
 }
@@ -195,7 +203,8 @@ ssize_t tee(int in_fd, int out_fd, size_t size, unsigned flags) {
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   const bool waits = (flags & SPLICE_F_NONBLOCK) == 0 && in.waits() && out.waits() && in.isPipe() && out.isPipe();
   if (!waits || size == 0) return real::tee(in_fd, out_fd, size, flags);
-  return IoCall::result(transfer(in, out, [=] { return sys::call(SYS_tee, in_fd, out_fd, size, flags | SPLICE_F_NONBLOCK); }));
+  const auto copy = [&] { return sys::call(SYS_tee, in.fd(), out.fd(), size, flags | SPLICE_F_NONBLOCK); };
+  return IoCall::result(transfer(in, out, copy));
 }
 
 ssize_t vmsplice(int fd, const iovec* parts, size_t count, unsigned flags) {
@@ -204,8 +213,8 @@ ssize_t vmsplice(int fd, const iovec* parts, size_t count, unsigned flags) {
   IoCall call(fd, mode >= 0 && (mode & O_ACCMODE) == O_RDONLY ? Direction::kRead : Direction::kWrite);
   const bool waits = mode >= 0 && call.parks() && call.kind() == FdKind::kPipe && (flags & SPLICE_F_NONBLOCK) == 0;
   if (!waits) return real::vmsplice(fd, parts, count, flags);
-  const long n = call.run([=] { return sys::call(SYS_vmsplice, fd, parts, count, flags | SPLICE_F_NONBLOCK); });
-  return call.passesOn() ? real::vmsplice(fd, parts, count, flags) : IoCall::result(n);
+  const long n = call.run([&] { return sys::call(SYS_vmsplice, call.fd(), parts, count, flags | SPLICE_F_NONBLOCK); });
+  return call.passesOn() ? real::vmsplice(call.fd(), parts, count, flags) : IoCall::result(n);
 }
 
 ssize_t copy_file_range(int in, off64_t* in_offset, int out, off64_t* out_offset, size_t size, unsigned flags) {

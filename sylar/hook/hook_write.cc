@@ -64,50 +64,49 @@ ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts se
 }
 
 /// Sends the rest of a message after the first attempt has given `first`.
-ssize_t sendRest(IoCall& call, int fd, const msghdr* message, int flags, long first) {
+ssize_t sendRest(IoCall& call, const msghdr* message, int flags, long first) {
   if (first <= 0 || !attempt::takesPieces(call.kind())) return IoCall::result(first);
   call.bytesMoved();
   return finishVector(message->msg_iov, message->msg_iovlen, static_cast<size_t>(first), [&](iovec* some, size_t n) {
     msghdr rest{};  // all that it carried besides bytes has gone out with the first of them
     rest.msg_iov = some;
     rest.msg_iovlen = n;
-    return call.run([&] { return probe::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, flags | MSG_NOSIGNAL); });
+    return call.run(
+        [&] { return probe::tcpHasFailed(call.fd()) ? 0 : attempt::sendmsg(call.fd(), &rest, flags | MSG_NOSIGNAL); });
   });
 }
 
-ssize_t sendMessage(IoCall& call, int fd, const msghdr* message, int flags) {
+ssize_t sendMessage(IoCall& call, const msghdr* message, int flags) {
   const long first = call.run([&] {
-    const long n = attempt::sendmsg(fd, message, flags);
+    const long n = attempt::sendmsg(call.fd(), message, flags);
     if (n == -EAGAIN && message->msg_name != nullptr) call.askAgainLater();
     return n;
   });
-  return sendRest(call, fd, message, flags, first);
+  return sendRest(call, message, flags, first);
 }
 
 /// Makes a send that may connect. A blocking one returns when the connection stands, and only then sends the bytes that did not
 /// go with the SYN.
-[[gnu::noinline]] ssize_t sendFastOpen(HookedFd here, const msghdr* message, int flags) {
-  const int fd = here.fd();
-  if (onOtherStack()) return real::sendmsg(fd, message, flags);
-  const long first = attempt::sendmsg(fd, message, flags);
+[[gnu::noinline]] ssize_t sendFastOpen(IoCall& call, const msghdr* message, int flags) {
+  if (onOtherStack()) return real::sendmsg(call.fd(), message, flags);
+  const long first = attempt::sendmsg(call.fd(), message, flags);
   flags &= ~MSG_FASTOPEN;
-  here.othersRan();
-  IoCall call(here, Direction::kWrite);
-  if (first == -EINPROGRESS || (first >= 0 && probe::tcpConnects(fd))) {
-    if (probe::isNonblocking(fd)) return IoCall::result(first);
-    IoCall connecting(here, Direction::kWrite);
+  call.othersRan();
+  if (first == -EINPROGRESS || (first >= 0 && probe::tcpConnects(call.fd()))) {
+    if (probe::isNonblocking(call.fd())) return IoCall::result(first);
     const auto* const to = static_cast<const sockaddr*>(message->msg_name);
-    const long error = connectOn(connecting, fd, to, message->msg_namelen, connectTimeoutNs());
+    const long error = connectOn(call, to, message->msg_namelen, connectTimeoutNs());
     if (error == -EINPROGRESS && first > 0) return IoCall::result(first);
     if (error != 0 && error != -EISCONN) return IoCall::result(error);
+    call.beginNextMessage();
   }
   if (first == -EINPROGRESS) {
     msghdr unnamed = *message;
     unnamed.msg_name = nullptr;
     unnamed.msg_namelen = 0;
-    return sendMessage(call, fd, &unnamed, flags);
+    return sendMessage(call, &unnamed, flags);
   }
-  return first == -EAGAIN ? sendMessage(call, fd, message, flags) : sendRest(call, fd, message, flags, first);
+  return first == -EAGAIN ? sendMessage(call, message, flags) : sendRest(call, message, flags, first);
 }
 
 /// Returns true if a send may wait here. Counts one that may not.
@@ -119,24 +118,26 @@ bool maySendLater(const HookedFd& here, int flags) {
 }
 
 /// Sends a message, whole if the socket takes pieces.
-ssize_t sendOne(const HookedFd& here, const msghdr* message, int flags) {
-  if ((flags & MSG_FASTOPEN) != 0) return sendFastOpen(here, message, flags);
+ssize_t sendOne(IoCall& call, const msghdr* message, int flags) {
+  return (flags & MSG_FASTOPEN) != 0 ? sendFastOpen(call, message, flags) : sendMessage(call, message, flags);
+}
+
+ssize_t sendInFiber(const HookedFd& here, const msghdr* message, int flags) {
   IoCall call(here, Direction::kWrite);
-  return sendMessage(call, here.fd(), message, flags);
+  return sendOne(call, message, flags);
 }
 
 /// Sends the first of `messages`, and on a socket of whole messages as many as fit. Returns their number, or -errno.
-long sendSome(const HookedFd& here, mmsghdr* messages, unsigned count, int flags) {
+long sendSome(IoCall& call, mmsghdr* messages, unsigned count, int flags) {
   SYLAR_DCHECK(count > 0);
-  if (here.kind() != FdKind::kMessages) {
-    const long n = attempt::keepingErrno([&] { return sendOne(here, &messages->msg_hdr, flags); });
+  if (call.kind() != FdKind::kMessages) {
+    const long n = attempt::keepingErrno([&] { return sendOne(call, &messages->msg_hdr, flags); });
     if (n < 0) return n;
     messages->msg_len = static_cast<unsigned>(n);
     return 1;
   }
-  IoCall call(here, Direction::kWrite);
   return call.run([&] {
-    const long n = attempt::sendmmsg(here.fd(), messages, count, flags);
+    const long n = attempt::sendmmsg(call.fd(), messages, count, flags);
     if (n == -EAGAIN && messages->msg_hdr.msg_name != nullptr) call.askAgainLater();
     return n;
   });
@@ -144,47 +145,46 @@ long sendSome(const HookedFd& here, mmsghdr* messages, unsigned count, int flags
 
 /// Sends messages as the kernel's blocking sendmmsg does. It ends at an error, of which only the next call tells, and behind a
 /// message that did not go out whole. Returns their number, or -errno if there is none.
-long sendMessages(HookedFd here, mmsghdr* messages, unsigned count, int flags) {
+long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int flags) {
+  IoCall call(here, Direction::kWrite);
   count = std::min<unsigned>(count, UIO_MAXIOV);  // as the kernel does
   unsigned done = 0;
   const auto isWhole = [](const mmsghdr& one) { return one.msg_len == totalSize(one.msg_hdr.msg_iov, one.msg_hdr.msg_iovlen); };
   do {
-    const long n = sendSome(here, messages + done, count - done, flags);
+    const long n = sendSome(call, messages + done, count - done, flags);
     if (n <= 0) return done > 0 ? done : n;
     done += static_cast<unsigned>(n);
-    here.othersRan();
-    here.bytesMoved();
+    call.beginNextMessage();
   } while (done < count && isWhole(messages[done - 1]));
   return done;
 }
 
 /// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.
-[[gnu::noinline]] ssize_t writeFailed(IoCall& call, long n, int fd, const void* data, size_t size) {
+[[gnu::noinline]] ssize_t writeFailed(IoCall& call, long n, const void* data, size_t size) {
   if (n == -ENOTSOCK) {
     call.learnAnew();
-    return ::write(fd, data, size);
+    return ::write(call.fd(), data, size);
   }
-  return call.passesOn() ? real::write(fd, data, size) : IoCall::result(n);
+  return call.passesOn() ? real::write(call.fd(), data, size) : IoCall::result(n);
 }
 
-template <class Attempt>
-[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, Attempt once, FdKind kind, const char* bytes, size_t size) {
+[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, FdKind kind, const char* bytes, size_t size) {
   SYLAR_DCHECK(!isAll(first.done, size));
   // An eventfd says that it has room, and then blocks for more than that, which must not happen with the number pinned.
   const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
   const UniqueFd copy(may_block ? here.useCopy() : -1);
   IoCall call(here, Direction::kWrite);
-  const int fd = here.fd();
   if (call.passesOn() && (first.done > 0 || first.done == -EAGAIN)) {
-    return passOn(first.done, [=](size_t done) { return real::write(fd, bytes + done, size - done); });
+    return passOn(first.done, [=, fd = call.fd()](size_t done) { return real::write(fd, bytes + done, size - done); });
   }
+  const auto once = [&] { return attempt::write(call.entry(), kind, call.fd(), bytes, size); };
   const auto on_copy = [&] { return attempt::write(call.entry(), kind, copy.get(), bytes, size); };
   const long n = copy.valid() ? call.goOn(first, on_copy) : call.goOn(first, once);
-  if (n < 0) return writeFailed(call, n, fd, bytes, size);
+  if (n < 0) return writeFailed(call, n, bytes, size);
   return finish(n, kind, size, [&](size_t done, size_t left) {
     return call.run([&] {
-      if (attempt::isStreamSocket(kind) && probe::tcpHasFailed(fd)) return 0L;
-      return attempt::write(call.entry(), kind, fd, bytes + done, left, MSG_NOSIGNAL);
+      if (attempt::isStreamSocket(kind) && probe::tcpHasFailed(call.fd())) return 0L;
+      return attempt::write(call.entry(), kind, call.fd(), bytes + done, left, MSG_NOSIGNAL);
     });
   });
 }
@@ -197,26 +197,25 @@ template <class Attempt>
   if (kind == FdKind::kOther) return real::write(fd, data, size);
   const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
   const Tried first = here.tryFirst(Direction::kWrite, once);
-  return isAll(first.done, size) ? first.done : writeOn(here, first, once, kind, static_cast<const char*>(data), size);
+  return isAll(first.done, size) ? first.done : writeOn(here, first, kind, static_cast<const char*>(data), size);
 }
 
 /// Continues a send after the first attempt. If `to` is another socket whose queue is full, no event tells of room.
-template <class Attempt>
-[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, Attempt once, const char* bytes, size_t size, int flags,
-                                 const sockaddr* to, socklen_t to_size) {
+[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, const char* bytes, size_t size, int flags, const sockaddr* to,
+                                 socklen_t to_size) {
   IoCall call(here, Direction::kWrite);
   SYLAR_DCHECK(!isAll(first.done, size));
   if (to != nullptr) call.askAgainLater();
-  const int fd = here.fd();
   if (call.passesOn() && (first.done > 0 || first.done == -EAGAIN)) {
-    return passOn(first.done, [=](size_t done) { return real::sendto(fd, bytes + done, size - done, flags, to, to_size); });
+    return passOn(first.done,
+                  [=, fd = call.fd()](size_t done) { return real::sendto(fd, bytes + done, size - done, flags, to, to_size); });
   }
-  const long n = call.goOn(first, once);
-  if (n < 0) return call.passesOn() ? real::sendto(fd, bytes, size, flags, to, to_size) : IoCall::result(n);
+  const long n = call.goOn(first, [&] { return attempt::sendto(call.fd(), bytes, size, flags, to, to_size); });
+  if (n < 0) return call.passesOn() ? real::sendto(call.fd(), bytes, size, flags, to, to_size) : IoCall::result(n);
   return finish(n, call.kind(), size, [&](size_t done, size_t left) {
     return call.run([&] {
-      if (probe::tcpHasFailed(fd)) return 0L;
-      return attempt::sendto(fd, bytes + done, left, flags | MSG_NOSIGNAL, to, to_size);
+      if (probe::tcpHasFailed(call.fd())) return 0L;
+      return attempt::sendto(call.fd(), bytes + done, left, flags | MSG_NOSIGNAL, to, to_size);
     });
   });
 }
@@ -238,16 +237,16 @@ ssize_t writev(int fd, const iovec* parts, int count) {
   if (!call.parks()) return real::writev(fd, parts, count);
   const FdKind kind = call.kind();
   if (kind == FdKind::kOther) return real::writev(fd, parts, count);
-  const long first = call.run([&] { return attempt::writev(call.entry(), kind, fd, parts, count); });
-  if (call.passesOn()) return real::writev(fd, parts, count);
+  const long first = call.run([&] { return attempt::writev(call.entry(), kind, call.fd(), parts, count); });
+  if (call.passesOn()) return real::writev(call.fd(), parts, count);
   if (first <= 0 || !attempt::takesPieces(kind)) return IoCall::result(first);
   return finishVector(parts, static_cast<size_t>(count), static_cast<size_t>(first), [&](iovec* some, size_t n) {
     msghdr rest{};
     rest.msg_iov = some;
     rest.msg_iovlen = n;
     return call.run([&] {
-      if (!attempt::isStreamSocket(kind)) return attempt::writev(call.entry(), kind, fd, some, static_cast<int>(n));
-      return probe::tcpHasFailed(fd) ? 0 : attempt::sendmsg(fd, &rest, MSG_NOSIGNAL);
+      if (!attempt::isStreamSocket(kind)) return attempt::writev(call.entry(), kind, call.fd(), some, static_cast<int>(n));
+      return probe::tcpHasFailed(call.fd()) ? 0 : attempt::sendmsg(call.fd(), &rest, MSG_NOSIGNAL);
     });
   });
 }
@@ -267,12 +266,12 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
     message.msg_namelen = to_size;
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    return sendFastOpen(here, &message, flags);
+    return sendInFiber(here, &message, flags);
   }
   const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
   const Tried first = here.tryFirst(Direction::kWrite, once);
   if (isAll(first.done, size)) return first.done;
-  return sendOn(here, first, once, static_cast<const char*>(data), size, flags, to, to_size);
+  return sendOn(here, first, static_cast<const char*>(data), size, flags, to, to_size);
 }
 
 ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(fd, data, size, flags, nullptr, 0); }
@@ -281,7 +280,7 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   countCall(Hook::sendmsg);
   const HookedFd here(fd);
   const bool waits = maySendLater(here, flags);
-  const ssize_t n = waits ? sendOne(here, message, flags) : real::sendmsg(fd, message, flags);
+  const ssize_t n = waits ? sendInFiber(here, message, flags) : real::sendmsg(fd, message, flags);
   if (n >= 0 && message->msg_controllen > 0) rightsSent(*message);
   return n;
 }

@@ -12,10 +12,10 @@ void asHandlersSeeIt() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace
 
-constinit std::atomic<HookEintr> Interruptible::s_mode{HookEintr::kRestart};
+constinit std::atomic<uint8_t> g_posix_modes{0};
 
-void setHookEintr(HookEintr mode) { Interruptible::s_mode.store(mode, std::memory_order_relaxed); }
-HookEintr hookEintr() { return Interruptible::s_mode.load(std::memory_order_relaxed); }
+void setHookEintr(HookEintr mode) { turn(PosixMode::kEintr, mode == HookEintr::kPosix); }
+HookEintr hookEintr() { return isOn(PosixMode::kEintr) ? HookEintr::kPosix : HookEintr::kRestart; }
 
 /// One wait, on the stack of its fiber. Handlers follow `next` only.
 struct Interruptible::Parked {

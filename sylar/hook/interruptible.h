@@ -18,6 +18,7 @@
 
 #include "sylar/hook.h"
 #include "sylar/hook/hook_count.h"
+#include "sylar/hook/posix_modes.h"
 #include "sylar/sched/park.h"
 
 namespace sylar {
@@ -37,13 +38,11 @@ class Interruptible {
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
-  /// Does hookEintr() == HookEintr::kPosix, inlined.
-  static bool isPosix() { return s_mode.load(std::memory_order_relaxed) == HookEintr::kPosix; }
   /// Says that the call is not restarted from now on. Handlers with SA_RESTART that have run before do not count.
   void neverRestarts();
   /// From here on the call may be interrupted. To be called before the first wait; later calls have no effect.
   void begin() {
-    if (isPosix() || m_by == EndedBy::kAwaited) [[unlikely]]
+    if (isOn(PosixMode::kEintr) || m_by == EndedBy::kAwaited) [[unlikely]]
       beginNow();
   }
   /// Takes note of handlers that have run since begin() and ended nothing. park() does so itself.
@@ -80,8 +79,6 @@ class Interruptible {
   static void leaveAll();
 
  private:
-  friend void setHookEintr(HookEintr mode);
-  friend HookEintr hookEintr();
   struct Parked;
   struct Queue;
   struct Unused;
@@ -91,7 +88,6 @@ class Interruptible {
   bool endsWith(int signal, bool restarts) const;
   bool handlerHasRun() const;
 
-  static constinit std::atomic<HookEintr> s_mode;
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Queue t_queues[2];
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Unused t_unused;
   [[gnu::tls_model("initial-exec")]] static constinit thread_local std::atomic<bool> t_lets_through;

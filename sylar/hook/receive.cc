@@ -26,10 +26,11 @@ size_t targetOf(int fd, size_t size, int flags) {
 bool peeksAnew(int fd, int flags) { return (flags & MSG_PEEK) != 0 && probe::socketOption(fd, SO_PEEK_OFF) < 0; }
 
 /// Peeks until `target` bytes are there, again after each event of the descriptor.
-long peek(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t target) {
+long peek(IoCall& call, const msghdr& wanted, msghdr* message, int flags, size_t target) {
   long seen = 0;
   const long n = call.run([&]() -> long {
     // Asked before the peek, which then sees all that came before the end, or all bytes up to an urgent one that has come.
+    const int fd = call.fd();
     const bool ended = probe::hasEnded(fd) || (probe::isReady(fd, POLLPRI) && !probe::atUrgentMark(fd));
     msghdr look = wanted;
     const long now = attempt::recvmsg(fd, &look, flags);
@@ -56,7 +57,7 @@ long takeMore(int fd, msghdr* piece, int flags) {
 }
 
 /// Receives until `target` bytes are there, or until the kernel would stop. Every piece brings new control messages.
-long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags, size_t done, size_t target) {
+long take(IoCall& call, const msghdr& wanted, msghdr* message, int flags, size_t done, size_t target) {
   SYLAR_DCHECK(done < target || done == 0);
   IovecCursor rest(wanted.msg_iov, wanted.msg_iovlen);
   rest.skip(done);
@@ -65,14 +66,15 @@ long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
     msghdr piece = wanted;
     piece.msg_iov = some;
     piece.msg_iovlen = rest.fill(some);
-    const long n = call.run([&] { return done > 0 ? takeMore(fd, &piece, flags) : attempt::recvmsg(fd, &piece, flags); });
+    const long n =
+        call.run([&] { return done > 0 ? takeMore(call.fd(), &piece, flags) : attempt::recvmsg(call.fd(), &piece, flags); });
     if (n < 0) return done > 0 ? static_cast<long>(done) : n;
     if (n == 0 && done > 0) break;
     message->msg_namelen = piece.msg_namelen;
     message->msg_controllen = piece.msg_controllen;
     message->msg_flags = piece.msg_flags;
     done += static_cast<size_t>(n);
-    if (n == 0 || endsWithRights(fd, piece)) break;
+    if (n == 0 || endsWithRights(call.fd(), piece)) break;
     rest.skip(static_cast<size_t>(n));
   } while (done < target);
   return static_cast<long>(done);
@@ -80,29 +82,29 @@ long take(IoCall& call, int fd, const msghdr& wanted, msghdr* message, int flags
 
 }  // namespace
 
-long receiveMore(IoCall& call, int fd, msghdr* message, int flags) {
+long receiveMore(IoCall& call, msghdr* message, int flags) {
   msghdr wanted;
   const bool readable = probe::copyIn(&wanted, message, sizeof wanted);
   // The first piece, or the reason why there is none, comes from the kernel alone.
-  const long first = call.run([&] { return attempt::recvmsg(fd, message, flags); });
-  if (first <= 0 || !readable || endsWithRights(fd, *message)) return first;
+  const long first = call.run([&] { return attempt::recvmsg(call.fd(), message, flags); });
+  if (first <= 0 || !readable || endsWithRights(call.fd(), *message)) return first;
   const size_t size = totalSize(wanted.msg_iov, wanted.msg_iovlen);
-  const size_t target = targetOf(fd, size, flags);
+  const size_t target = targetOf(call.fd(), size, flags);
   if (static_cast<size_t>(first) >= target) return first;
-  if (peeksAnew(fd, flags)) return std::max(first, peek(call, fd, wanted, message, flags, target));
-  return take(call, fd, wanted, message, flags, static_cast<size_t>(first), target);
+  if (peeksAnew(call.fd(), flags)) return std::max(first, peek(call, wanted, message, flags, target));
+  return take(call, wanted, message, flags, static_cast<size_t>(first), target);
 }
 
-long receiveMore(IoCall& call, int fd, const iovec* parts, size_t count, int flags, size_t first) {
+long receiveMore(IoCall& call, const iovec* parts, size_t count, int flags, size_t first) {
   msghdr wanted{};
   wanted.msg_iov = const_cast<iovec*>(parts);
   wanted.msg_iovlen = count;
   msghdr message = wanted;
-  const size_t target = targetOf(fd, totalSize(parts, count), flags);
+  const size_t target = targetOf(call.fd(), totalSize(parts, count), flags);
   if (first > 0 && first >= target) return static_cast<long>(first);
   if (first > 0) call.bytesMoved();
-  const bool anew = peeksAnew(fd, flags);
-  const long n = anew ? peek(call, fd, wanted, &message, flags, target) : take(call, fd, wanted, &message, flags, first, target);
+  const bool anew = peeksAnew(call.fd(), flags);
+  const long n = anew ? peek(call, wanted, &message, flags, target) : take(call, wanted, &message, flags, first, target);
   return first > 0 ? std::max(n, static_cast<long>(first)) : n;
 }
 

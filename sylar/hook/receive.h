@@ -12,9 +12,9 @@ inline bool waitsForMore(FdKind kind, int flags) {
 
 /// Receives as the kernel's blocking recvmsg does; returns -errno on failure. `message` is the user's, so the kernel looks at it
 /// first.
-long receiveMore(IoCall& call, int fd, msghdr* message, int flags);
+long receiveMore(IoCall& call, msghdr* message, int flags);
 
 /// Receives into `parts`, for the calls that have no msghdr. `first` >= 0 is what an attempt has already received.
-long receiveMore(IoCall& call, int fd, const iovec* parts, size_t count, int flags, size_t first = 0);
+long receiveMore(IoCall& call, const iovec* parts, size_t count, int flags, size_t first = 0);
 
 }  // namespace sylar

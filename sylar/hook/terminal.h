@@ -12,20 +12,20 @@ namespace sylar::terminal {
 /// second. Source: termios(3).
 class Reading {
  public:
-  explicit Reading(int fd);
+  explicit Reading(IoCall& call);
 
   /// Returns how many of `size` bytes a read takes now without waiting, SIZE_MAX for any number. Returns 0 if it would wait;
-  /// `call` has then been told how long, until -ETIME.
-  size_t bytesNow(IoCall& call, size_t size);
+  /// the call has then been told how long, until -ETIME.
+  size_t bytesNow(size_t size);
   /// Returns how many bytes the read takes when that time is over.
   size_t bytesAtLast() const;
   /// Returns true if the other side went away while this read waited. The read then fails, and only later ones report the end.
   bool wasHungUp() const;
 
  private:
-  size_t rawBytesNow(IoCall& call, size_t size);
+  size_t rawBytesNow(size_t size);
 
-  const int m_fd;
+  IoCall& m_call;
   bool m_raw = false;
   bool m_timed = false;
   bool m_waited = false;

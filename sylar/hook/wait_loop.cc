@@ -95,6 +95,29 @@ int HookedFd::useCopy() {
   return static_cast<int>(copy);
 }
 
+bool HookedFd::follow(Stay& stay) {
+  const int copy = stay.copy();
+  if (copy == Stay::kNone || copy == m_fd) return false;
+  m_fd = copy;
+  m_entry = FdTable::at(copy);
+  m_generation = Entry::generationOf(m_entry->life());
+  return true;
+}
+
+bool IoCall::follow() {
+  if (!m_posix || !m_hooked.follow(m_posix->stay)) return false;
+  m_kernel_asked = false;
+  return true;
+}
+
+[[gnu::noinline]] void IoCall::beginPosix() {
+  if (!m_posix) {
+    m_posix.emplace(endedBy());
+    if (isOn(PosixMode::kClose)) m_posix->stay.begin(m_hooked.fd(), m_hooked.generation(), m_hooked.engine());
+  }
+  m_posix->interruptible.begin();
+}
+
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
 inline int IoCall::learnLimits() {
   SYLAR_DCHECK(!m_limits_known && !onThreadStack());
@@ -109,6 +132,10 @@ inline int IoCall::learnLimits() {
 [[gnu::noinline]] int IoCall::learnTimeout(bool remembered) {
   if (!remembered) {
     const long flags = sys::call(SYS_fcntl, m_hooked.fd(), F_GETFL, 0);
+    if (!m_hooked.isOpen()) {
+      m_limits_known = false;
+      return -EBADF;
+    }
     if (flags < 0) return static_cast<int>(flags);
     if ((flags & O_NONBLOCK) != 0) {
       m_passes_on = true;
@@ -124,7 +151,7 @@ inline int IoCall::learnLimits() {
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
-    if (m_interruptible) m_interruptible->neverRestarts();
+    if (m_posix) m_posix->interruptible.neverRestarts();
     if (m_writes_to_unix || m_renews_timeout) m_timeout_of_piece_ns = timeout_ns;
   }
   return 0;
@@ -147,15 +174,17 @@ bool IoCall::readsShutDownMessages() {
 /// Makes the checks before a wait that are rarely needed. Returns 0, or -errno if something else has ended the call.
 [[gnu::noinline]] int IoCall::waitsStill(bool first) {
   // In the kernel a writer to a pipe looks at O_NONBLOCK whenever it has been woken.
-  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && probe::isNonblocking(m_hooked.fd())) {
+  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && probe::isNonblocking(m_hooked.fd()) &&
+      m_hooked.isOpen()) {
     return -EAGAIN;
   }
-  if (readsShutDownMessages()) {
+  if (readsShutDownMessages() && m_hooked.isOpen()) {
     m_shut_down = true;
     return -EAGAIN;
   }
   // Events that bring nothing do not prolong the wait.
-  return !first && !m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns() ? -m_timeout_error : 0;
+  if (!first && !m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) return -m_timeout_error;
+  return !first && interrupted() ? -EINTR : 0;
 }
 
 /// Returns when to ask again without an event: soon, then less and less often.
@@ -172,28 +201,27 @@ Deadline IoCall::nextLook() {
   pollfd one{m_hooked.fd(), static_cast<short>(m_direction == Direction::kRead ? POLLIN | POLLRDHUP : POLLOUT), 0};
   const timespec left = attempt::toTimespec(std::max<int64_t>(until.ns() - waitClock().nowNs(), 0));
   const long ready = attempt::keepingErrno([&] { return real::ppoll(&one, 1, until.isNever() ? nullptr : &left, nullptr); });
-  if (m_interruptible) m_interruptible->noteHandlers();
+  if (m_posix) m_posix->interruptible.noteHandlers();
   return ready == 0 && until == m_deadline ? -m_timeout_error : 0;
 }
+
+/// Goes on waiting after a close. That is nothing to try again for, and the registration of the copy reports what is there.
+[[gnu::noinline, gnu::cold]] int IoCall::waitForCopy() { return follow() ? wait(entry().edges(m_direction)) : -EBADF; }
 
 int IoCall::wait(uint64_t edges_seen) {
   SYLAR_DCHECK(m_hooked.parks() && !onThreadStack());
   if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
   if (first) {
-    if (Interruptible::isPosix()) [[unlikely]]
-      m_interruptible.emplace(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
+    stay();
     if (const int error = learnLimits()) {
+      if (error == -EBADF) return waitForCopy();
       m_hooked.engine().chargeCall();  // it does not wait
       return error;
     }
   }
   if (!first || entry().sticky()) {
     if (const int error = waitsStill(first)) return error;
-  }
-  if (m_interruptible) [[unlikely]] {
-    m_interruptible->begin();
-    if (interrupted()) return -EINTR;
   }
   // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
   const bool looks_again = m_asks_again || m_writes_to_unix;
@@ -213,6 +241,7 @@ int IoCall::wait(uint64_t edges_seen) {
   if (error != 0) {
     wait.withdraw();
     m_passes_on = error == -EPERM;
+    if (error == -EBADF) return waitForCopy();
     return error == -EAGAIN ? 0 : error;
   }
   m_hooked.engine().refillBudget();
@@ -222,9 +251,9 @@ int IoCall::wait(uint64_t edges_seen) {
     waiting.count();
     return reason;
   };
-  const WakeReason reason = m_interruptible ? m_interruptible->park(wait, until) : park();
+  const WakeReason reason = m_posix ? m_posix->interruptible.park(wait, until) : park();
   if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
-  if (reason == WakeReason::kClosed) return -EBADF;
+  if (reason == WakeReason::kClosed) return waitForCopy();
   if (reason == WakeReason::kReady && !interrupted()) return 0;
   entry().dequeue(m_direction, waiter);
   if (reason == WakeReason::kReady) return 0;

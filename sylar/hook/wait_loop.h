@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <memory>
 #include <optional>
 
 #include "sylar/check.h"
@@ -16,6 +17,8 @@
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/hook_count.h"
 #include "sylar/hook/interruptible.h"
+#include "sylar/hook/posix_modes.h"
+#include "sylar/hook/stay.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker_slot.h"
@@ -66,7 +69,8 @@ struct Room {
 
 /// The outcome of one attempt.
 struct Tried {
-  /// Stands for a read with a Room that was not made because it is known to block. No caller gets to see it.
+  /// Stands for an attempt that was not made: a read with a Room, because it is known to block, or any, because the number was closed
+  /// since. What then, the wait says. No caller of a whole call gets to see it.
   static constexpr long kNotMade = -4096;
 
   bool wouldBlock() const { return done == -EAGAIN || done == kNotMade; }
@@ -124,15 +128,28 @@ class HookedFd {
   /// Makes one attempt, unless its outcome is known.
   template <class Attempt>
   Tried tryOnce(Direction direction, Attempt attempt, Room room);
+  /// Makes one attempt that no wait follows, and returns its outcome, which is EBADF if the number was closed since.
+  template <class Attempt>
+  long tryLast(Direction direction, Attempt attempt) {
+    const long done = tryOnce(direction, attempt, {}).done;
+    return done == Tried::kNotMade ? -EBADF : done;
+  }
   /// Notes that others may have run. A close by the user is no longer the user's own race, because each attempt from here on is
   /// ours, so each holds a pin.
   void othersRan() { m_pins = !m_has_copy; }
   /// Notes that the call has something to return. In the kernel any handler then ends it, also one with SA_RESTART.
   void bytesMoved() { m_has_moved = true; }
   bool hasMoved() const { return m_has_moved; }
+  /// Returns true if the number has not been closed since the call began.
+  bool isOpen() const {
+    const uint64_t life = m_entry->life();
+    return Entry::generationOf(life) == m_generation && !Entry::isClosing(life);
+  }
   /// Makes a number of its own for the open file, and returns it or -errno. Attempts on that number need no pin, so they may
   /// block and keep no close waiting.
   int useCopy();
+  /// Goes on with the number for the same open file that a close has made. Returns false if there is none.
+  bool follow(Stay& stay);
 
  private:
   bool provesEmpty(Room room, size_t done) const;
@@ -146,7 +163,14 @@ class HookedFd {
   bool m_has_moved = false;
 };
 
-/// One hooked call on a descriptor; may make several attempts (run) before it is through.
+/// What a call that waits has in the posix modes.
+struct PosixWait {
+  explicit PosixWait(EndedBy by) : interruptible(by) {}
+  Interruptible interruptible;
+  Stay stay;
+};
+
+/// One hooked call on a descriptor; may make several attempts (run) before it is through. fd() may change while it waits.
 class IoCall {
  public:
   [[gnu::always_inline]] IoCall(int fd, Direction direction) : IoCall(HookedFd(fd), direction) {}
@@ -159,10 +183,12 @@ class IoCall {
   EpollEngine& engine() { return m_hooked.engine(); }
   Entry& entry() { return m_hooked.entry(); }
 
+  /// Does what HookedFd::othersRan() does. run() does so itself.
+  void othersRan() { m_hooked.othersRan(); }
   /// Does what HookedFd::bytesMoved() does. run() does so itself.
   void bytesMoved() {
     m_hooked.bytesMoved();
-    if (m_interruptible) m_interruptible->neverRestarts();
+    if (m_posix) m_posix->interruptible.neverRestarts();
   }
   /// Gives this call a deadline of its own, besides SO_RCVTIMEO or SO_SNDTIMEO. At the deadline, or at that of the fiber's
   /// DeadlineScope, run() returns -`error`, which is EAGAIN without this call.
@@ -179,6 +205,15 @@ class IoCall {
   void learnAnew() {
     entry().setKind(FdKind::kUnknown);
     entry().share();
+  }
+  /// Lets the next run() be for another message, for which the call waits as if it had not waited before.
+  void beginNextMessage() {
+    m_limits_known = m_asks_again = m_kernel_asked = m_shut_down = false;
+    m_deadline = Deadline::never();
+    m_timeout_of_piece_ns = 0;
+    m_timeout_error = m_socket_timeout_error = EAGAIN;
+    m_pause = kFirstPause;
+    if (m_posix) std::construct_at(&m_posix->interruptible, endedBy());
   }
   /// Makes SO_RCVTIMEO or SO_SNDTIMEO count anew in each run(), because the kernel counts it for each piece of this call.
   void renewTimeoutInEachRun() { m_renews_timeout = true; }
@@ -223,12 +258,25 @@ class IoCall {
     return m_shut_down ? tryAgain(plain) : n;
   }
   /// Returns true if a signal handler has ended a wait of the call.
-  bool interrupted() const { return m_interruptible && m_interruptible->interrupted(); }
+  bool interrupted() const { return m_posix && m_posix->interruptible.interrupted(); }
   /// Makes one more attempt after run(), whatever it gives.
   template <class Attempt>
   long tryAgain(Attempt attempt) {
-    return m_hooked.tryOnce(m_direction, attempt, {}).done;
+    const long done = tryHere(attempt);
+    return done == -EBADF && follow() ? tryHere(attempt) : done;
   }
+  /// Does so with the number as it is, and so gives EBADF if that was closed.
+  template <class Attempt>
+  long tryHere(Attempt attempt) {
+    return m_hooked.tryLast(m_direction, attempt);
+  }
+  /// From here on the call stays with its open file when the number is closed, if setHookClose() says so. Its first wait does this as well.
+  void stay() {
+    if (anyPosixMode()) [[unlikely]]
+      beginPosix();
+  }
+  /// Goes on with another number for the same open file, if a close of the call's own has made one. fd() is that number from then on.
+  bool follow();
 
   /// Converts a result to libc's form, with errno.
   static ssize_t result(long result) {
@@ -249,6 +297,9 @@ class IoCall {
   }
   /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
+  void beginPosix();
+  EndedBy endedBy() const { return m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart; }
+  int waitForCopy();
   int waitInChild(Deadline until);
   int learnLimits();
   int waitsStill(bool first);
@@ -257,6 +308,8 @@ class IoCall {
   void renewTimeout();
   bool readsShutDownMessages();
   Deadline nextLook();
+
+  static constexpr std::chrono::milliseconds kFirstPause{1};
 
   HookedFd m_hooked;
   const Direction m_direction;
@@ -269,10 +322,10 @@ class IoCall {
   bool m_renews_timeout = false;
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
-  std::chrono::nanoseconds m_pause = std::chrono::milliseconds(1);
-  Deadline m_deadline = Deadline::never();       // computed once, where the call first blocks
-  int64_t m_timeout_of_piece_ns = 0;             // if > 0, renewed for each piece
-  std::optional<Interruptible> m_interruptible;  // from the first wait on, if handlers end calls
+  std::chrono::nanoseconds m_pause = kFirstPause;
+  Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
+  int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
+  std::optional<PosixWait> m_posix;         // from the first wait on, in any posix mode
 };
 
 /// Returns true if `done` bytes are all that there were. A read also ends early at memory that the kernel cannot write. That
@@ -293,7 +346,7 @@ template <class Attempt>
   if (room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen)) return {Tried::kNotMade, edges_seen};
   const bool pinned = m_pins && m_entry->pin(m_generation);
   // In a forked child the entries are wiped, and a call that was under way at the fork holds no pin.
-  if (m_pins && !pinned && !sys::inForkedChild()) return {-EBADF, edges_seen};
+  if (m_pins && !pinned && !sys::inForkedChild()) return {Tried::kNotMade, edges_seen};
   const long done = attempt();
   if (pinned) m_entry->unpin();
   if (done == -EAGAIN) return {done, edges_seen};

@@ -15,6 +15,8 @@ uint64_t pack(int fd, uint32_t generation) { return uint64_t{generation} << 32 |
 
 }  // namespace
 
+constinit std::atomic<const CallKeeper*> EpollEngine::s_keeper{nullptr};
+
 EpollEngine::EpollEngine(WorkerSlot& slot, SharedUpkeep& upkeep, int64_t spin_ns)
     : Driver(true),
       m_upkeep(upkeep),

@@ -17,6 +17,19 @@
 namespace sylar {
 
 class DueTimers;
+class EpollEngine;
+
+/// Keeps calls with their open files when their numbers are closed. Thread safety: any thread.
+class CallKeeper {
+ public:
+  /// Called when `fd` begins to be closed: it is still open, and those who wait for it have not been told yet.
+  virtual void closing(int fd, uint32_t generation) const = 0;
+  /// Called when `engine` ends. The fibers that wait there have been abandoned.
+  virtual void ended(const EpollEngine& engine) const = 0;
+
+ protected:
+  ~CallKeeper() = default;
+};
 
 /// The upkeep that all workers of a scheduler share.
 class SharedUpkeep {
@@ -54,6 +67,11 @@ class EpollEngine final : public Driver {
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
   static void closeNumber(int fd) { sys::closeFd(fd); }
   static bool isOpen(int fd) { return sys::call(SYS_fcntl, fd, F_GETFD, 0) >= 0; }
+  static void closing(int fd, uint32_t generation) {
+    if (const CallKeeper* const keeper = s_keeper.load(std::memory_order_acquire)) keeper->closing(fd, generation);
+  }
+  /// Sets who is told of closes and of the ends of engines, for good. At first nobody is.
+  static void setKeeper(const CallKeeper& keeper) { s_keeper.store(&keeper, std::memory_order_release); }
   /// Returns true once retire() has begun. If false under the lock of an entry, retire() has yet to come to that entry. Callable
   /// from any thread.
   bool retired() const { return m_retired.load(std::memory_order_relaxed); }
@@ -85,6 +103,8 @@ class EpollEngine final : public Driver {
   static constexpr unsigned kCallBudget = 64;
   static constexpr unsigned kCallsPerLook = 4;
   static constexpr int64_t kTimeBudgetNs = 100'000;
+
+  static std::atomic<const CallKeeper*> s_keeper;
 
   void lookAtTime();
   int collect(int64_t now_ns, int64_t deadline_ns);

@@ -10,6 +10,7 @@ EpollEngine::~EpollEngine() { retire(); }
 void EpollEngine::retire() {
   m_retired.store(true, std::memory_order_relaxed);
   FdTable::detachEngine(*this);
+  if (const CallKeeper* const keeper = s_keeper.load(std::memory_order_acquire)) keeper->ended(*this);
 }
 
 bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {

@@ -48,6 +48,12 @@ enum class FdKind : uint8_t {
   kOther,         ///< regular file, directory, block device: nothing to wait for, calls go to libc
 };
 
+/// What a close may do to the calls that wait for its number.
+enum class AtClose : uint8_t {
+  kMayGoOn,  ///< leave them with the open file, if Engine::closing() says so
+  kEnd,      ///< end them
+};
+
 /// `Engine` provides:
 ///
 ///   Waker                                                    a type, as sched's
@@ -56,6 +62,8 @@ enum class FdKind : uint8_t {
 ///   bool retired()                                           true if it ends; detachEngine() visits every entry after that
 ///   static void closeNumber(int fd)                          closes the number for a signal handler that could not
 ///   static bool isOpen(int fd)                               asks the kernel
+///   static void closing(int fd, uint32_t generation)         called when a number begins to be closed: it is still open, and those
+///                                                            who wait for it have not been told yet
 template <class Engine, class Memory = StdMemory>
 class alignas(64) FdEntry {
  public:
@@ -239,7 +247,7 @@ class alignas(64) FdEntry {
   /// Runs `real_close` while nobody waits for the number or retries on it, and nobody can begin to. In a signal handler that
   /// interrupted a section `real_close` comes first, and the waiters learn of it when that section has ended.
   template <class RealClose>
-  int close(int fd, RealClose real_close) {
+  int close(int fd, RealClose real_close, AtClose waiters = AtClose::kMayGoOn) {
     if (interrupting()) {
       const int result = real_close();
       deferClose(fd, false);
@@ -249,9 +257,18 @@ class alignas(64) FdEntry {
       if (isClosing(awaitOpen(fd)))
         return real_close();  // another closer is at work, and the number is free: EBADF, unless it is dup2
     }
+    if (waiters == AtClose::kMayGoOn) Engine::closing(fd, generationOf(life()));
     return finishClosing(fd, real_close);
   }
 
+  /// Makes a scope a section in which a signal handler's close must not wait for its own thread, as one that holds the lock is.
+  class Uninterrupted {
+   public:
+    Uninterrupted() { enter(); }
+    ~Uninterrupted() { leave(); }
+    Uninterrupted(const Uninterrupted&) = delete;
+    Uninterrupted& operator=(const Uninterrupted&) = delete;
+  };
   /// Returns true if the caller is a signal handler that interrupted a section or a pin of its own thread.
   static bool interrupting() { return Memory::marks().inside > 0; }
 
@@ -377,6 +394,7 @@ class alignas(64) FdEntry {
       const bool close_number = one.m_left_fd >= 0;
       const int fd = close_number ? one.m_left_fd : ~one.m_left_fd;
       if (!isClosing(one.life())) continue;  // a creator was faster
+      if (close_number) Engine::closing(fd, generationOf(one.life()));
       one.finishClosing(fd, [fd, close_number] {
         if (close_number) Engine::closeNumber(fd);
         return 0;

@@ -51,7 +51,7 @@ class FdTable {
 
   /// Calls `real_close`, which closes `fd` or puts something else in its place, and returns its result.
   template <class RealClose>
-  static int close(int fd, RealClose real_close);
+  static int close(int fd, RealClose real_close, AtClose waiters = AtClose::kMayGoOn);
   /// Closes `fd` by `real_close`. If the caller is a signal handler that must not wait for the close, it is made later, and the
   /// result is 0 or -1/EBADF.
   template <class RealClose>
@@ -82,9 +82,9 @@ void FdTable::forEach(Visit visit, unsigned first, unsigned last) {
 }
 
 template <class RealClose>
-int FdTable::close(int fd, RealClose real_close) {
+int FdTable::close(int fd, RealClose real_close, AtClose waiters) {
   Entry* const entry = sys::inForkedChild() ? nullptr : find(fd);
-  return entry == nullptr ? real_close() : entry->close(fd, real_close);
+  return entry == nullptr ? real_close() : entry->close(fd, real_close, waiters);
 }
 
 template <class RealClose>

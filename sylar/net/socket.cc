@@ -18,6 +18,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 #include "sylar/hook.h"
+#include "sylar/hook/duplicate.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/net/socket_control.h"
@@ -187,7 +188,7 @@ void Socket::breakOff(int fd, bool blocking_calls) {
     cancelWaits(fd, Direction::kRead);
     cancelWaits(fd, Direction::kWrite);
   } else {
-    ::dup3(nothing, fd, O_CLOEXEC);
+    replaceAndEndCalls(nothing, fd);
     ::close(nothing);
   }
 }

@@ -12,6 +12,7 @@
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/jump.h"
 #include "sylar/iomanager.h"
+#include "sylar/run/report.h"
 #include "sylar/sched/worker.h"
 #include "sylar/sync/blocking_pool.h"
 
@@ -73,6 +74,7 @@ void runLoop() {
       .name = "main",
       .timer_slack = std::chrono::nanoseconds(0),  // it is inherited by what the program starts
   });
+  beginReport(*iom);
   iom->schedule(std::make_shared<Fiber>(goOnAsMain, kFirstStackSize));
   iom->stop();
 }
@@ -112,6 +114,7 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   if (!g_loop_stack) return;
   setConnectTimeout(std::chrono::milliseconds(0));  // the kernel's alone
   setHookEintr(HookEintr::kPosix);
+  setHookClose(HookClose::kPosix);
   g_before_jump.store(leaveFibersIfToMain, std::memory_order_relaxed);
   BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
 #ifdef SYLAR_DEBUG_LOCKS

@@ -15,6 +15,7 @@
 #include <string>
 #include <system_error>
 
+#include "sylar/run/report.h"
 #include "sylar/version.h"
 
 namespace {
@@ -25,9 +26,10 @@ constexpr int kMisused = 125, kNotExecutable = 126, kNotFound = 127;  // as env,
 constexpr int kMostScripts = 4;                                       // that are each other's interpreters, as the kernel has it
 
 constexpr char kHelp[] =
-    "Usage: sylar-run PROGRAM [ARGUMENT]...\n"
+    "Usage: sylar-run [--report] PROGRAM [ARGUMENT]...\n"
     "Runs PROGRAM with its main in a fiber, whose blocking calls suspend it instead of the thread.\n"
     "Programs that PROGRAM starts run in the same way. sylar-run(1) says what is not reached.\n\n"
+    "  --report   print at the end, to stderr, which calls main has made, which have waited, and what held the thread\n"
     "  --help     print this and exit\n"
     "  --version  print the version and exit\n";
 
@@ -122,8 +124,14 @@ int main(int argc, char** argv) {
   if (first == "--help") return std::fputs(kHelp, stdout) < 0;
   if (first == "--version")
     return std::printf("sylar-run %d.%d.%d\n", SYLAR_VERSION_MAJOR, SYLAR_VERSION_MINOR, SYLAR_VERSION_PATCH) < 0;
-  const int program = first == "--" ? 2 : 1;
-  if (program >= argc || (program == 1 && first.starts_with('-'))) {
+  int program = 1;
+  if (first == "--report") {
+    ::setenv(sylar::kReportVariable, "1", 1);
+    ++program;
+  }
+  const std::string next = argc > program ? argv[program] : "";
+  if (next == "--") ++program;
+  if (program >= argc || (next != "--" && next.starts_with('-'))) {
     std::fputs(kHelp, stderr);
     return kMisused;
   }

@@ -52,6 +52,21 @@ class Start(Folder):
         self.assertEqual(result(RUN, "echo", "--help")[1], result("echo", "--help")[1])
         self.assertEqual(result(RUN, "--", "echo", "x"), (0, b"x\n", b""))
 
+    def test_report_tells_what_waited_and_what_held_the_thread(self):
+        program = "import os, time; time.sleep(0.05); sum(range(10_000_000)); r, w = os.pipe(); os.write(w, b'x'); os.read(r, 1)"
+        status, out, err = result(RUN, "--report", "python3", "-c", program)
+        self.assertEqual((status, out), (0, b""))
+        rows = {row[0]: row[1:] for row in (line.split() for line in err.decode().splitlines()) if len(row) >= 2}
+        self.assertEqual(rows["clock_nanosleep"][1], "1", err)
+        self.assertGreaterEqual(int(rows["clock_nanosleep"][2]), 49)
+        self.assertGreaterEqual(int(rows["read"][0]), 1)
+        self.assertGreaterEqual(int(rows["computing"][0]), 1)
+        self.assertIn(b"sylar-run: python3", err)
+
+    def test_a_child_of_fork_reports_nothing(self):
+        status, _, err = result(RUN, "--report", "--", "python3", "-c", "import os, sys; sys.exit(0) if os.fork() == 0 else os.wait()")
+        self.assertEqual((status, err.count(b"made these calls in main")), (0, 1))
+
     def test_help_and_version(self):
         status, out, err = result(RUN, "--help")
         self.assertEqual((status, out[:6], err), (0, b"Usage:", b""))

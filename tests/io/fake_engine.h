@@ -37,12 +37,16 @@ struct FakeEngine {
   bool retired() const { return ended; }
   static void closeNumber(int fd) { closed_later.push_back(fd); }
   static bool isOpen(int /*fd*/) { return number_is_open; }
+  static void closing(int fd, uint32_t generation) {
+    if (on_closing) on_closing(fd, generation);
+  }
 
   std::vector<Call> calls;
   std::map<std::string, int> answers;  ///< what else than 0
   std::function<void()> on_call;       ///< runs once, in the next call: under the entry's lock
   bool ended = false;
   static inline std::vector<int> closed_later;
+  static inline std::function<void(int, uint32_t)> on_closing;
   static inline std::atomic<bool> number_is_open{true};
 
  private:

@@ -32,6 +32,7 @@ struct Engine final : Driver {
   void remove(int fd);
   static void closeNumber(int fd);
   static bool isOpen(int fd);
+  static void closing(int, uint32_t) {}
   bool retired() const { return false; }
 
   bool ready() const override;
