@@ -114,7 +114,7 @@ class detail::FiberControl final : public QueueNode {
   }
   /// Sets the state, whatever it was. For the fiber's owner, while the fiber is in a queue or suspended.
   void move(FiberState to) {
-    SYLAR_DCHECK(!isOver(state()) && state() != FiberState::kResuming);
+    SYLAR_DCHECK(!isOver(state()));
     m_state.store(to, std::memory_order_release);
   }
   /// Changes the state from `from` to `to` where several threads may compete for that. Returns false if another thread was

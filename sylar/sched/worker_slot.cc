@@ -34,7 +34,7 @@ WorkerSlot& WorkerSlot::acquire() {
   {
     Lock lock(g_unused.mutex);
     if (WorkerSlot* slot = g_unused.first) {
-      SYLAR_DCHECK(slot->worker == nullptr && slot->mailbox.empty());
+      SYLAR_DCHECK(slot->worker == nullptr);
       g_unused.first = std::exchange(slot->next, nullptr);
       return *slot;
     }

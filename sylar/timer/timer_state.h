@@ -54,7 +54,7 @@ class TimerRuns {
 
   /// Locked. Begins the run of a timer that was handed out. Returns false if it was stopped in between; it is freed now.
   bool begin(Run& run, PoolTimer& timer) {
-    SYLAR_DCHECK(timer.state == State::kStopped || timer.state == State::kQueued);
+    SYLAR_DCHECK(timer.state != State::kFree && timer.state != State::kRunning);
     SYLAR_DCHECK(run.timer == nullptr && !run.task);
     if (timer.state == State::kStopped) {
       m_pool.free(timer);
