@@ -80,7 +80,7 @@ bool sleeps(pid_t thread) {
   return line.find(") S ") != std::string::npos && in_call >> number && number >= 0 && number != SYS_futex;
 }
 
-std::string toldOnThread(const StayingCase& one) {
+[[maybe_unused]] std::string toldOnThread(const StayingCase& one) {
   const StayingCall call = one.make();
   std::string all;
   std::atomic<pid_t> thread{0};
@@ -98,13 +98,14 @@ std::string toldOnThread(const StayingCase& one) {
 
 // HA-10: the kernel is the witness.
 TEST_P(Stays, AsOnAThread) {
-#ifdef SYLAR_TSAN
-  GTEST_SKIP() << "ThreadSanitizer takes a close while another thread is in a call for a race";
-#endif
   const LeakCheck leaks;
-  const std::string expected = toldOnThread(GetParam());
   const PosixCloses posix;
-  EXPECT_EQ(toldInFiber(GetParam()), expected);
+  const std::string all = toldInFiber(GetParam());
+#ifdef SYLAR_TSAN  // it takes a close while another thread is in a call for a race
+  EXPECT_NE(all.substr(0, 2), "-1");
+#else
+  EXPECT_EQ(all, toldOnThread(GetParam()));
+#endif
 }
 
 // HA-10, FM-14: another file takes the number at once, and neither call hears of the other's file.
