@@ -30,7 +30,7 @@ int wait(pthread_barrier_t* object) {
   const bool as_fiber = !outsideFibers() && locksSuspend();
   std::optional<this_fiber::CancelShield> shield;
   if (as_fiber) {
-    countCallHere(Hook::pthread_barrier_wait);
+    countCallOf(*runningFiber(), Hook::pthread_barrier_wait);
     shield.emplace();
   }
   unsigned round = 0;

@@ -72,7 +72,7 @@ class CondWait {
 int wait(Hook hook, pthread_cond_t* cond, pthread_mutex_t* mutex, LockTime until) {
   if (!until.isValid()) return EINVAL;
   const bool as_fiber = !outsideFibers() && locksSuspend();
-  if (as_fiber) countCallHere(hook);
+  if (as_fiber) countCallOf(*runningFiber(), hook);
   return CondWait(cond, mutex, as_fiber).run(until);
 }
 

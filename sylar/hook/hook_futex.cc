@@ -79,7 +79,7 @@ long wait(const Futex& call, bool is_absolute, uint32_t bits) {
   if (!probe::copyIn(&found, call.word, sizeof found)) return failed(EFAULT);
   if (found != call.value) return failed(EAGAIN);
 
-  countCallHere(Hook::syscall);
+  countCallOf(*runningFiber(), Hook::syscall);
   const bool polls = !call.isPrivate() && mayBeShared(call.word);
   // The caller's loop cannot be told of a cancel. So that ends one wait, as if somebody had woken it, and no later ones.
   std::optional<this_fiber::CancelShield> shield;

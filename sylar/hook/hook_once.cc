@@ -41,7 +41,7 @@ void awaitEnd(pthread_once_t* once) {
   const bool as_fiber = !outsideFibers() && locksSuspend();
   std::optional<this_fiber::CancelShield> shield;
   if (as_fiber) {
-    countCallHere(Hook::pthread_once);
+    countCallOf(*runningFiber(), Hook::pthread_once);
     shield.emplace();
     if (!reserveWithinScope(Deadline::never())) return;
   }

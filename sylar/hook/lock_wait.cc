@@ -58,7 +58,7 @@ int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
 }  // namespace
 
 int takeInLot(void* object, const Taking& wanted) {
-  countCallHere(wanted.hook);
+  countCallOf(*runningFiber(), wanted.hook);
   Interruptible call(wanted.by);
   call.begin();
   if (!wanted.shielded) return takeOrWait(object, wanted, call);

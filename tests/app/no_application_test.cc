@@ -82,6 +82,15 @@ TEST(WithoutApplication, TheSettingOfLocksActs) {
   EXPECT_TRUE(hookLocks());
 }
 
+TEST(WithoutApplication, TheSettingOfClosesActs) {
+  const auto setting = Config::Lookup("hook.close", std::string("wake"));
+  EXPECT_EQ(hookClose(), HookClose::kWake);
+  setting->setValue("posix");
+  EXPECT_EQ(hookClose(), HookClose::kPosix);
+  setting->setValue("wake");
+  EXPECT_EQ(hookClose(), HookClose::kWake);
+}
+
 TEST(WithoutApplication, SylarsLogFileChangesTheLoggers) {
   std::string folder = testing::TempDir() + "no_applicationXXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -2,10 +2,12 @@
 // for descriptors, timers and helper threads. Whoever learns of an error closes his end, as servers do, and so nobody waits for
 // ever.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -352,6 +355,30 @@ TEST(IoFaults,
       }
     });
   });
+}
+
+// FM-04. Cause: without memory for its wait the open failed with ENOLCK, which is the error of a file's lock.
+TEST(IoFaults, OpenOfAFifo) {
+  const std::string path = "/tmp/sylar-faults-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  enumerate(usualFaults(), [&path](Trial& trial) {
+    trial.passes([&] {
+      IOManager iom(1, false, "fifo");
+      const auto writer = std::make_shared<Fiber>(trial.work([&] {
+        const int fd = ::open(path.c_str(), O_WRONLY);
+        if (trial.checked(fd) >= 0) ::close(fd);
+      }));
+      if (!trial.accepts([&] { return iom.trySchedule(writer); })) return;
+      while (!waitsOrIsOver(*writer)) std::this_thread::yield();
+      Owned reader;
+      {
+        const Exempt exempt;
+        reader = Owned(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      }
+      trial.join(*writer);
+    });
+  });
+  ::unlink(path.c_str());
 }
 
 TEST(IoFaults, HelperThreads) {  // FM-04, FM-35: a refused function is not run, an accepted one is, once.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <random>
 
+#include "sylar/base/sanitizers.h"
 #include "tests/hook/close_support.h"
 #include "tests/hook/stay_support.h"
 #include "tests/support/scale.h"
@@ -149,6 +150,7 @@ TEST(StayRaceOfPolls, OfACloseAgainstData) {
   }
 }
 
+#ifndef SYLAR_TSAN  // for which a close against a call that does not wait yet is the program's own race
 // HA-10: the number is closed while calls begin and end. A call has its byte, or it came after the close.
 TEST(StayRaceOfTheBeginning, OfACloseAgainstACall) {
   const LeakCheck leaks;
@@ -174,6 +176,7 @@ TEST(StayRaceOfTheBeginning, OfACloseAgainstACall) {
     }
   }
 }
+#endif
 
 }  // namespace
 }  // namespace sylar::test

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,14 +130,36 @@ int forks() {
 
 volatile pid_t g_child;
 
-/// Sends SIGALRM to main, which alone must fork, once it sleeps. For another thread.
-void interruptMainAsleep() {
+/// Waits until main sleeps. For another thread.
+void awaitMainAsleep() {
   const std::string path = "/proc/self/task/" + std::to_string(::getpid()) + "/stat";
   for (std::string line; line.find(") S ") == std::string::npos;) {
     std::ifstream stat(path);
     std::getline(stat, line);
   }
+}
+
+/// Sends SIGALRM to main, which alone must fork, once it sleeps. For another thread.
+void interruptMainAsleep() {
+  awaitMainAsleep();
   ::tgkill(::getpid(), ::getpid(), SIGALRM);
+}
+
+/// Another thread closes the number for which main waits. Main's read goes on with the file, which is closed after it.
+int readsOnAfterAClose() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return 1;
+  std::thread other([&] {
+    awaitMainAsleep();
+    ::close(ends[0]);
+    if (::write(ends[1], "x", 1) != 1) std::abort();
+  });
+  char byte = 0;
+  const bool reads = ::read(ends[0], &byte, 1) == 1;
+  other.join();
+  const bool is_closed = ::read(ends[0], &byte, 1) == -1 && errno == EBADF;
+  std::printf("reads: %d, closed: %d, end: %d\n", reads, is_closed, ::read(ends[1], &byte, 1) == 0);
+  return 0;
 }
 
 /// A handler interrupts main's read and forks. Both processes then get a byte, with or without a further call.
@@ -275,6 +298,7 @@ int main(int argc, char** argv) {
   if (how == "jump from a signal stack") return jumpsOutOfAHandler(SA_ONSTACK);
   if (how == "jump in a handler") return jumpsInAHandler();
   if (how == "thread") return talksWithAThread();
+  if (how == "close") return readsOnAfterAClose();
   if (how == "fork") return forks();
   if (how == "fork in a handler") return forksInHandlers();
   if (how == "stack") return findsItsStack();

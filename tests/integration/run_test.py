@@ -169,6 +169,9 @@ class Main(unittest.TestCase):
     def test_threads_are_real(self):
         self.assertEqual(both(self, PROGRAM, "thread")[:2], (0, b"another thread: 1\nmain thread: 1\nat exit\n"))
 
+    def test_a_close_leaves_the_call_of_main_alone(self):
+        self.assertEqual(both(self, PROGRAM, "close")[1], b"reads: 1, closed: 1, end: 1\nat exit\n")
+
     def test_a_forked_child_goes_on_alone(self):
         status, out, _ = both(self, PROGRAM, "fork")
         self.assertEqual((status, sorted(out.splitlines())), (4, [b"at exit", b"at exit", b"child: 3"]))

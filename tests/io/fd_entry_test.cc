@@ -400,6 +400,24 @@ TEST_F(FdEntryTest, CloseComesAfterTheWaitersAndTheRegistrationAreGone) {
   EXPECT_EQ(entry.enqueue(kFd, before, kRead, entry.edges(kRead), false, c), -EBADF);
 }
 
+// HA-10: calls may stay with the file, whose number is still open then. They are told of the close after that.
+TEST_F(FdEntryTest, AtTheBeginningOfACloseTheEngineMayKeepTheFile) {
+  ASSERT_EQ(enqueue(a), 0);
+  FakeEngine::on_closing = [&](int fd, uint32_t closing) {
+    EXPECT_EQ(fd, kFd);
+    EXPECT_EQ(closing, generation());
+    EXPECT_TRUE(Entry::isClosing(entry.life()));
+    woken.push_back("engine");
+  };
+  EXPECT_EQ(close(), 0);
+  EXPECT_EQ(takeWoken(), (Names{"engine", "a"}));
+  ASSERT_EQ(enqueue(b), 0);
+  const auto real_close = [] { return 0; };
+  EXPECT_EQ(entry.close(kFd, real_close, AtClose::kEnd), 0);
+  EXPECT_EQ(takeWoken(), Names{"b"}) << "nobody may stay with it";
+  FakeEngine::on_closing = nullptr;
+}
+
 TEST_F(FdEntryTest, CloseForgetsWhatWasKnown) {
   entry.open(kFd, FdKind::kTcp, true, true);
   entry.setTimeoutNs(kRead, 5);

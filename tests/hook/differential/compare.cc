@@ -18,8 +18,8 @@ Comparison::Comparison()
       m_two(2, false, "two"),
       m_modes{{"one worker", &m_one, m_hooked, m_hooked},
               {"one worker, adopted descriptors", &m_one, libcCalls(), m_hooked},
-              {"two workers", &m_two, m_hooked, m_hooked},
-              {"two workers, adopted descriptors", &m_two, libcCalls(), m_hooked}} {}
+              {"two workers, hook.close: posix", &m_two, m_hooked, m_hooked, HookClose::kPosix},
+              {"two workers, adopted descriptors, hook.close: posix", &m_two, libcCalls(), m_hooked, HookClose::kPosix}} {}
 
 std::optional<Transcript> Comparison::runOnLibc(const Plan& plan) const {
   Transcript first = run(plan, m_libc, nullptr, kPatience);
@@ -29,6 +29,7 @@ std::optional<Transcript> Comparison::runOnLibc(const Plan& plan) const {
 
 std::optional<Difference> Comparison::compareIn(const Mode& mode, const Plan& plan, const Transcript& libc,
                                                 std::chrono::milliseconds patience) const {
+  setHookClose(mode.closes);
   Transcript hooked = run(plan, mode, &libc, patience);
   if (hooked == libc) return std::nullopt;
   return Difference{&mode, plan, libc, std::move(hooked)};

@@ -27,6 +27,7 @@ struct Mode {
   IOManager* workers;  ///< null: on threads
   const Calls& make;
   const Calls& call;
+  HookClose closes = HookClose::kWake;
 };
 
 /// Runs the plan. `script` is the transcript of the first run, or null. A step that does not end within `patience`, though it did
