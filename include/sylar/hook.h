@@ -70,10 +70,10 @@ HookClose hookClose();
 
 /// Sets whether the locks of libc suspend the fiber that waits for them, instead of blocking the thread: pthread_mutex_t,
 /// pthread_cond_t, pthread_rwlock_t, pthread_barrier_t, pthread_once, sem_t and their C11 forms, pthread_spin_lock, pthread_join,
-/// the initialization of a static variable in a function, and futex(2) by syscall(), under which std::future, std::latch and
+/// the initialization of a static variable in a function, and futex(2) by syscall(), by which std::future, std::latch and
 /// std::atomic::wait wait. They do so at first. Fibers and threads may wait at one lock. The owner of a mutex that a fiber has locked
-/// is the fiber. Locks that processes share, and those with a protocol (PTHREAD_PRIO_INHERIT), block the thread in any case. Thread
-/// safety: any thread; affects waits that begin afterwards.
+/// is the fiber. Mutexes with a protocol (PTHREAD_PRIO_INHERIT), and conditions and barriers that processes share, block the thread
+/// in any case. Thread safety: any thread; affects waits that begin afterwards.
 void setHookLocks(bool on);
 /// Returns what setHookLocks() has set. Thread safety: any thread.
 bool hookLocks();

@@ -33,7 +33,7 @@ class CondWait {
   /// A thread may be cancelled in its wait. Then it locks the mutex again, and if it was woken before, somebody else is.
   ~CondWait() {
     if (!m_unlocked) return;
-    if (m_wait.withdraw()) pthread_cond_signal(m_cond);
+    if (m_wait.withdraw()) ParkingLot::wake(m_cond, 1);  // by its address: after a broadcast it may be gone
     pthread_mutex_lock(m_mutex);
   }
   CondWait(const CondWait&) = delete;
@@ -41,9 +41,7 @@ class CondWait {
 
   int run(const LockTime& until) {
     const Deadline deadline = until.deadline(m_as_fiber);
-    // The caller's loop cannot be told of a cancel. So that ends one wait, as if somebody had woken it, and no later ones.
-    std::optional<this_fiber::CancelShield> shield;
-    if (m_as_fiber && waitsEndAtOnce()) shield.emplace();
+    const ShieldIfCancelled shield(m_as_fiber);
     return m_as_fiber && !reserveWithinScope(deadline) ? ENOMEM : waitUnlocked(until, deadline);
   }
 
@@ -51,7 +49,7 @@ class CondWait {
   int waitUnlocked(const LockTime& until, Deadline deadline) {
     m_wait.enter();
     if (const int error = pthread_mutex_unlock(m_mutex)) {
-      if (m_wait.withdraw()) pthread_cond_signal(m_cond);
+      if (m_wait.withdraw()) ParkingLot::wake(m_cond, 1);
       return error;
     }
     m_unlocked = true;

@@ -13,6 +13,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/offload.h"
+#include "sylar/hook/parking_lot.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/stay.h"
 #include "sylar/io/fd_table.h"
@@ -65,7 +66,10 @@ pid_t __vfork() noexcept { return fork(); }
 /// Runs no handlers of pthread_atfork, so it tells the child itself that its thread is another one.
 pid_t _Fork() noexcept {
   const pid_t child = sharing([] { return real::_Fork(); });
-  if (child == 0) sys::detail::t_thread_id = 0;
+  if (child == 0) {
+    sys::detail::t_thread_id = 0;
+    ParkingLot::forgetAll();
+  }
   return child;
 }
 

@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/single_threaded.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <optional>
 
 #include "sylar/base/sys.h"
@@ -55,16 +55,16 @@ long failed(int error) {
   return -1;
 }
 
-/// Returns true if other processes may change the word: its page is of a file, or of memory that is shared. Source:
-/// Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61.
+/// Returns true if other processes may change the word: its page is of a file, or of memory that is shared, or it cannot be told.
+/// Source: Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61.
 bool mayBeShared(const uint32_t* word) {
   const long fd = sys::call(SYS_open, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return true;
   uint64_t page = 0;
-  constexpr uintptr_t kPage = 4096;
-  const long n = sys::call(SYS_pread64, fd, &page, sizeof page, reinterpret_cast<uintptr_t>(word) / kPage * sizeof page);
+  const auto page_size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const long n = sys::call(SYS_pread64, fd, &page, sizeof page, reinterpret_cast<uintptr_t>(word) / page_size * sizeof page);
   sys::call(SYS_close, fd);
-  return n == sizeof page && (page >> 61 & 1) != 0;
+  return n != sizeof page || (page >> 61 & 1) != 0;
 }
 
 /// Waits in a fiber. `bits` are those of FUTEX_WAIT_BITSET, whose time is absolute.
@@ -78,48 +78,56 @@ long wait(const Futex& call, bool is_absolute, uint32_t bits) {
   if (reinterpret_cast<uintptr_t>(call.word) % sizeof found != 0) return failed(EINVAL);
   if (!probe::copyIn(&found, call.word, sizeof found)) return failed(EFAULT);
   if (found != call.value) return failed(EAGAIN);
+  if (!is_absolute && (call.options & FUTEX_CLOCK_REALTIME) != 0) return callOfKernel(call.all);  // which may not know it
 
   countCallOf(*runningFiber(), Hook::syscall);
   const bool polls = !call.isPrivate() && mayBeShared(call.word);
-  // The caller's loop cannot be told of a cancel. So that ends one wait, as if somebody had woken it, and no later ones.
-  std::optional<this_fiber::CancelShield> shield;
-  if (waitsEndAtOnce()) shield.emplace();
+  const ShieldIfCancelled shield(true);
   Interruptible interruptible(EndedBy::kNoRestart);
   interruptible.begin();
   Deadline deadline = until.deadline(true);
   if (call.time != nullptr && !is_absolute)
     deadline = Deadline::after(std::chrono::nanoseconds(attempt::toNs(time)), waitClock());
+  uint64_t turn = 0;
   for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
     const Deadline look = polls ? std::min(deadline, Deadline::after(pause, waitClock())) : deadline;
     if (!reserveWithinScope(look)) return failed(ENOMEM);
     LotWait one(call.word, kFutex, true);
     one.wakeBy(bits);
-    if (!one.enterUnless([&] { return call.now() != call.value; })) return failed(EAGAIN);
+    if (!one.enterUnless([&] { return call.now() != call.value; }, turn)) return failed(EAGAIN);
     const LotEnd end = one.park(look, interruptible);
     if (end == LotEnd::kInterrupted) return failed(EINTR);
     if (end != LotEnd::kTimeout) return 0;
-    if (look == deadline && (!is_absolute || until.hasPassed(true))) return failed(ETIMEDOUT);
+    if (look != deadline) continue;
+    if (!is_absolute || until.hasPassed(true)) return failed(ETIMEDOUT);
+    deadline = until.deadline(true);  // the clock was set back
   }
 }
 
-/// Wakes fibers, and then as many threads as are left. The word was changed before, by whatever instruction.
+/// Returns how many the kernel would wake for a number given to it: at least one.
+uint32_t atLeastOne(uint32_t count) { return static_cast<uint32_t>(std::max(static_cast<int>(count), 1)); }
+
+/// Wakes fibers, and then as many threads as are left. A signal handler may do so.
 long wake(const Futex& call, uint32_t bits) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const auto most = static_cast<uint32_t>(std::max(static_cast<int>(call.value), 1));  // as in the kernel, 0 wakes one
-  const long woken = ParkingLot::wake(call.word, most, bits);
-  if (woken == static_cast<long>(most)) return woken;
-  const long rest[6] = {call.all[0], call.all[1], static_cast<long>(most) - woken, call.all[3], call.all[4], call.all[5]};
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // the word was changed by whatever instruction
+  const uint32_t most = atLeastOne(call.value);
+  const uint32_t woken = ParkingLot::wake(call.word, most, bits, true);
+  if (woken == most) return woken;
+  const long rest[6] = {call.all[0], call.all[1], static_cast<long>(most - woken), call.all[3], call.all[4], call.all[5]};
   const long others = callOfKernel(rest);
-  return others < 0 ? (woken > 0 ? woken : others) : woken + others;
+  return others < 0 ? (woken > 0 ? static_cast<long>(woken) : others) : static_cast<long>(woken) + others;
 }
 
-/// Wakes and moves fibers after the kernel has done so with threads, and has looked at the word.
+/// Wakes and moves threads, and then as many fibers as are left. The kernel looks at the word, if it is to be compared.
 long requeue(const Futex& call) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const long n = callOfKernel(call.all);
   if (n < 0 || !ParkingLot::mayWait(call.word)) return n;
-  const uint32_t woken = ParkingLot::wake(call.word, call.value);
-  const uint32_t moved = ParkingLot::requeue(call.word, call.second_word, call.second_count);
+  const auto woken_threads = static_cast<uint32_t>(std::min<long>(n, call.value));
+  const auto moved_threads = static_cast<uint32_t>(n) - woken_threads;  // told only if it was to be compared
+  const uint32_t woken = ParkingLot::wake(call.word, call.value - woken_threads);
+  const uint32_t moved =
+      ParkingLot::requeue(call.word, call.second_word, call.second_count - std::min(call.second_count, moved_threads));
   return n + woken + (call.command() == FUTEX_CMP_REQUEUE ? moved : 0);
 }
 
@@ -127,7 +135,8 @@ long requeue(const Futex& call) {
 long wakeOp(const Futex& call) {
   const long n = callOfKernel(call.all);
   if (n < 0) return n;
-  return n + ParkingLot::wake(call.word, call.value) + ParkingLot::wake(call.second_word, call.second_count);
+  return n + ParkingLot::wake(call.word, atLeastOne(call.value)) +
+         ParkingLot::wake(call.second_word, atLeastOne(call.second_count));
 }
 
 // libstdc++ waits for the initialization of a static variable only if the process has several threads, and otherwise takes whoever

@@ -1,8 +1,10 @@
-// pthread_join and its kin: a helper thread joins. Source: pthread_join(3), pthread_timedjoin_np(3), thrd_join of C11.
+// pthread_join and its kin. Without a time, a helper thread joins. With a time, the fiber asks again until then. Source: pthread_join(3), pthread_timedjoin_np(3), thrd_join of C11.
 #include <pthread.h>
 #include <threads.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 
 #include "sylar/hook/hook_count.h"
@@ -13,12 +15,30 @@
 namespace sylar {
 namespace {
 
-/// Makes the call here if it cannot wait: off fibers, or with the calling thread, which libc refuses.
-template <class Call>
-int join(Hook hook, pthread_t thread, Call call) {
+/// Returns false if libc's call is to be made here: off fibers, or with the calling thread, which libc refuses.
+bool suspendsAt(Hook hook, pthread_t thread) {
   countCall(hook);
-  if (outsideFibers() || !locksSuspend() || ::pthread_equal(thread, ::pthread_self()) != 0) return call();
-  return offload(call, BlockingPool::Length::kOthers);
+  return !outsideFibers() && locksSuspend() && ::pthread_equal(thread, ::pthread_self()) == 0;
+}
+
+/// Joins until a time. No helper thread does it, because many of them could wait for threads that never end.
+int joinUntil(pthread_t thread, void** value, const LockTime& time) {
+  int error = ::pthread_tryjoin_np(thread, value);
+  if (error == EBUSY && !time.isValid()) return EINVAL;
+  const this_fiber::CancelShield shield;
+  Interruptible call(EndedBy::kNone);
+  Deadline until = time.deadline(true);
+  for (std::chrono::milliseconds pause(1); error == EBUSY; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
+    const Deadline look = std::min(until, Deadline::after(pause, waitClock()));
+    if (!reserveTimeout(look)) return ETIMEDOUT;
+    call.parkUntil(look);
+    error = ::pthread_tryjoin_np(thread, value);
+    if (error == EBUSY && look == until) {
+      if (time.hasPassed(true)) return ETIMEDOUT;
+      until = time.deadline(true);  // the clock was set back
+    }
+  }
+  return error;
 }
 
 }  // namespace
@@ -29,13 +49,16 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int pthread_join(pthread_t thread, void** value) {
-  return join(Hook::pthread_join, thread, [=] { return real::pthread_join(thread, value); });
+  const auto join = [=] { return real::pthread_join(thread, value); };
+  return suspendsAt(Hook::pthread_join, thread) ? offload(join, BlockingPool::Length::kOthers) : join();
 }
 int pthread_timedjoin_np(pthread_t thread, void** value, const timespec* time) {
-  return join(Hook::pthread_timedjoin_np, thread, [=] { return real::pthread_timedjoin_np(thread, value, time); });
+  if (!suspendsAt(Hook::pthread_timedjoin_np, thread)) return real::pthread_timedjoin_np(thread, value, time);
+  return joinUntil(thread, value, {CLOCK_REALTIME, time});
 }
 int pthread_clockjoin_np(pthread_t thread, void** value, clockid_t clock, const timespec* time) {
-  return join(Hook::pthread_clockjoin_np, thread, [=] { return real::pthread_clockjoin_np(thread, value, clock, time); });
+  if (!suspendsAt(Hook::pthread_clockjoin_np, thread)) return real::pthread_clockjoin_np(thread, value, clock, time);
+  return joinUntil(thread, value, {clock, time});
 }
 int thrd_join(thrd_t thread, int* value) {
   void* result = nullptr;

@@ -158,14 +158,20 @@ bool refuses(pthread_mutex_t& mutex, const FiberCore* me) {
 template <class Block>
 [[gnu::noinline]] int lockInFiber(Hook hook, pthread_mutex_t& mutex, LockTime until, bool timed, Block blocks) {
   FiberCore* const me = runningFiber();
-  if (!isPlain(mutex)) {  // a plain one was locked just now, or is tried under the lot's lock
+  if (isPlain(mutex)) {  // of a lock without a time, the caller has tried it
+    if (timed && lockPlain(mutex)) return 0;
+  } else {
     if ((kindOf(mutex) & kPriority) != 0) return blocks();
     const int error = tryLock(mutex, me);
     if (error != EBUSY) return error;
     if (refuses(mutex, me)) return EDEADLK;
   }
-  if (!locksSuspend()) return blocks();
-  if (!until.isValid()) return isPlain(mutex) && lockPlain(mutex) ? 0 : EINVAL;
+  if (!locksSuspend()) {
+    const int blocked = blocks();
+    if (blocked == 0 && knowsOwner(mutex)) setFiber(mutex, me);
+    return blocked;
+  }
+  if (!until.isValid()) return EINVAL;
   const bool polls = (kindOf(mutex) & (kRobust | kShared)) != 0;
   const int taken = takeInLot(&mutex, {.hook = hook, .kind = kMutex, .until = until, .shielded = !timed, .polls = polls});
   if (taken == 0 || taken == EOWNERDEAD) adopt(mutex, me);
@@ -176,7 +182,7 @@ void releaseWaiters(pthread_mutex_t& mutex, bool threads_wait) {
   if (!ParkingLot::mayWait(&mutex)) [[likely]]
     return;
   // Threads that sleep in the kernel get their chance as well: one of them was woken, and the oldest fiber competes with it.
-  ParkingLot::release(&mutex, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
+  ParkingLot::release(&mutex, kMutex.what, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
 }
 
 [[gnu::noinline]] int unlockByLibc(pthread_mutex_t& mutex) {
@@ -184,9 +190,10 @@ void releaseWaiters(pthread_mutex_t& mutex, bool threads_wait) {
     if (isOfAnotherFiber(mutex, me)) return EPERM;
     if (mutex.__data.__count <= 1) setFiber(mutex, nullptr);
   }
-  const bool threads_wait = wordOf(mutex).load(std::memory_order_relaxed) > 1;
+  // A robust one stands in a list of the thread that has locked it, so nobody takes it for another.
+  const bool wakes = (kindOf(mutex) & kRobust) != 0 || wordOf(mutex).load(std::memory_order_relaxed) > 1;
   const int error = real::pthread_mutex_unlock(&mutex);
-  releaseWaiters(mutex, threads_wait);
+  if (error == 0) releaseWaiters(mutex, wakes);
   return error;
 }
 
@@ -250,8 +257,8 @@ int mtx_unlock(mtx_t* mutex) { return ofC11(pthread_mutex_unlock(ofC11(mutex)));
 // Its holder, if it is a fiber of this thread, must come to run.
 int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
   if (outsideFibers() || !locksSuspend()) return real::pthread_spin_lock(lock);
-  constexpr int kSpins = 100;
-  for (int i = 1;; ++i) {
+  constexpr unsigned kSpins = 100;
+  for (unsigned i = 1;; ++i) {
     const int error = ::pthread_spin_trylock(lock);
     if (error != EBUSY) return error;
     i % kSpins == 0 ? Fiber::YieldToReady() : StdMemory::relax();

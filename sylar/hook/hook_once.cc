@@ -7,6 +7,8 @@
 #include <threads.h>
 
 #include <atomic>
+#include <mutex>
+#include <optional>
 
 #include "sylar/base/sys.h"
 #include "sylar/hook/lock_wait.h"
@@ -17,9 +19,12 @@ namespace {
 
 constexpr LotKind kOnce{detail::SyncKind::kOnce};
 
-// libc's own states of the word, so that a child of a fork, where nothing is hooked, goes on with them.
+// libc's own states of the word: it is being run, or done. Above these bits stands the number of forks, because the routine of another
+// thread does not go on in the child of a fork, which runs it anew.
 constexpr int kRuns = 1;
 constexpr int kDone = 2;
+constexpr int kFork = 4;
+int runsNow() { return ParkingLot::forks() * kFork | kRuns; }
 
 std::atomic_ref<int> wordOf(pthread_once_t* once) { return std::atomic_ref(*once); }
 
@@ -37,18 +42,38 @@ void run(pthread_once_t* once, void (*routine)()) {
   outcome.word = kDone;
 }
 
-void awaitEnd(pthread_once_t* once) {
+/// What std::call_once leaves to the routine, in variables of the thread. Another fiber of the thread that calls it changes them.
+/// Source: libstdc++, <mutex>.
+class CallOfStd {
+ public:
+  [[gnu::noinline]] void save() {
+    m_callable = std::__once_callable;
+    m_call = std::__once_call;
+  }
+  [[gnu::noinline]] void restore() const {
+    std::__once_callable = m_callable;
+    std::__once_call = m_call;
+  }
+
+ private:
+  void* m_callable;
+  void (*m_call)();
+};
+
+[[gnu::noinline]] void awaitEnd(pthread_once_t* once) {
   const bool as_fiber = !outsideFibers() && locksSuspend();
   std::optional<this_fiber::CancelShield> shield;
   if (as_fiber) {
     countCallOf(*runningFiber(), Hook::pthread_once);
     shield.emplace();
-    if (!reserveWithinScope(Deadline::never())) return;
   }
   LotWait wait(once, kOnce, as_fiber);
-  if (!wait.enterUnless([=] { return wordOf(once).load(std::memory_order_relaxed) != kRuns; })) return;
+  if (!wait.enterUnless([=] { return wordOf(once).load(std::memory_order_relaxed) != runsNow(); })) return;
+  CallOfStd call_once;
+  call_once.save();
   Interruptible call(EndedBy::kNone);
   wait.park(Deadline::never(), call);
+  call_once.restore();
 }
 
 }  // namespace
@@ -62,10 +87,10 @@ int pthread_once(pthread_once_t* once, void (*routine)()) {
   for (;;) {
     int word = wordOf(once).load(std::memory_order_acquire);
     if ((word & kDone) != 0) return 0;
-    if (sys::inForkedChild() || (word & ~kRuns) != 0) return real::pthread_once(once, routine);
-    if (word == kRuns) {
+    if (sys::inForkedChild()) return real::pthread_once(once, routine);
+    if (word == runsNow()) {
       awaitEnd(once);
-    } else if (wordOf(once).compare_exchange_strong(word, kRuns, std::memory_order_acquire)) {
+    } else if (wordOf(once).compare_exchange_strong(word, runsNow(), std::memory_order_acquire)) {
       run(once, routine);
       return 0;
     }

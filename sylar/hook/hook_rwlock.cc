@@ -82,17 +82,42 @@ void adopt(pthread_rwlock_t& lock, const Mode& mode, const FiberCore* me) {
 #endif
 }
 
+/// Returns true if threads sleep in the kernel, or are about to.
+bool threadsWait(pthread_rwlock_t& lock) {
+  constexpr unsigned kUsed = 2;  // of the words on which they sleep
+  const auto load = [](unsigned& word) { return std::atomic_ref(word).load(std::memory_order_relaxed); };
+  return load(lock.__data.__writers) != 0 ||
+         ((load(lock.__data.__writers_futex) | load(lock.__data.__wrphase_futex)) & kUsed) != 0;
+}
+
+void releaseWaiters(pthread_rwlock_t& lock, bool threads_wait) {
+  if (!ParkingLot::mayWait(&lock)) [[likely]]
+    return;
+  ParkingLot::release(&lock, detail::SyncKind::kPthreadRWLock,
+                      threads_wait ? ParkingLot::Release::kWakeAll : ParkingLot::Release::kHandOver);
+}
+
+/// Does what libc's call does, on a thread. A writer that gives up lets readers in, which libc tells its own waiters only.
+template <class Block>
+int lockOnThread(pthread_rwlock_t& lock, Block block) {
+  const int error = block();
+  if (error != 0) releaseWaiters(lock, true);
+  return error;
+}
+
 template <class Block>
 [[gnu::noinline]] int lockInFiber(Hook hook, pthread_rwlock_t& lock, const Mode& mode, LockTime until, bool timed, Block blocks) {
   const FiberCore* const me = runningFiber();
   if (!until.isValid()) return EINVAL;
-  const bool stands_back = lock.__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP && ParkingLot::mayWait(&lock);
-  const int error = stands_back && locksSuspend() ? EBUSY : tryLock(lock, mode, me);
+  // Where writers come first, readers stand back behind those who wait. Otherwise a fiber may read twice.
+  const bool stands_back = !mode.writes && lock.__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+  const int error = stands_back && ParkingLot::mayWait(&lock) && locksSuspend() ? EBUSY : tryLock(lock, mode, me);
   if (error != EBUSY) return error;
   if (isWrittenBy(lock, me)) return EDEADLK;
   if (!locksSuspend()) return blocks();
   const bool polls = lock.__data.__shared != 0;
-  const int taken = takeInLot(&lock, {.hook = hook, .kind = mode.kind, .until = until, .shielded = !timed, .polls = polls});
+  const int taken = takeInLot(
+      &lock, {.hook = hook, .kind = mode.kind, .until = until, .shielded = !timed, .polls = polls, .stands_back = stands_back});
   if (taken == 0) adopt(lock, mode, me);
   return taken == ECANCELED || taken == ENOMEM ? ETIMEDOUT : taken;
 }
@@ -115,31 +140,35 @@ int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
 int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, const timespec* time) noexcept {
   const auto block = [=] { return real::pthread_rwlock_timedrdlock(lock, time); };
   const LockTime until(CLOCK_REALTIME, time);
-  return outsideFibers() ? block() : lockInFiber(Hook::pthread_rwlock_timedrdlock, *lock, kReads, until, true, block);
+  return outsideFibers() ? lockOnThread(*lock, block)
+                         : lockInFiber(Hook::pthread_rwlock_timedrdlock, *lock, kReads, until, true, block);
 }
 int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock, const timespec* time) noexcept {
   const auto block = [=] { return real::pthread_rwlock_timedwrlock(lock, time); };
   const LockTime until(CLOCK_REALTIME, time);
-  return outsideFibers() ? block() : lockInFiber(Hook::pthread_rwlock_timedwrlock, *lock, kWrites, until, true, block);
+  return outsideFibers() ? lockOnThread(*lock, block)
+                         : lockInFiber(Hook::pthread_rwlock_timedwrlock, *lock, kWrites, until, true, block);
 }
 int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) noexcept {
   const auto block = [=] { return real::pthread_rwlock_clockrdlock(lock, clock, time); };
   const LockTime until(clock, time);
-  return outsideFibers() ? block() : lockInFiber(Hook::pthread_rwlock_clockrdlock, *lock, kReads, until, true, block);
+  return outsideFibers() ? lockOnThread(*lock, block)
+                         : lockInFiber(Hook::pthread_rwlock_clockrdlock, *lock, kReads, until, true, block);
 }
 int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) noexcept {
   const auto block = [=] { return real::pthread_rwlock_clockwrlock(lock, clock, time); };
   const LockTime until(clock, time);
-  return outsideFibers() ? block() : lockInFiber(Hook::pthread_rwlock_clockwrlock, *lock, kWrites, until, true, block);
+  return outsideFibers() ? lockOnThread(*lock, block)
+                         : lockInFiber(Hook::pthread_rwlock_clockwrlock, *lock, kWrites, until, true, block);
 }
 int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
   return outsideFibers() ? real::pthread_rwlock_trywrlock(lock) : tryLock(*lock, kWrites, runningFiber());
 }
 int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
   if (!outsideFibers() && isWrittenByThisThread(*lock)) writingFiberOf(*lock).store(0, std::memory_order_relaxed);
+  const bool threads_wait = threadsWait(*lock);
   const int error = real::pthread_rwlock_unlock(lock);
-  if (ParkingLot::mayWait(lock)) [[unlikely]]
-    ParkingLot::release(lock, ParkingLot::Release::kHandOver);
+  releaseWaiters(*lock, threads_wait);
   return error;
 }
 

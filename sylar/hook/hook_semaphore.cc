@@ -77,7 +77,8 @@ int sem_post(sem_t* semaphore) noexcept {
   const bool threads_wait = threadsWait(semaphore);
   const int result = real::sem_post(semaphore);
   if (ParkingLot::mayWait(semaphore)) [[unlikely]] {
-    ParkingLot::releaseFromAnywhere(semaphore, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
+    ParkingLot::release(semaphore, kSemaphore.what, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver,
+                        true);
   }
   return result;
 }

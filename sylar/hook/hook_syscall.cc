@@ -255,12 +255,12 @@ extern "C" {
     case SYS_futex: return futexByNumber(values);
 #define SYLAR_SAME_(name) \
   case SYS_##name: return uncancelled([&] { return arguments.to(&::name); })
-    // clang-format off
+      // clang-format off
     SYLAR_SAME_(close); SYLAR_SAME_(dup); SYLAR_SAME_(dup2); SYLAR_SAME_(dup3); SYLAR_SAME_(shutdown);
     SYLAR_SAME_(socket); SYLAR_SAME_(socketpair); SYLAR_SAME_(accept); SYLAR_SAME_(accept4); SYLAR_SAME_(pipe); SYLAR_SAME_(pipe2);
     SYLAR_SAME_(creat); SYLAR_SAME_(timerfd_create); SYLAR_SAME_(inotify_init); SYLAR_SAME_(inotify_init1);
     SYLAR_SAME_(epoll_create); SYLAR_SAME_(epoll_create1); SYLAR_SAME_(setsockopt);
-    // clang-format on
+      // clang-format on
 #undef SYLAR_SAME_
     case SYS_close_range:
       return uncancelled(

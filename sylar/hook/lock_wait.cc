@@ -9,11 +9,12 @@ constinit std::atomic<bool> g_hook_locks{true};
 void setHookLocks(bool on) { g_hook_locks.store(on, std::memory_order_relaxed); }
 bool hookLocks() { return g_hook_locks.load(std::memory_order_relaxed); }
 
-bool waitsEndAtOnce() {
+ShieldIfCancelled::ShieldIfCancelled(bool in_fiber) {
+  if (!in_fiber) return;
   const FiberCore& me = *runningFiber();
-  if (me.cancelled != 0 && !me.shielded) return true;
   const Deadline scope = withinScope(Deadline::never());
-  return !scope.isNever() && scope.ns() <= waitClock().nowNs();
+  const bool cancelled = me.cancelled != 0 && !me.shielded;
+  if (cancelled || (!scope.isNever() && scope.ns() <= waitClock().nowNs())) m_shield.emplace();
 }
 
 Deadline LockTime::deadline(bool as_fiber) const {
@@ -35,23 +36,30 @@ bool LockTime::hasPassed(bool as_fiber) const {
 namespace {
 
 int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
-  std::chrono::milliseconds pause(1);
-  for (bool again = false;; again = true) {
-    const Deadline until = wanted.until.deadline(true);
+  int error = EBUSY;
+  const auto take = [&] { return (error = wanted.kind.take(object)) != EBUSY; };
+  uint64_t turn = 0;
+  Deadline until = wanted.until.deadline(true);
+  for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
     const Deadline look = wanted.polls ? std::min(until, Deadline::after(pause, waitClock())) : until;
-    if (!(wanted.shielded && look.isNever()) && !reserveWithinScope(look)) return ENOMEM;
+    if (!(wanted.shielded && look.isNever()) && !reserveWithinScope(look)) {
+      // Somebody may have woken it for the object, and woken nobody else.
+      if (take()) return error;
+      ParkingLot::release(object, wanted.kind.what, ParkingLot::Release::kWakeAll);
+      return ENOMEM;
+    }
     LotWait wait(object, wanted.kind, true);
-    int error = EBUSY;
-    const auto take = [&] { return (error = wanted.kind.take(object)) != EBUSY; };
-    if (!wait.enterUnless(take, again)) return error;
+    const bool first = turn == 0;
+    if (!wait.enterUnless([&] { return !(first && wanted.stands_back && wait.othersWait()) && take(); }, turn)) return error;
     const LotEnd end = wait.park(look, call);
     if (end == LotEnd::kGranted) return 0;
     if (end == LotEnd::kTold) continue;
     if (take()) return error;  // it gets what is there
     if (end == LotEnd::kCancelled) return ECANCELED;
     if (end == LotEnd::kInterrupted) return EINTR;
+    if (look != until) continue;
     if (wanted.until.hasPassed(true)) return ETIMEDOUT;
-    pause = std::min(2 * pause, std::chrono::milliseconds(50));
+    until = wanted.until.deadline(true);  // the clock was set back
   }
 }
 
@@ -63,11 +71,11 @@ int takeInLot(void* object, const Taking& wanted) {
   call.begin();
   if (!wanted.shielded) return takeOrWait(object, wanted, call);
   const this_fiber::CancelShield shield;
-  int error;
-  do {
-    error = takeOrWait(object, wanted, call);
-  } while (error == ECANCELED || error == ENOMEM);  // behind the deadline of a stop, until the fiber is abandoned
-  return error;
+  for (;;) {  // behind the deadline of a stop, until the fiber is abandoned
+    const int error = takeOrWait(object, wanted, call);
+    if (error != ECANCELED && error != ENOMEM) return error;
+    if (error == ENOMEM) Fiber::YieldToReady();
+  }
 }
 
 }  // namespace sylar

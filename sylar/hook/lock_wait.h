@@ -4,9 +4,8 @@
 //     if (outsideFibers()) return real::pthread_mutex_lock(mutex);
 //     ...
 //
-// The path without contention is libc's own: the fiber tries, and only if that fails it comes to the parking lot. Off fibers every
-// call is libc's. (The objects whose waits let go of something, conditions, and those that have no attempt, barriers and pthread_once,
-// are the lot's on all threads, so that both kinds may wait at one object.)
+// A fiber first tries, and only if that fails it comes to the parking lot. Off fibers the call is libc's. (Conditions, barriers and
+// pthread_once, whose waits are no attempts that could be made for somebody, are the lot's on all threads.)
 #pragma once
 
 #include <time.h>
@@ -14,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 
 #include "sylar/fiber.h"
 #include "sylar/hook/attempt.h"
@@ -25,14 +25,21 @@ namespace sylar {
 
 extern constinit std::atomic<bool> g_hook_locks;
 
-/// Returns true on a thread's own stack. Only for the first line of a hook.
+/// Returns true on a thread's own stack. Inlined, so only where the fiber cannot have changed its thread since the function began.
 [[gnu::always_inline]] inline bool outsideFibers() { return t_running == nullptr; }
 
 /// Returns true if the caller is a fiber that may be suspended at a lock here.
 inline bool locksSuspend() { return g_hook_locks.load(std::memory_order_relaxed) && hookSleeps(); }
 
-/// Returns true if a wait of the running fiber would end at once, because it was cancelled or the deadline of its scope has passed.
-bool waitsEndAtOnce();
+/// Shields a fiber whose waits would end at once, because it was cancelled or the deadline of its scope has passed. For calls whose
+/// callers cannot be told of a cancel and wait again: a cancel ends the wait that it meets, and no later one.
+class ShieldIfCancelled {
+ public:
+  explicit ShieldIfCancelled(bool in_fiber);
+
+ private:
+  std::optional<this_fiber::CancelShield> m_shield;
+};
 
 /// Until when a call waits: a time of one of the clocks, or for ever.
 class LockTime {
@@ -61,8 +68,9 @@ struct Taking {
   const LotKind& kind;
   LockTime until = {};
   EndedBy by = EndedBy::kNone;
-  bool shielded = false;  ///< neither a cancel nor the deadline of a scope ends it
-  bool polls = false;     ///< others may release the object without a word: other processes, and threads that end
+  bool shielded = false;     ///< neither a cancel nor the deadline of a scope ends it
+  bool polls = false;        ///< others may release the object without a word: other processes, and threads that end
+  bool stands_back = false;  ///< it comes behind those who wait already
 };
 
 /// Takes `object`, which a first attempt could not have, for the calling fiber. Returns 0, ETIMEDOUT, ECANCELED, EINTR, ENOMEM or what

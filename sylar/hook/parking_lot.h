@@ -6,9 +6,10 @@
 // a fence, one of the two sees the other.
 //
 // An object that can be taken, a mutex for example, is handed over: whoever releases it takes it for the oldest waiter and then tells
-// that waiter, so nobody overtakes, and a waiter is woken only when it has what it waits for.
+// that waiter. So a waiter is woken only when it has what it waits for.
 //
-// The object is not touched for a waiter that has been told. It may be destroyed by then.
+// The object is not touched unless somebody still waits for it. Otherwise it may have been destroyed. Of a fiber that was abandoned the
+// place may stay in a queue until somebody looks.
 #pragma once
 
 #include <pthread.h>
@@ -54,14 +55,21 @@ class LotWait final : public detail::SyncWait {
   LotWait(void* object, const LotKind& kind, bool as_fiber) : m_object(object), m_kind(kind), m_as_fiber(as_fiber) {}
 
   /// Enters the queue, unless `is_there`, called under its lock, returns true. Returns false if the wait is over without having begun.
-  /// `first` says that the caller was woken for nothing, and keeps its place.
+  /// `turn` is 0, and becomes the caller's place in the order. One who was woken for nothing enters with the turn that it had.
   template <class IsThere>
-  [[nodiscard]] bool enterUnless(IsThere is_there, bool first = false) {
+  [[nodiscard]] bool enterUnless(IsThere is_there, uint64_t& turn) {
     lockForEntry();
     const bool there = is_there();
-    enterAndUnlock(!there, first);
+    enterAndUnlock(!there, turn);
     return !there;
   }
+  template <class IsThere>
+  [[nodiscard]] bool enterUnless(IsThere is_there) {
+    uint64_t turn = 0;
+    return enterUnless(is_there, turn);
+  }
+  /// Returns true if somebody waits for the same object. For `is_there`.
+  bool othersWait() const SYLAR_NO_THREAD_SAFETY_ANALYSIS;
   /// Says which bits of a waker's bits wake it. Before the entry, or in its `is_there`.
   void wakeBy(uint32_t bits) { m_bits = bits; }
   void enter() {
@@ -81,7 +89,8 @@ class LotWait final : public detail::SyncWait {
   friend class ParkingLot;
 
   void lockForEntry() SYLAR_NO_THREAD_SAFETY_ANALYSIS;
-  void enterAndUnlock(bool enters, bool first) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  void enterAndUnlock(bool enters, uint64_t& turn) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  bool isOpen() const;
   void leave() SYLAR_NO_THREAD_SAFETY_ANALYSIS;
   template <class Memory>
   LotEnd parkThread(Deadline deadline);
@@ -94,6 +103,7 @@ class LotWait final : public detail::SyncWait {
   bool m_told = false;  // or about to be
   bool m_granted = false;
   uint32_t m_bits = kAnyBits;
+  uint64_t m_turn = 0;
   std::atomic<LotBucket*> m_bucket{nullptr};  // changes under the locks of both
   LotWait* m_next = nullptr;
   LotWait* m_prev = nullptr;
@@ -112,7 +122,7 @@ class alignas(64) LotBucket {
   friend class ParkingLot;
   class Hold;
 
-  void link(LotWait& one, bool first) SYLAR_REQUIRES(m_lock);
+  void link(LotWait& one) SYLAR_REQUIRES(m_lock);
   void unlink(LotWait& one) SYLAR_REQUIRES(m_lock);
   bool take(LotWait& one, detail::SyncWakes* wakes) SYLAR_REQUIRES(m_lock);
   void unlock() SYLAR_RELEASE(m_lock);
@@ -120,6 +130,7 @@ class alignas(64) LotBucket {
   std::atomic<uint32_t> m_waiting{0};  ///< who is linked, or about to be
   std::atomic<bool> m_posted{false};   ///< a signal handler wants whoever has the lock to look again
   OsMutex m_lock;
+  uint64_t m_last_turn SYLAR_GUARDED_BY(m_lock) = 0;
   LotWait* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
   LotWait* m_last SYLAR_GUARDED_BY(m_lock) = nullptr;
 };
@@ -129,7 +140,9 @@ class ParkingLot {
  public:
   /// Returns false if nobody waits at `object`. To be asked after the object was changed.
   [[gnu::always_inline]] static bool mayWait(const void* object) {
-#ifndef __x86_64__  // there, the change was a full fence
+#ifdef __x86_64__  // where the change was a full fence
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
     std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
     return bucketOf(object).mayWait();
@@ -138,19 +151,20 @@ class ParkingLot {
   /// How a release acts on those who wait.
   enum class Release : uint8_t {
     kHandOver,  ///< It takes the object for them, one after the other, as long as it can be had.
-    kWakeOne,   ///< It wakes the oldest, which tries again. For an object at which threads wait in the kernel as well.
+    // For an object at which threads wait in the kernel as well, and have their chance.
+    kWakeOne,  ///< It wakes the oldest, which tries again.
+    kWakeAll,  ///< It wakes all of them, for an object that several may have at once.
   };
-  static void release(void* object, Release how);
-  /// The same for a call that may be made in a signal handler.
-  static void releaseFromAnywhere(void* object, Release how);
+  /// Acts on those who wait for `object` as `what`. If the call may be made in a signal handler, that is `in_handler`.
+  static void release(void* object, detail::SyncKind what, Release how, bool in_handler = false);
 
   /// Wakes up to `most` of those who wait at `object` with one of `bits`, in their order. Returns how many there were.
-  static uint32_t wake(const void* object, uint32_t most, uint32_t bits = LotWait::kAnyBits);
+  static uint32_t wake(const void* object, uint32_t most, uint32_t bits = LotWait::kAnyBits, bool in_handler = false);
   static uint32_t wakeAll(const void* object, uint32_t bits = LotWait::kAnyBits) { return wake(object, ~0u, bits); }
   /// Moves up to `most` of those who wait at `from` to the end of the queue of `to`. Returns how many there were.
   static uint32_t requeue(const void* from, void* to, uint32_t most);
 
-  /// Empties the lot, in the child of a fork.
+  /// Empties the lot, in the child of a fork, and counts it.
   static void forgetAll();
 
   static LotBucket& bucketOf(const void* object) {
@@ -158,10 +172,13 @@ class ParkingLot {
     return s_buckets[hash >> (64 - kBucketBits)];
   }
 
+  /// Returns the number of forks that have led to this process, as far as they were seen.
+  static int forks() { return s_forks; }
+
  private:
   static constexpr int kBucketBits = 9;
 
-  static void serve(LotBucket& bucket, void* object, Release how, bool by_mail);
+  static constinit int s_forks;
 
   static constinit LotBucket s_buckets[1 << kBucketBits];
 };

@@ -1,10 +1,12 @@
 // HA-4: what else blocks a thread in libc and libstdc++, between fibers of one worker, of two, and with threads outside fibers:
 // semaphores, barriers, pthread_once, static variables, joins, and all that waits by futex(2).
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/mman.h>
 #include <threads.h>
 
+#include <algorithm>
 #include <barrier>
 #include <csignal>
 #include <future>
@@ -14,7 +16,9 @@
 #include <stdexcept>
 
 #include "sylar/base/sanitizers.h"
+#include "sylar/hook/parking_lot.h"
 #include "sylar/sync/blocking_pool.h"
+#include "tests/hook/lock_support.h"
 #include "tests/hook/support.h"
 #include "tests/sched/gate.h"
 #include "tests/sync/waiter.h"
@@ -34,13 +38,6 @@ class LockWaitsOfOneWorker : public testing::Test {
   ~LockWaitsOfOneWorker() override { BlockingPool::process().endAll(); }
 };
 INSTANTIATE_TEST_SUITE_P(Workers, LockWaits, testing::Values(1, 2));
-
-timespec realTimeIn(std::chrono::nanoseconds delay) {
-  timespec time;
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  const int64_t ns = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec + delay.count();
-  return {ns / 1'000'000'000, ns % 1'000'000'000};
-}
 
 // ---- Semaphores. -------------------------------------------------------------------------------------------------------------
 
@@ -140,7 +137,7 @@ TEST_F(LockWaitsOfOneWorker, ACancelEndsTheWaitForAPermit) {
 
 sem_t g_posted;
 
-// sem_post is async-signal-safe. A handler posts while its thread may be at the queue of the very same semaphore.
+// sem_post is async-signal-safe.
 TEST_F(LockWaitsOfOneWorker, AHandlerPosts) {
   sem_init(&g_posted, 0, 0);
   struct sigaction action {};
@@ -161,6 +158,48 @@ TEST_F(LockWaitsOfOneWorker, AHandlerPosts) {
   int value = -1;
   EXPECT_EQ(sem_getvalue(&g_posted, &value), 0);
   EXPECT_EQ(value, 0);
+  sem_destroy(&g_posted);
+}
+
+std::atomic<uint32_t> g_word{0};
+
+// A handler that posts, or wakes by futex, while its thread is at the very queue leaves that to the section that it has interrupted.
+TEST_F(LockWaitsOfOneWorker, AHandlerInASectionOfTheQueueWakesAtItsEnd) {
+  sem_init(&g_posted, 0, 0);
+  g_word = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    sem_post(&g_posted);
+    g_word = 1;
+    ::syscall(SYS_futex, &g_word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
+  };
+  action.sa_flags = SA_RESTART;
+  struct sigaction before;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  inFiber([] {
+    const Fiber::ptr fibers[] = {std::make_shared<Fiber>([] { EXPECT_EQ(sem_wait(&g_posted), 0); }), std::make_shared<Fiber>([] {
+                                   while (g_word == 0)
+                                     ::syscall(SYS_futex, &g_word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, nullptr, nullptr, 0);
+                                 })};
+    for (const Fiber::ptr& fiber : fibers) {
+      IOManager::GetThis()->schedule(fiber);
+      untilParked(*fiber);
+    }
+    const auto sameQueue = [](const void* object, const void* other) {
+      return &ParkingLot::bucketOf(object) == &ParkingLot::bucketOf(other);
+    };
+    // Objects of the same two queues, whose first look is made in the section.
+    constexpr LotKind kKind{detail::SyncKind::kPthreadMutex};
+    for (const void* const other : {static_cast<void*>(&g_posted), static_cast<void*>(&g_word)}) {
+      std::vector<char> objects(1 << 20);
+      const auto object = std::find_if(objects.begin(), objects.end(), [&](const char& one) { return sameQueue(&one, other); });
+      ASSERT_NE(object, objects.end());
+      LotWait wait(&*object, kKind, true);
+      EXPECT_FALSE(wait.enterUnless([] { return ::raise(SIGUSR1) == 0; }));
+    }
+    for (const Fiber::ptr& fiber : fibers) fiber->join();
+  });
+  sigaction(SIGUSR1, &before, nullptr);
   sem_destroy(&g_posted);
 }
 
@@ -237,6 +276,43 @@ TEST_P(LockWaits, CallOnceTriesAgainAfterAnException) {
   iom.stop();
   EXPECT_EQ(tries.load(), 4);
   EXPECT_EQ(failures.load(), 3);
+}
+
+// std::call_once hands its function to the routine in variables of the thread. Those who wait find their own again.
+TEST_F(LockWaitsOfOneWorker, CallOnceRunsTheFunctionOfTheFiberThatTriesAgain) {
+  inFiber([] {
+    std::once_flag first, second;
+    std::string order;
+    bool go = false;
+    const auto start = [&](std::once_flag& once, char name, bool fails) {
+      auto fiber = std::make_shared<Fiber>([&, name, fails] {
+        try {
+          std::call_once(once, [&] {
+            order += name;
+            while (fails && !go) Fiber::YieldToReady();
+            if (fails) throw std::runtime_error("not yet");
+          });
+        } catch (const std::runtime_error&) {
+        }
+      });
+      IOManager::GetThis()->schedule(fiber);
+      return fiber;
+    };
+    const Fiber::ptr fails = start(first, 'a', true);
+    while (order.empty()) Fiber::YieldToReady();
+    const Fiber::ptr tries_again = start(first, 'b', false);
+    untilParked(*tries_again);
+    const Fiber::ptr other_fails = start(second, 'c', true);
+    while (order.size() < 2) Fiber::YieldToReady();
+    const Fiber::ptr other_tries_again = start(second, 'd', false);
+    untilParked(*other_tries_again);
+    go = true;
+    for (const Fiber::ptr& fiber : {fails, tries_again, other_fails, other_tries_again}) fiber->join();
+    EXPECT_EQ(order.substr(0, 2), "ac");
+    EXPECT_NE(order.find('b'), order.npos);
+    EXPECT_NE(order.find('d'), order.npos);
+    EXPECT_EQ(order.size(), 4u);
+  });
 }
 
 int g_c11_runs = 0;

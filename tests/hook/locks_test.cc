@@ -1,12 +1,16 @@
 // HA-4: the locks of libc between fibers of one worker, of two, and with threads outside fibers: all who wait get on, and never two are
 // inside. Each case hangs, or lets two in, where the hook is missing.
 #include <pthread.h>
+#include <semaphore.h>
 #include <threads.h>
 
 #include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
 
+#include "sylar/hook/parking_lot.h"
+#include "sylar/testing/virtual_time.h"
+#include "tests/hook/lock_support.h"
 #include "tests/hook/support.h"
 #include "tests/sched/gate.h"
 #include "tests/support/sanitized.h"
@@ -31,13 +35,6 @@ struct Inside {
   std::atomic<int> now{0};
   int visits = 0;
 };
-
-timespec realTimeIn(std::chrono::nanoseconds delay) {
-  timespec time;
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  const int64_t ns = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec + delay.count();
-  return {ns / 1'000'000'000, ns % 1'000'000'000};
-}
 
 /// A mutex of a type, and how it is locked and unlocked.
 struct AnyMutex {
@@ -371,7 +368,7 @@ TEST(LocksOfOneWorker, ACancelEndsOneWaitAtACondition) {
   });
 }
 
-// FM-31: a thread is cancelled in its wait. It unlocks the mutex in its clean-up, so it must have it, and no signal is lost.
+// FM-31: a thread is cancelled in its wait. It unlocks the mutex in its clean-up, so it must have it.
 TEST(LocksOfThreads, AConditionIsACancellationPoint) {
   if (kSanitized) GTEST_SKIP() << "the sanitizers do not follow a thread that is cancelled";
   struct Shared {
@@ -397,8 +394,7 @@ TEST(LocksOfThreads, AConditionIsACancellationPoint) {
   };
   ASSERT_EQ(pthread_create(&thread, nullptr, body, &shared), 0);
   spinUntil(shared.waits, true);
-  shared.mutex.lock();  // so it waits, or has not begun to and will be cancelled in it
-  shared.mutex.unlock();
+  busyUntil([&] { return ParkingLot::mayWait(&shared.condition); });
   ASSERT_EQ(pthread_cancel(thread), 0);
   void* result = nullptr;
   ASSERT_EQ(pthread_join(thread, &result), 0);
@@ -473,6 +469,116 @@ TEST(LocksOfOneWorker, AReaderWriterLockIsHandedOverInOrder) {
   });
 }
 
+// Where writers come first, a reader stands back behind a writer that waits. Otherwise a fiber may read twice.
+TEST(LocksOfOneWorker, AReaderStandsBackWhereWritersComeFirst) {
+  for (const int kind : {PTHREAD_RWLOCK_PREFER_READER_NP, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP}) {
+    inFiber([kind] {
+      pthread_rwlockattr_t attributes;
+      pthread_rwlockattr_init(&attributes);
+      pthread_rwlockattr_setkind_np(&attributes, kind);
+      pthread_rwlock_t lock;
+      ASSERT_EQ(pthread_rwlock_init(&lock, &attributes), 0);
+      std::string order;
+      const auto start = [&](char mode) {
+        auto fiber = std::make_shared<Fiber>([&, mode] {
+          EXPECT_EQ(mode == 'w' ? pthread_rwlock_wrlock(&lock) : pthread_rwlock_rdlock(&lock), 0);
+          order += mode;
+          EXPECT_EQ(pthread_rwlock_unlock(&lock), 0);
+        });
+        IOManager::GetThis()->schedule(fiber);
+        return fiber;
+      };
+      EXPECT_EQ(pthread_rwlock_rdlock(&lock), 0);
+      const Fiber::ptr writer = start('w');
+      untilParked(*writer);
+      const Fiber::ptr reader = start('r');
+      if (kind == PTHREAD_RWLOCK_PREFER_READER_NP) {
+        reader->join();
+      } else {
+        untilParked(*reader);
+      }
+      EXPECT_EQ(pthread_rwlock_unlock(&lock), 0);
+      writer->join();
+      reader->join();
+      EXPECT_EQ(order, kind == PTHREAD_RWLOCK_PREFER_READER_NP ? "rw" : "wr");
+      EXPECT_EQ(pthread_rwlock_destroy(&lock), 0);
+    });
+  }
+}
+
+// Two fibers always write. A thread that sleeps in libc's lock gets it nevertheless.
+TEST(LocksOfOneWorker, WritingFibersLetAThreadIn) {
+  pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  std::atomic<bool> had{false};
+  IOManager iom(1, false, "locks");
+  for (int i = 0; i < 2; ++i) {
+    iom.schedule([&] {
+      while (!had.load()) {
+        EXPECT_EQ(pthread_rwlock_wrlock(&lock), 0);
+        Fiber::YieldToReady();
+        EXPECT_EQ(pthread_rwlock_unlock(&lock), 0);
+      }
+    });
+  }
+  std::thread([&] {
+    EXPECT_EQ(pthread_rwlock_wrlock(&lock), 0);
+    had = true;
+    EXPECT_EQ(pthread_rwlock_unlock(&lock), 0);
+  }).join();
+  iom.stop();
+  EXPECT_TRUE(had.load());
+}
+
+// A lock that is tried again from time to time is so until its own time, also on a clock that is driven by hand.
+TEST(LocksOfOneWorker, ALockThatIsTriedAgainKeepsItsTimeOnVirtualTime) {
+  AnyMutex mutex(PTHREAD_MUTEX_NORMAL, false, true);
+  VirtualTime time;
+  std::chrono::nanoseconds waited{0};
+  time.run([&] {
+    EXPECT_EQ(mutex.lock(), 0);
+    const auto other = std::make_shared<Fiber>([&] {
+      const auto before = time.elapsed();
+      const timespec until = realTimeIn(10s);
+      EXPECT_EQ(pthread_mutex_timedlock(&mutex.mutex, &until), ETIMEDOUT);
+      waited = time.elapsed() - before;
+    });
+    IOManager::GetThis()->schedule(other);
+    other->join();
+    EXPECT_EQ(mutex.unlock(), 0);
+  });
+  EXPECT_GT(waited, 9s);
+}
+
+// A fiber that was abandoned in a lock leaves its place in the lot. Its lock may be gone, and be something else.
+TEST(LocksOfOneWorker, AnAbandonedWaiterIsPassedOver) {
+  union Memory {
+    Memory() {}
+    pthread_rwlock_t lock;
+    sem_t semaphore;
+  } memory;
+  ASSERT_EQ(pthread_rwlock_init(&memory.lock, nullptr), 0);
+  ASSERT_EQ(pthread_rwlock_wrlock(&memory.lock), 0);
+  {
+    IOManager iom(1, false, "locks");
+    waiterOn(iom, [&] { pthread_rwlock_wrlock(&memory.lock); });
+    iom.stop(Deadline::after(1ms));
+  }
+  EXPECT_TRUE(ParkingLot::mayWait(&memory.lock));
+  ASSERT_EQ(pthread_rwlock_unlock(&memory.lock), 0);
+  EXPECT_FALSE(ParkingLot::mayWait(&memory.lock));
+  EXPECT_EQ(pthread_rwlock_trywrlock(&memory.lock), 0);  // it was not given to the one that is no more
+  {
+    IOManager iom(1, false, "locks");
+    waiterOn(iom, [&] { pthread_rwlock_wrlock(&memory.lock); });
+    iom.stop(Deadline::after(1ms));
+  }
+  ASSERT_EQ(sem_init(&memory.semaphore, 0, 0), 0);
+  ASSERT_EQ(sem_post(&memory.semaphore), 0);
+  int value = 0;
+  EXPECT_EQ(sem_getvalue(&memory.semaphore, &value), 0);
+  EXPECT_EQ(value, 1);
+}
+
 TEST_P(Locks, C11Locks) {
   mtx_t mutex;
   cnd_t condition;
@@ -533,7 +639,8 @@ TEST(LocksOfOneWorker, AreLibcsWhereTheHooksAreOff) {
     std::thread holder([&] {
       const std::lock_guard lock(mutex);
       stage.store(1, std::memory_order_release);
-      spinUntil(stage, 2);
+      int& word = mutex.native_handle()->__data.__lock;  // 2 as soon as a thread sleeps on it
+      busyUntil([&] { return std::atomic_ref(word).load() == 2; });
     });
     spinUntil(stage, 1);
     std::atomic<bool> other_ran{false};
@@ -543,7 +650,6 @@ TEST(LocksOfOneWorker, AreLibcsWhereTheHooksAreOff) {
       iom.schedule([&] {
         if (fiber_only) set_hook_enable(false);
         IOManager::GetThis()->schedule([&] { other_ran = true; });
-        stage.store(2, std::memory_order_release);
         mutex.lock();  // nobody else of this worker runs until it is this fiber's
         EXPECT_FALSE(other_ran.load());
         mutex.unlock();
