@@ -160,8 +160,8 @@ struct Settings {
   ConfigVar<std::string>::ptr hook_close =
       librarySetting("hook.close", std::string(kHookCloses[0].name), "what a close does to hooked calls that wait for the number",
                      oneOf(namesOf(kHookCloses)));
-  ConfigVar<bool>::ptr hook_locks =
-      librarySetting("hook.locks", true, "whether libc's locks suspend the fibers that wait for them, and do not block the thread");
+  ConfigVar<bool>::ptr hook_locks = librarySetting(
+      "hook.locks", true, "whether libc's locks suspend the fibers that wait for them, and do not block the thread");
   ConfigVar<bool>::ptr hook_files =
       librarySetting("hook.files", false, "whether a helper thread makes the calls that wait for files (fsync)");
   ConfigVar<uint64_t>::ptr read_timeout =

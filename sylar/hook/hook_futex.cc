@@ -16,7 +16,6 @@
 #include "sylar/hook/futex.h"
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/probe.h"
-#include "sylar/hook/real.h"
 
 namespace sylar {
 namespace {
@@ -49,10 +48,13 @@ struct Futex {
   const uint32_t third_value;
 };
 
-long callOfKernel(const long (&a)[6]) { return real::syscall(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]); }
 long failed(int error) {
   sys::errnoRef() = error;
   return -1;
+}
+long callOfKernel(const long (&a)[6]) {
+  const long result = sys::call(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
+  return result < 0 ? failed(static_cast<int>(-result)) : result;
 }
 
 /// Returns true if other processes may change the word: its page is of a file, or of memory that is shared, or it cannot be told.
