@@ -58,7 +58,7 @@ bool isOfAnotherFiber(pthread_mutex_t& mutex, const FiberCore* me) {
 // ---- Plain mutexes. ----------------------------------------------------------------------------------------------------------
 //
 // Nearly all mutexes are plain ones, such as std::mutex, and nearly always free. These are locked and unlocked right here, as libc does
-// it. The way through libc's function would cost as much as both. Source: glibc, nptl/pthread_mutex_lock.c and lowlevellock.h.
+// it, because the way through libc's function costs as much again. Source: glibc, nptl/pthread_mutex_lock.c and lowlevellock.h.
 
 #ifdef SYLAR_TSAN
 constexpr bool g_knows_words = false;  // the sanitizer watches libc's functions
