@@ -51,6 +51,11 @@ enum class Verdict : uint8_t {
   kDead,   ///< it is given up: the job becomes a dead letter
 };
 
+/// The names that the stores use.
+inline const char* toText(Verdict verdict) {
+  return verdict == Verdict::kDone ? "done" : verdict == Verdict::kRetry ? "retry" : "dead";
+}
+
 /// What has become of a claim.
 struct Outcome {
   std::string id;
@@ -78,6 +83,10 @@ enum class Cancelled : uint8_t {
 /// The store cannot be reached, or has refused what it was asked.
 struct StoreError : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+/// The connection to it has ended, or none could be made.
+struct ConnectionLost : StoreError {
+  using StoreError::StoreError;
 };
 
 }  // namespace jobs

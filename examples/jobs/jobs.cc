@@ -123,6 +123,7 @@ void Jobs::listenLoop() {
         m_alarm.set(wakeNs(at));
       });
     } catch (const StoreError& failure) {
+      if (sylar::this_fiber::cancelled()) return;
       if (++failures == 1) SYLAR_LOG_WARN(g_logger) << "cannot listen: " << failure.what();
       std::this_thread::sleep_for(pauseAfter(failures, m_options.reconnect));
     }

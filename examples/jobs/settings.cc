@@ -6,6 +6,8 @@
 #include <chrono>
 
 #include "memory_store.h"
+#include "postgres_store.h"
+#include "redis_store.h"
 #include "sylar/config.h"
 
 namespace jobs {
@@ -24,6 +26,10 @@ constexpr uint64_t kHour = 3'600'000;
 
 const auto g_store = Config::Lookup<std::string>("jobs.store", "memory", "where jobs are kept: memory, redis or postgres",
                                                  sylar::oneOf<std::string>({"memory", "redis", "postgres"}));
+const auto g_redis_host = Config::Lookup<std::string>("jobs.redis.host", "127.0.0.1", "where redis is", sylar::notEmpty());
+const auto g_redis_port = Config::Lookup<uint32_t>("jobs.redis.port", 6379, "and its port", inRange<uint32_t>(1, 65'535));
+const auto g_redis_prefix = Config::Lookup<std::string>("jobs.redis.prefix", "jobs", "of all keys", sylar::notEmpty());
+const auto g_postgres = Config::Lookup<std::string>("jobs.postgres", "dbname=postgres", "where PostgreSQL is, as libpq says it");
 const auto g_url = Config::Lookup<std::string>("jobs.deliver_url", "", "jobs are POSTed to it; empty: they are logged");
 const auto g_replica = Config::Lookup<std::string>("jobs.replica", "", "name of this replica; empty: host:process");
 const auto g_ahead = ms("jobs.ahead_ms", 100, "jobs are claimed at most so long before they are due", 2, 60'000);
@@ -61,6 +67,11 @@ std::string replicaName() {
   return std::string(host.data()) + ":" + std::to_string(getpid());
 }
 
-std::unique_ptr<Store> makeStore() { return std::make_unique<MemoryStore>(); }
+std::unique_ptr<Store> makeStore() {
+  if (storeName() == "memory") return std::make_unique<MemoryStore>();
+  if (storeName() == "postgres") return std::make_unique<PostgresStore>(PostgresTarget{g_postgres->getValue()});
+  const RedisTarget redis{g_redis_host->getValue(), static_cast<int>(g_redis_port->getValue())};
+  return std::make_unique<RedisStore>(redis, g_redis_prefix->getValue());
+}
 
 }  // namespace jobs

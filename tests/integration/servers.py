@@ -109,10 +109,15 @@ def wait_until(process, states):
             pass
 
 
-def redis():
+def redis(*options):
     return Daemon(lambda port, folder: [
         "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder,
-        "--enable-debug-command", "yes"])
+        "--enable-debug-command", "yes", *options])
+
+
+def redis_that_lasts():
+    """What it has answered is there again after kill and start."""
+    return redis("--appendonly", "yes", "--appendfsync", "always")
 
 
 def postgres():
