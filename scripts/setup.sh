@@ -11,7 +11,7 @@ packages=(
   cmake ninja-build ccache
   # Libraries that sylar itself is built on: context switch, log sink, settings.
   libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
-  # JSON, for examples/jobs.
+  # JSON, of examples/jobs.
   nlohmann-json3-dev
   # Tests and benchmarks. Client libraries are the proof that unmodified blocking code runs in fibers, each against its server;
   # Boost.Beast is a second opinion on HTTP heads, too.

@@ -188,23 +188,27 @@ void Jobs::settleLoop() {
     }
     if (telling.empty()) return;
     try {
-      const size_t valid = m_store.settle(telling);
-      const std::lock_guard guard(m_lock);
-      for (const Outcome& each : telling) {
-        m_counts.done += each.verdict == Verdict::kDone ? 1 : 0;
-        m_counts.failed += each.verdict == Verdict::kDone ? 0 : 1;
-        m_counts.buried += each.verdict == Verdict::kDead ? 1 : 0;
-      }
-      m_counts.lost += telling.size() - std::min(valid, telling.size());
-      release(telling.size());
+      noteSettled(telling, m_store.settle(telling));
       telling.clear();
       failures = 0;
+      std::this_thread::sleep_for(m_options.settle_pause);
     } catch (const StoreError& failure) {
       if (++failures == 1) SYLAR_LOG_WARN(g_logger) << "cannot settle: " << failure.what();
       std::this_thread::sleep_for(pauseAfter(failures, m_options.reconnect));
       if (sylar::this_fiber::cancelled()) return;
     }
   }
+}
+
+void Jobs::noteSettled(const std::vector<Outcome>& outcomes, size_t valid) {
+  const std::lock_guard guard(m_lock);
+  for (const Outcome& each : outcomes) {
+    m_counts.done += each.verdict == Verdict::kDone ? 1 : 0;
+    m_counts.failed += each.verdict == Verdict::kDone ? 0 : 1;
+    m_counts.buried += each.verdict == Verdict::kDead ? 1 : 0;
+  }
+  m_counts.lost += outcomes.size() - std::min(valid, outcomes.size());
+  release(outcomes.size());
 }
 
 Counts Jobs::counts() const {

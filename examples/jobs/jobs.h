@@ -32,11 +32,12 @@ namespace jobs {
 using Handler = std::function<void(const Claim&)>;
 
 struct Options {
-  Micros ahead = std::chrono::milliseconds(100);      ///< jobs are claimed at most so long before they are due, at least half
-  Micros visibility = std::chrono::seconds(30);       ///< after which the job of a replica that is silent goes to another
-  Micros handler_timeout = std::chrono::seconds(10);  ///< shorter than the visibility
-  Micros sweep = std::chrono::seconds(120);           ///< asks the store so often if nothing happens
-  size_t max_claimed = 256;                           ///< jobs that are claimed at a time
+  Micros ahead = std::chrono::milliseconds(100);       ///< jobs are claimed at most so long before they are due, at least half
+  Micros visibility = std::chrono::seconds(30);        ///< after which the job of a replica that is silent goes to another
+  Micros handler_timeout = std::chrono::seconds(10);   ///< shorter than the visibility
+  Micros sweep = std::chrono::seconds(120);            ///< asks the store so often if nothing happens
+  Micros settle_pause = std::chrono::milliseconds(10);  ///< between two calls that settle, so that one ends many claims
+  size_t max_claimed = 256;                            ///< jobs that are claimed at a time
   uint32_t max_attempts = 10;
   Backoff retry{};                                                            ///< of jobs
   Backoff reconnect{std::chrono::milliseconds(50), std::chrono::seconds(2)};  ///< of the store
@@ -45,11 +46,11 @@ struct Options {
 /// What this replica has done so far.
 struct Counts {
   uint64_t claimed = 0;  ///< at present
-  uint64_t done = 0;
-  uint64_t failed = 0;  ///< attempts
-  uint64_t buried = 0;  ///< jobs that became dead letters after their last attempt
-  uint64_t lost = 0;    ///< claims that were another's before they were run or settled
-  Micros lag_p50{0};    ///< of first attempts
+  uint64_t done = 0;     ///< attempts
+  uint64_t failed = 0;   ///< attempts
+  uint64_t buried = 0;   ///< jobs that became dead letters after their last attempt
+  uint64_t lost = 0;     ///< claims that were another's before they were run or settled
+  Micros lag_p50{0};     ///< of first attempts
   Micros lag_p99{0};
   Micros skew{0};              ///< of the store's clock, against the time of day here
   Micros skew_uncertainty{0};  ///< how far that may be off
@@ -86,6 +87,7 @@ class Jobs {
   void take(Claims claims, int64_t sent_ns);
   void runOne(const Claim& claim, int64_t due_ns, int64_t lease_end_ns);
   Outcome attempt(const Claim& claim, int64_t lease_end_ns);
+  void noteSettled(const std::vector<Outcome>& outcomes, size_t valid);
   void release(size_t claims);
   int64_t wakeNs(Time at) const;
   int64_t nowNs() const { return m_iom.timerClock().nowNs(); }

@@ -120,10 +120,10 @@ def redis_that_lasts():
     return redis("--appendonly", "yes", "--appendfsync", "always")
 
 
-def postgres():
+def postgres(*options):
     programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
     return Daemon(
-        lambda port, folder: [f"{programs}/postgres", "-D", f"{folder}/data", "-p", port, "-F", "-c", "listen_addresses=127.0.0.1", "-k", ""],
+        lambda port, folder: [f"{programs}/postgres", "-D", f"{folder}/data", "-p", port, "-F", "-c", "listen_addresses=127.0.0.1", "-k", "", *options],
         lambda folder: [[f"{programs}/initdb", "--auth=trust", "--username=test", "--no-sync", f"{folder}/data"]],
         lambda port: [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", port], user="postgres")
 

@@ -253,6 +253,7 @@ TEST_F(JobsTest, NoMoreIsClaimedThanAllowedAndAllIsRunInTheEnd) {
   });
 }
 
+// J-5
 TEST_F(JobsTest, WhoDrainsClaimsNoMoreAndFinishesWhatItHas) {
   bool finished = false;
   handler = [&](const Claim&) {

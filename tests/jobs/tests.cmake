@@ -18,6 +18,9 @@ if(TARGET jobs)
     set_tests_properties(Jobs.faults_${each} PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
   endforeach()
 
+  add_test(NAME Jobs.api COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/api_test.py $<TARGET_FILE:jobs> $<TARGET_FILE:jobs_receiver>)
+  set_tests_properties(Jobs.api PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+
   add_test(NAME Jobs.ConfigIsRight COMMAND jobs -c ${PROJECT_SOURCE_DIR}/examples/jobs/config --check-config)
   set_tests_properties(Jobs.ConfigIsRight PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endif()
