@@ -109,6 +109,7 @@ void Jobs::take(Claims claims, int64_t sent_ns) {
 
 /// When to claim for a job at that time. Half of the time ahead is left for the call; the other half brings jobs that follow.
 int64_t Jobs::wakeNs(Time at) const {
+  if (!m_clock.known()) return 0;
   const int64_t local_ns = m_clock.localNs(at);
   return local_ns == sylar::kNever ? sylar::kNever : std::max<int64_t>(0, local_ns - nanoseconds(m_options.ahead) / 2);
 }

@@ -32,12 +32,12 @@ namespace jobs {
 using Handler = std::function<void(const Claim&)>;
 
 struct Options {
-  Micros ahead = std::chrono::milliseconds(100);       ///< jobs are claimed at most so long before they are due, at least half
-  Micros visibility = std::chrono::seconds(30);        ///< after which the job of a replica that is silent goes to another
-  Micros handler_timeout = std::chrono::seconds(10);   ///< shorter than the visibility
-  Micros sweep = std::chrono::seconds(120);            ///< asks the store so often if nothing happens
+  Micros ahead = std::chrono::milliseconds(100);        ///< jobs are claimed at most so long before they are due, at least half
+  Micros visibility = std::chrono::seconds(30);         ///< after which the job of a replica that is silent goes to another
+  Micros handler_timeout = std::chrono::seconds(10);    ///< shorter than the visibility
+  Micros sweep = std::chrono::seconds(120);             ///< asks the store so often if nothing happens
   Micros settle_pause = std::chrono::milliseconds(10);  ///< between two calls that settle, so that one ends many claims
-  size_t max_claimed = 256;                            ///< jobs that are claimed at a time
+  size_t max_claimed = 256;                             ///< jobs that are claimed at a time
   uint32_t max_attempts = 10;
   Backoff retry{};                                                            ///< of jobs
   Backoff reconnect{std::chrono::milliseconds(50), std::chrono::seconds(2)};  ///< of the store

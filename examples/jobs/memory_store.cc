@@ -1,7 +1,8 @@
 #include "memory_store.h"
 
 #include <algorithm>
-#include <optional>
+#include <iterator>
+#include <mutex>
 
 #include "sylar/sync/event.h"
 
@@ -23,7 +24,7 @@ class MemoryStore::Change {
   Time first() const { return m_store.m_order.empty() ? kNoTime : m_store.m_order.begin()->first; }
 
   MemoryStore& m_store;
-  const std::lock_guard<std::mutex> m_guard;
+  const std::lock_guard<sylar::Mutex> m_guard;
   const Time m_before;
 };
 
@@ -142,10 +143,8 @@ bool MemoryStore::retry(const std::string& id) {
 
 StoreCounts MemoryStore::counts() {
   const std::lock_guard guard(m_lock);
-  StoreCounts counts{.jobs = m_order.size(), .late = 0, .dead = m_dead.size()};
-  const auto end = m_order.lower_bound({now(), ""});
-  for (auto each = m_order.begin(); each != end; ++each) counts.late += m_entries[each->second].token == 0 ? 1 : 0;
-  return counts;
+  const auto late = std::distance(m_order.begin(), m_order.lower_bound({now(), ""}));
+  return {.jobs = m_order.size(), .late = static_cast<uint64_t>(late), .dead = m_dead.size()};
 }
 
 void MemoryStore::listen(const std::function<void(Time)>& earlier) {

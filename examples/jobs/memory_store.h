@@ -3,12 +3,12 @@
 
 #include <list>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "store.h"
 #include "sylar/clock.h"
+#include "sylar/mutex.h"
 
 namespace jobs {
 
@@ -47,7 +47,7 @@ class MemoryStore final : public Store {
 
   const sylar::Clock& m_clock;
   const Micros m_offset;
-  std::mutex m_lock;  // nothing suspends while it is held
+  sylar::Mutex m_lock;  // held while listeners are called
   std::map<std::string, Entry> m_entries;
   Order m_order;  // by the time at which a job may be claimed
   Order m_dead;   // by the time of death

@@ -99,7 +99,7 @@ SELECT id, payload, due, attempts, error FROM jobs.job WHERE died IS NOT NULL OR
 
     // -> jobs, of these late, dead letters
     {"counts", R"sql(
-SELECT count(at), count(*) FILTER (WHERE token = 0 AND at < (SELECT jobs.now())), count(died) FROM jobs.job)sql"},
+SELECT count(at), count(*) FILTER (WHERE at < (SELECT jobs.now())), count(died) FROM jobs.job)sql"},
 };
 
 }  // namespace jobs

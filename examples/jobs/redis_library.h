@@ -139,10 +139,7 @@ end)
 
 -- -> jobs, of these late, dead letters
 register('counts', function(all)
-  local late = 0
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', all.due, '-inf', '(' .. text(all.now))) do
-    if redis.call('HGET', all.job(id), 'token') == '0' then late = late + 1 end
-  end
+  local late = redis.call('ZCOUNT', all.due, '-inf', '(' .. text(all.now))
   return {redis.call('ZCARD', all.due), late, redis.call('ZCARD', all.dead)}
 end)
 )lua";

@@ -15,9 +15,14 @@ using Json = nlohmann::json;
 constexpr int64_t kLastTime = 7'258'118'400'000;      // 2200-01-01, in ms: exact in a double, too, even in microseconds
 constexpr int64_t kLongestDelay = 3'155'760'000'000;  // 100 years, in ms
 constexpr size_t kMostJobs = 1000;
+constexpr int kMostDepth = 64;  // it is written by a function that calls itself, on the stack of a fiber
 
 Json parse(const std::string& body) {
-  Json json = Json::parse(body, nullptr, false);
+  const auto checkDepth = [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kMostDepth) throw BadRequest("the body is nested more than " + std::to_string(kMostDepth) + " deep");
+    return true;
+  };
+  Json json = Json::parse(body, checkDepth, false);
   if (json.is_discarded()) throw BadRequest("the body is not JSON");
   return json;
 }

@@ -28,7 +28,7 @@ struct Claims {
 
 struct StoreCounts {
   uint64_t jobs = 0;  ///< that wait or are claimed
-  uint64_t late = 0;  ///< of these, those that wait though their time has come
+  uint64_t late = 0;  ///< of these, those that nobody has though their time has come
   uint64_t dead = 0;  ///< dead letters
 };
 
@@ -54,8 +54,7 @@ class Store {
   virtual StoreCounts counts() = 0;
 
   /// Calls `earlier` with the time of each job that has become the first of all, through whatever replica, and once at the
-  /// beginning, with a time long past, because what was before has not been heard. `earlier` must not suspend, nor call the
-  /// store. Returns when the fiber is cancelled, and throws StoreError when the connection is lost.
+  /// beginning, with a time long past, because what was before has not been heard. `earlier` must not call the store. Returns when the fiber is cancelled, and throws StoreError when the connection is lost.
   virtual void listen(const std::function<void(Time)>& earlier) = 0;
 };
 

@@ -40,6 +40,8 @@ TEST(Request, AJobIsDueInAWhileOrAtATimeOrEveryPeriod) {
 TEST(Request, MistakesAreRefusedInWords) {
   EXPECT_EQ(refusal("{"), "the body is not JSON");
   EXPECT_EQ(refusal("[]"), "a job must be an object");
+  EXPECT_EQ(refusal(R"({"in_ms": 1, "payload": )" + std::string(100'000, '[')), "the body is nested more than 64 deep");
+  EXPECT_EQ(refusal(R"({"in_ms": 1, "payload": )" + std::string(63, '[') + std::string(63, ']') + "}"), "");
   EXPECT_EQ(refusal("{}"), "one of in_ms, at_ms and every_ms must be given");
   EXPECT_EQ(refusal(R"({"in_ms": 1, "at_ms": 1})"), "one of in_ms, at_ms and every_ms must be given");
   EXPECT_EQ(refusal(R"({"in_ms": 1, "paylod": 1})"), "no field has the name \"paylod\"");
