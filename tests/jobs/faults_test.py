@@ -38,7 +38,7 @@ class Run:
         self.receiver = Receiver(asked.receiver, asked.work)
         # The replicas hear of jobs only by what the store tells them: they sweep once a day.
         self.settings = {**store_settings(asked.store, self.store), "deliver_url": self.receiver.url, "visibility_ms": 2000,
-                         "handler_timeout_ms": 2000, "sweep_ms": 86_400_000, "retry_first_ms": 100, "retry_longest_ms": 1000}
+                         "handler_timeout_ms": 2000, "sweep_ms": 86_400_000, "retry_first_ms": 100, "retry_longest_ms": 1000, "max_attempts": 1000}
         self.replicas = [Replica(asked.program, self.settings) for _ in range(3)]
         self.stopped = None
         self.kills = 0

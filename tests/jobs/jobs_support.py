@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -41,17 +42,14 @@ class Replica:
         lines = ["workers: {io: {thread_num: 1}}", "servers: [{name: jobs, type: http, address: ['127.0.0.1:0'], keepalive: true}]",
                  f"logs: [{{name: root, level: warn, {log}}}, {{name: system, level: info, {log}}}]", f"jobs: {json.dumps(settings)}"]
         (Path(self.folder.name) / "jobs.yml").write_text("\n".join(lines) + "\n", encoding="ascii")
-        self.log = open(Path(self.folder.name) / "log", "w+", encoding="utf-8")
-        self.process = subprocess.Popen([program, "-c", self.folder.name], stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.port = None
-        for line in self.process.stdout:
-            self.log.write(line)
-            if match := re.search(r"jobs listens on 127\.0\.0\.1:(\d+)", line):
-                self.port = int(match[1])
-            if "the service runs" in line:
-                return
-        self.close()
-        raise RuntimeError("a replica did not start")
+        log = Path(self.folder.name) / "log"
+        with open(log, "wb") as file:
+            self.process = subprocess.Popen([program, "-c", self.folder.name], stdout=file, stderr=file)
+        while "the service runs" not in (text := log.read_text(encoding="utf-8")):
+            if self.process.poll() is not None:
+                raise RuntimeError(text)
+            time.sleep(0.01)
+        self.port = int(re.search(r"jobs listens on 127\.0\.0\.1:(\d+)", text)[1])
 
     def ask(self, method, path, body=None):
         return request(self.port, method, path, body)
@@ -68,9 +66,7 @@ class Replica:
         return self.process.returncode
 
     def close(self):
-        self.process.stdout.close()
         self.process.wait(LIMIT)
-        self.log.close()
         self.folder.cleanup()
 
 
