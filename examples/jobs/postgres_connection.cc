@@ -26,6 +26,7 @@ PostgresConnection::PostgresConnection(const PostgresTarget& target) : m_connect
   if (PQstatus(m_connection.get()) != CONNECTION_OK)
     throw ConnectionLost(std::string("postgres: ") + PQerrorMessage(m_connection.get()));
   checked(PQexec(m_connection.get(), kPostgresSchema));
+  checked(PQexec(m_connection.get(), kPostgresSession));
   for (const auto& [name, text] : kPostgresStatements) checked(PQprepare(m_connection.get(), name, text, 0, nullptr));
 }
 

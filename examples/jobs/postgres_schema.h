@@ -31,6 +31,10 @@ DO $$ BEGIN
   END IF;
 END $$)sql";
 
+/// Few rows of a large table are wanted, and always by an index. The planner does not know how few: it would read all jobs to claim
+/// some, because a plan that is kept counts on a tenth of the table for a limit.
+inline constexpr const char* kPostgresSession = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
+
 inline constexpr std::pair<const char*, const char*> kPostgresStatements[] = {
     // ids, payloads, times, whether they count from now, periods -> the time of the first
     {"put", R"sql(
