@@ -24,7 +24,7 @@ class View final : public Store {
   const std::shared_ptr<MemoryStore> m_store;
 };
 
-const MakeStore kMemory = [store = std::make_shared<MemoryStore>()] { return std::make_unique<View>(store); };
+const MakeStore kMemory{[store = std::make_shared<MemoryStore>()] { return std::make_unique<View>(store); }};
 INSTANTIATE_TEST_SUITE_P(Memory, StoreContract, testing::Values(kMemory), [](const auto&) { return "Store"; });
 
 }  // namespace

@@ -16,10 +16,10 @@ class Server final : public testing::Environment {
 };
 const auto* const g_server = static_cast<Server*>(testing::AddGlobalTestEnvironment(new Server));
 
-const MakeStore kPostgres = [] {
+const MakeStore kPostgres{[] {
   const std::string port = std::to_string(g_server->process->port());
   return std::make_unique<PostgresStore>(PostgresTarget{"host=127.0.0.1 user=test dbname=postgres port=" + port});
-};
+}};
 INSTANTIATE_TEST_SUITE_P(Postgres, StoreContract, testing::Values(kPostgres), [](const auto&) { return "Store"; });
 
 }  // namespace

@@ -16,7 +16,7 @@ class Server final : public testing::Environment {
 };
 const auto* const g_server = static_cast<Server*>(testing::AddGlobalTestEnvironment(new Server));
 
-const MakeStore kRedis = [] { return std::make_unique<RedisStore>(RedisTarget{"127.0.0.1", g_server->process->port()}, "test"); };
+const MakeStore kRedis{[] { return std::make_unique<RedisStore>(RedisTarget{"127.0.0.1", g_server->process->port()}, "test"); }};
 INSTANTIATE_TEST_SUITE_P(Redis, StoreContract, testing::Values(kRedis), [](const auto&) { return "Store"; });
 
 }  // namespace

@@ -19,7 +19,7 @@ std::string refusal(const std::string& body) {
   return "";
 }
 
-TEST(Request, AJobIsDueInAWhileOrAtATimeOrEveryPeriod) {
+TEST(JobsRequest, AJobIsDueInAWhileOrAtATimeOrEveryPeriod) {
   const Job later = readJob("a", R"({"in_ms": 1500, "payload": {"x": [1, "é"]}})");
   EXPECT_EQ(later.id, "a");
   EXPECT_TRUE(later.when.from_now);
@@ -37,7 +37,7 @@ TEST(Request, AJobIsDueInAWhileOrAtATimeOrEveryPeriod) {
 }
 
 // J-7
-TEST(Request, MistakesAreRefusedInWords) {
+TEST(JobsRequest, MistakesAreRefusedInWords) {
   EXPECT_EQ(refusal("{"), "the body is not JSON");
   EXPECT_EQ(refusal("[]"), "a job must be an object");
   EXPECT_EQ(refusal(R"({"in_ms": 1, "payload": )" + std::string(100'000, '[')), "the body is nested more than 64 deep");
@@ -55,7 +55,7 @@ TEST(Request, MistakesAreRefusedInWords) {
 }
 
 // J-7
-TEST(Request, AnIdIsVisibleAndNotLong) {
+TEST(JobsRequest, AnIdIsVisibleAndNotLong) {
   EXPECT_NO_THROW(checkId("a/b:c?%"));
   EXPECT_NO_THROW(checkId(std::string(200, 'a')));
   for (const std::string& wrong : {std::string(), std::string("a b"), std::string("a\n"), std::string("\xc3\xa9"),
@@ -65,7 +65,7 @@ TEST(Request, AnIdIsVisibleAndNotLong) {
 }
 
 // J-7
-TEST(Request, AnArrayHasJobsWithDifferentIds) {
+TEST(JobsRequest, AnArrayHasJobsWithDifferentIds) {
   const auto jobs = readJobs(R"([{"id": "a", "in_ms": 1}, {"id": "b", "at_ms": 2}])");
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(jobs[1].id, "b");

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -24,15 +25,18 @@ using namespace std::chrono_literals;
 inline constexpr Micros kHour = std::chrono::hours(1);
 
 /// Makes a store that looks at the same jobs as the others of its test, and is empty at first.
-using MakeStore = std::function<std::unique_ptr<Store>()>;
+struct MakeStore {
+  std::function<std::unique_ptr<Store>()> make;
+};
+inline void PrintTo(const MakeStore& /*store*/, std::ostream* stream) { *stream << "a store"; }
 
 class StoreContract : public testing::TestWithParam<MakeStore> {
  protected:
   /// Calls `body` in a fiber with two views of one store, as two replicas have them.
   void withStore(const std::function<void(Store&, Store&)>& body) {
     sylar::test::inFiber([&] {
-      const auto one = GetParam()();
-      const auto other = GetParam()();
+      const auto one = GetParam().make();
+      const auto other = GetParam().make();
       for (const DeadLetter& each : one->deadLetters(1000)) one->cancel(each.id);
       for (const Claim& each : one->claim({1000, 1000 * kHour, kHour, 1000}).taken) one->cancel(each.id);
       for (const char* id : {"a", "b", "c", "d", "e"}) one->cancel(id);
