@@ -1,7 +1,7 @@
 # The replicas of examples/jobs: their parts, their stores against real servers, and the whole of them while they are killed.
 if(TARGET jobs)
   find_package(nlohmann_json REQUIRED)
-  foreach(each jobs memory_store parts request)
+  foreach(each jobs jobs_race memory_store parts request)
     sylar_test(jobs/${each}_test LINKS jobs_parts sylar::testing)
   endforeach()
 
