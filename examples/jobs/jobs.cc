@@ -31,7 +31,12 @@ std::string plain(std::string text) {
 }  // namespace
 
 Jobs::Jobs(sylar::IOManager& iom, Store& store, Handler handler, Options options)
-    : m_iom(iom), m_store(store), m_handler(std::move(handler)), m_options(options), m_alarm(iom.timerClock()) {}
+    : m_iom(iom),
+      m_steady(iom.timerClock()),
+      m_store(store),
+      m_handler(std::move(handler)),
+      m_options(options),
+      m_alarm(iom.timerClock()) {}
 
 void Jobs::schedule(const std::string& id, When when, const std::string& payload) { m_store.put({{id, payload, when}}); }
 

@@ -59,7 +59,7 @@ struct Counts {
 /// Thread safety: all calls from any thread, in fibers; run() once.
 class Jobs {
  public:
-  /// Handlers run on `iom`. Both must outlive it, and it the fibers of `iom`.
+  /// Handlers run on `iom`. The store must outlive it, and it the fibers of `iom`.
   Jobs(sylar::IOManager& iom, Store& store, Handler handler, Options options);
 
   /// Runs `payload` once, at `when`, in place of what the job was to do. May throw StoreError, as all calls here; to schedule again
@@ -90,10 +90,11 @@ class Jobs {
   void noteSettled(const std::vector<Outcome>& outcomes, size_t valid);
   void release(size_t claims);
   int64_t wakeNs(Time at) const;
-  int64_t nowNs() const { return m_iom.timerClock().nowNs(); }
+  int64_t nowNs() const { return m_steady.nowNs(); }
   std::chrono::nanoseconds pauseAfter(uint32_t failures, const Backoff& backoff);
 
   sylar::IOManager& m_iom;
+  const sylar::Clock& m_steady;  // of its timers
   Store& m_store;
   const Handler m_handler;
   const Options m_options;

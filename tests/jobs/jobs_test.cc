@@ -208,7 +208,7 @@ TEST_F(JobsTest, AClaimWhoseTimeIsOverIsNotRun) {
 // J-2
 TEST_F(JobsTest, AHandlerThatHangsIsEndedAndTheJobIsTriedAgain) {
   options.handler_timeout = 2s;
-  handler = [this](const Claim& claim) {
+  handler = [](const Claim& claim) {
     if (claim.attempt > 1) return;
     sleep(1000);
     throw std::runtime_error("too late");
