@@ -14,6 +14,7 @@
 
 #include "examples/jobs/memory_store.h"
 #include "sylar/fiber.h"
+#include "sylar/sync/event.h"
 #include "sylar/sync/task_group.h"
 #include "sylar/testing/virtual_time.h"
 
@@ -22,17 +23,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Time kStart = 1'000'000s;  // of the clock of the store, which is not that of the replicas
+
+When at(Micros after_start) { return When::at(kStart + after_start); }
+
 /// A store that counts claims, and that can be out of reach.
 class TestStore final : public Store {
  public:
-  explicit TestStore(const sylar::Clock& clock) : m_memory(clock, Time(0)) {}
+  explicit TestStore(const sylar::Clock& clock) : m_memory(clock, kStart) {}
 
   void put(const std::vector<Job>& jobs) override { reached().put(jobs); }
   Cancelled cancel(const std::string& id) override { return reached().cancel(id); }
   Claims claim(const ClaimOptions& options) override {
     ++claims;
+    if (claims_fail) throw StoreError("busy");
     Claims claimed = reached().claim(options);
-    if (!claimed.taken.empty()) sleep(std::exchange(answer_delay_s, 0));
+    if (claimed.taken.empty() && empty_delay_s > 0) answers.set();
+    sleep(std::exchange(claimed.taken.empty() ? empty_delay_s : answer_delay_s, 0));
     return claimed;
   }
   size_t settle(const std::vector<Outcome>& outcomes) override { return reached().settle(outcomes); }
@@ -44,6 +51,9 @@ class TestStore final : public Store {
   bool away = false;
   int claims = 0;
   unsigned answer_delay_s = 0;  // of the next claim that finds something
+  unsigned empty_delay_s = 0;   // of the next one that finds nothing
+  sylar::Event answers;         // that one is under way
+  bool claims_fail = false;
 
  private:
   MemoryStore& reached() {
@@ -91,7 +101,7 @@ class JobsTest : public testing::Test {
 // J-1
 TEST_F(JobsTest, EachJobRunsOnceAndExactlyWhenItIsDue) {
   run(3, [&] {
-    for (int i = 0; i < 1000; ++i) jobs(i % 3).schedule(std::to_string(i), When::at(10s + i * 7ms), "");
+    for (int i = 0; i < 1000; ++i) jobs(i % 3).schedule(std::to_string(i), at(10s + i * 7ms), "");
     sleep(60);
   });
   ASSERT_EQ(attempts.size(), 1000U);
@@ -103,15 +113,31 @@ TEST_F(JobsTest, EachJobRunsOnceAndExactlyWhenItIsDue) {
 // J-1
 TEST_F(JobsTest, AnEarlierJobThroughAnotherReplicaWakesThoseThatSleep) {
   run(3, [&] {
-    jobs(0).schedule("late", When::at(1h), "");
+    jobs(0).schedule("late", at(1h), "");
     sleep(100);
-    jobs(1).schedule("early", When::at(200s), "");
+    jobs(1).schedule("early", at(200s), "");
     jobs(2).schedule("at once", When::in(0s), "");
     sleep(5000);
   });
   EXPECT_EQ(attempts["at once"], (Times{100s + 1ms}));
   EXPECT_EQ(attempts["early"], (Times{200s}));
   EXPECT_EQ(attempts["late"], (Times{1h}));
+}
+
+// A replica that did not know the time of its store yet took each job that it heard of for one of the far future.
+TEST_F(JobsTest, WhatIsHeardBeforeTheFirstAnswerOfTheStoreIsNotForgotten) {
+  store.claims_fail = true;
+  store.empty_delay_s = 5;
+  std::chrono::nanoseconds scheduled{0};
+  run(1, [&] {
+    sleep(10);  // by now it listens
+    store.claims_fail = false;
+    store.answers.wait();
+    scheduled = time.elapsed();
+    jobs().schedule("a", When::in(1s), "");
+    sleep(200);
+  });
+  EXPECT_EQ(attempts["a"], (Times{scheduled + 5s}));
 }
 
 // J-6
@@ -128,7 +154,7 @@ TEST_F(JobsTest, WhoHasNothingToDoAsksTheStoreEveryTwoMinutes) {
 
 TEST_F(JobsTest, ManyJobsTakeFewClaims) {
   run(1, [&] {
-    for (int i = 0; i < 2000; ++i) jobs().schedule(std::to_string(i), When::at(10s + i * 1ms), "");
+    for (int i = 0; i < 2000; ++i) jobs().schedule(std::to_string(i), at(10s + i * 1ms), "");
     store.claims = 0;
     sleep(60);
     EXPECT_LE(store.claims, 60) << "of 2 s, with jobs that are 50 to 100 ms away each";
@@ -153,7 +179,7 @@ TEST_F(JobsTest, AttemptsThatFailAreRepeatedThenBuriedThenRetried) {
   options.max_attempts = 4;
   handler = [](const Claim&) { throw std::runtime_error("no\nway"); };
   run(2, [&] {
-    jobs().schedule("a", When::at(10s), "x");
+    jobs().schedule("a", at(10s), "x");
     sleep(100);
     const auto letters = store.deadLetters(10);
     ASSERT_EQ(letters.size(), 1U);
@@ -178,7 +204,7 @@ TEST_F(JobsTest, AttemptsThatFailAreRepeatedThenBuriedThenRetried) {
 // J-2
 TEST_F(JobsTest, AJobWhoseReplicaNeverComesBackIsRunByAnother) {
   run(2, [&] {
-    store.put({{"a", "", When::at(10s)}});
+    store.put({{"a", "", at(10s)}});
     sleep(9);
     // A third replica claims it and is never heard of again.
     ASSERT_EQ(store.claim({1, 2s, 30s, 10}).taken.size(), 1U);
@@ -196,7 +222,7 @@ TEST_F(JobsTest, AClaimWhoseTimeIsOverIsNotRun) {
   options.handler_timeout = 5s;
   store.answer_delay_s = 60;  // as for a process that is stopped in its claim, and continues when another has the job
   run(1, [&] {
-    jobs().schedule("a", When::at(10s), "");
+    jobs().schedule("a", at(10s), "");
     sleep(100);
   });
   ASSERT_EQ(claims.size(), 1U);
@@ -214,7 +240,7 @@ TEST_F(JobsTest, AHandlerThatHangsIsEndedAndTheJobIsTriedAgain) {
     throw std::runtime_error("too late");
   };
   run(1, [&] {
-    jobs().schedule("a", When::at(10s), "");
+    jobs().schedule("a", at(10s), "");
     sleep(60);
   });
   ASSERT_EQ(attempts["a"].size(), 2U);
@@ -224,8 +250,8 @@ TEST_F(JobsTest, AHandlerThatHangsIsEndedAndTheJobIsTriedAgain) {
 // J-2
 TEST_F(JobsTest, WhatHappensWhileTheStoreIsAwayIsToldAfterwards) {
   run(2, [&] {
-    jobs().schedule("a", When::at(10s), "");
-    jobs().schedule("b", When::at(15s), "");
+    jobs().schedule("a", at(10s), "");
+    jobs().schedule("b", at(15s), "");
     handler = [this](const Claim&) { store.away = true; };
     sleep(20);
     ASSERT_EQ(claims.size(), 1U);
@@ -247,7 +273,7 @@ TEST_F(JobsTest, NoMoreIsClaimedThanAllowedAndAllIsRunInTheEnd) {
     --running;
   };
   run(1, [&] {
-    for (int i = 0; i < 100; ++i) jobs().schedule(std::to_string(i), When::at(10s), "");
+    for (int i = 0; i < 100; ++i) jobs().schedule(std::to_string(i), at(10s), "");
     sleep(60);
     EXPECT_EQ(claims.size(), 100U);
   });
@@ -261,8 +287,8 @@ TEST_F(JobsTest, WhoDrainsClaimsNoMoreAndFinishesWhatItHas) {
     finished = true;
   };
   run(1, [&] {
-    jobs().schedule("a", When::at(10s), "");
-    jobs().schedule("b", When::at(11s), "");
+    jobs().schedule("a", at(10s), "");
+    jobs().schedule("b", at(11s), "");
     usleep(9'960'000);
     jobs().drain();
   });
