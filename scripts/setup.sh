@@ -11,6 +11,8 @@ packages=(
   cmake ninja-build ccache
   # Libraries that sylar itself is built on: context switch, log sink, settings.
   libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
+  # JSON, of examples/jobs.
+  nlohmann-json3-dev
   # Tests and benchmarks. Client libraries are the proof that unmodified blocking code runs in fibers, each against its server;
   # Boost.Beast is a second opinion on HTTP heads, too.
   libboost-dev libgtest-dev libgmock-dev libbenchmark-dev

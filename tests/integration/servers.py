@@ -109,16 +109,21 @@ def wait_until(process, states):
             pass
 
 
-def redis():
+def redis(*options):
     return Daemon(lambda port, folder: [
         "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder,
-        "--enable-debug-command", "yes"])
+        "--enable-debug-command", "yes", *options])
 
 
-def postgres():
+def redis_that_lasts():
+    """What it has answered is there again after kill and start, because it is written first. It does not wait for a disk."""
+    return redis("--appendonly", "yes", "--appendfsync", "no")
+
+
+def postgres(*options):
     programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
     return Daemon(
-        lambda port, folder: [f"{programs}/postgres", "-D", f"{folder}/data", "-p", port, "-F", "-c", "listen_addresses=127.0.0.1", "-k", ""],
+        lambda port, folder: [f"{programs}/postgres", "-D", f"{folder}/data", "-p", port, "-F", "-c", "listen_addresses=127.0.0.1", "-k", "", *options],
         lambda folder: [[f"{programs}/initdb", "--auth=trust", "--username=test", "--no-sync", f"{folder}/data"]],
         lambda port: [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", port], user="postgres")
 

@@ -1,0 +1,94 @@
+#include "redis_store.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace jobs {
+
+namespace {
+
+std::string textOf(Micros time) { return std::to_string(time.count()); }
+std::string textOf(const redisReply* reply) { return {reply->str, reply->len}; }
+int64_t numberOf(const redisReply* reply) {
+  return reply->type == REDIS_REPLY_INTEGER ? reply->integer : std::strtoll(reply->str, nullptr, 10);
+}
+Time timeOf(const redisReply* reply) { return Time(numberOf(reply)); }
+
+}  // namespace
+
+RedisConnection::Reply RedisStore::call(const char* function, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{"FCALL", std::string("jobs_") + function, "1", m_prefix};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return m_pool.with([&words](RedisConnection& connection) { return connection.command(words); });
+}
+
+void RedisStore::put(const std::vector<Job>& jobs) {
+  std::vector<std::string> words;
+  for (const Job& each : jobs) {
+    words.insert(words.end(),
+                 {each.id, each.payload, textOf(each.when.time), each.when.from_now ? "1" : "0", textOf(each.period)});
+  }
+  call("put", words);
+}
+
+Cancelled RedisStore::cancel(const std::string& id) {
+  const auto reply = call("cancel", {id});
+  return reply->integer == 0 ? Cancelled::kGone : reply->integer == 1 ? Cancelled::kWaiting : Cancelled::kClaimed;
+}
+
+Claims RedisStore::claim(const ClaimOptions& options) {
+  const auto reply = call("claim", {std::to_string(options.limit), textOf(options.ahead), textOf(options.visibility),
+                                    std::to_string(options.max_attempts)});
+  Claims claims{.taken = {}, .now = timeOf(reply->element[0])};
+  if (reply->element[1]->len > 0) claims.next = timeOf(reply->element[1]);
+  for (size_t i = 2; i < reply->elements; ++i) {
+    redisReply* const* const fields = reply->element[i]->element;
+    claims.taken.push_back({.id = textOf(fields[0]),
+                            .payload = textOf(fields[1]),
+                            .due = timeOf(fields[2]),
+                            .at = timeOf(fields[3]),
+                            .run = static_cast<uint64_t>(numberOf(fields[4])),
+                            .token = static_cast<uint64_t>(numberOf(fields[5])),
+                            .attempt = static_cast<uint32_t>(numberOf(fields[6]))});
+  }
+  return claims;
+}
+
+size_t RedisStore::settle(const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> words;
+  for (const Outcome& each : outcomes) {
+    words.insert(words.end(), {each.id, std::to_string(each.token), toText(each.verdict), textOf(each.delay), each.error});
+  }
+  return static_cast<size_t>(call("settle", words)->integer);
+}
+
+std::vector<DeadLetter> RedisStore::deadLetters(size_t limit) {
+  const auto reply = call("dead", {std::to_string(limit)});
+  std::vector<DeadLetter> letters;
+  for (size_t i = 0; i < reply->elements; ++i) {
+    redisReply* const* const fields = reply->element[i]->element;
+    letters.push_back(
+        {textOf(fields[0]), textOf(fields[1]), timeOf(fields[2]), static_cast<uint32_t>(numberOf(fields[3])), textOf(fields[4])});
+  }
+  return letters;
+}
+
+bool RedisStore::retry(const std::string& id) { return call("retry", {id})->integer == 1; }
+
+StoreCounts RedisStore::counts() {
+  const auto reply = call("counts", {});
+  const auto count = [&reply](size_t i) { return static_cast<uint64_t>(numberOf(reply->element[i])); };
+  return {.jobs = count(0), .late = count(1), .dead = count(2)};
+}
+
+void RedisStore::listen(const std::function<void(Time)>& earlier) {
+  try {
+    const auto connection = m_pool.connect();
+    connection->command({"SUBSCRIBE", m_prefix + ":earlier"});
+    for (Time at{0};; at = timeOf(connection->next()->element[2])) earlier(at);
+  } catch (const ConnectionLost&) {
+    if (!sylar::this_fiber::cancelled()) throw;
+  }
+}
+
+}  // namespace jobs

@@ -1,0 +1,61 @@
+// A Store holds the jobs of all replicas. Its calls are ordinary blocking code, and suspend the fiber that makes them.
+//
+// A claimed job stays in the store and becomes visible again when its visibility timeout has passed, so a replica that dies loses
+// nothing. A claim is ended by its token, so a replica that was taken for dead changes nothing when it comes back.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "job.h"
+
+namespace jobs {
+
+/// What a claim asks for.
+struct ClaimOptions {
+  size_t limit = 1;           ///< how many jobs
+  Micros ahead{0};            ///< jobs that are due so soon are claimed already, to be run on time
+  Micros visibility{0};       ///< from the time of the attempt on
+  uint32_t max_attempts = 1;  ///< a job that was claimed so often and never came to an end becomes a dead letter
+};
+
+struct Claims {
+  std::vector<Claim> taken;  ///< in the order of their times
+  Time now{0};               ///< the clock of the store
+  Time next = kNoTime;       ///< of the earliest job that is left; of one that is claimed, when it is visible again
+};
+
+struct StoreCounts {
+  uint64_t jobs = 0;  ///< that wait or are claimed
+  uint64_t late = 0;  ///< of these, those that nobody has though their time has come
+  uint64_t dead = 0;  ///< dead letters
+};
+
+/// Thread safety: all calls from any thread, in fibers. Each may throw StoreError; what it was to do is then done or not. May
+/// suspend: yes.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// Adds jobs, in place of those of the same ids. No id may occur twice.
+  virtual void put(const std::vector<Job>& jobs) = 0;
+  /// Removes a job or a dead letter.
+  virtual Cancelled cancel(const std::string& id) = 0;
+
+  virtual Claims claim(const ClaimOptions& options) = 0;
+  /// Ends claims. Of those that another replica has claimed since, nothing changes. Returns how many were still valid.
+  virtual size_t settle(const std::vector<Outcome>& outcomes) = 0;
+
+  /// The latest dead letters.
+  virtual std::vector<DeadLetter> deadLetters(size_t limit) = 0;
+  /// Makes a dead letter a job that is due now, with all its attempts before it. Returns false if there is none of this id.
+  virtual bool retry(const std::string& id) = 0;
+  virtual StoreCounts counts() = 0;
+
+  /// Calls `earlier` with the time of each job that has become the first of all, through whatever replica, and once at the
+  /// beginning, with a time long past, because what was before has not been heard. `earlier` must not call the store. Returns when the fiber is cancelled, and throws StoreError when the connection is lost.
+  virtual void listen(const std::function<void(Time)>& earlier) = 0;
+};
+
+}  // namespace jobs

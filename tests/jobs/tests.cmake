@@ -1,0 +1,35 @@
+# The replicas of examples/jobs: their parts, their stores against real servers, and the whole of them while they are killed.
+if(TARGET jobs)
+  find_package(nlohmann_json REQUIRED)
+  foreach(each jobs jobs_race memory_store parts request)
+    sylar_test(jobs/${each}_test LINKS jobs_parts sylar::testing)
+  endforeach()
+
+  # A server takes seconds to start, so its tests are run by one process.
+  foreach(each redis postgres)
+    add_executable(jobs_${each}_store_test ${CMAKE_CURRENT_LIST_DIR}/${each}_store_test.cc)
+    target_link_libraries(jobs_${each}_store_test PRIVATE sylar_flags jobs_parts sylar::testing GTest::gtest_main)
+    if(SYLAR_SANITIZE)
+      target_link_libraries(jobs_${each}_store_test PRIVATE sylar_test_sanitizers)
+    endif()
+    target_compile_definitions(jobs_${each}_store_test PRIVATE SYLAR_SERVERS="${PROJECT_SOURCE_DIR}/tests/integration/servers.py")
+    set_target_properties(jobs_${each}_store_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+    add_test(NAME Jobs.${each}_store COMMAND jobs_${each}_store_test)
+    set_tests_properties(Jobs.${each}_store PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+  endforeach()
+
+  add_executable(jobs_receiver ${CMAKE_CURRENT_LIST_DIR}/receiver.cc)
+  target_link_libraries(jobs_receiver PRIVATE sylar_flags sylar::sylar nlohmann_json::nlohmann_json)
+  set_target_properties(jobs_receiver PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  foreach(each redis postgres)
+    add_test(NAME Jobs.faults_${each}
+      COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/faults_test.py $<TARGET_FILE:jobs> $<TARGET_FILE:jobs_receiver> ${each})
+    set_tests_properties(Jobs.faults_${each} PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+  endforeach()
+
+  add_test(NAME Jobs.api COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/api_test.py $<TARGET_FILE:jobs> $<TARGET_FILE:jobs_receiver>)
+  set_tests_properties(Jobs.api PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+
+  add_test(NAME Jobs.ConfigIsRight COMMAND jobs -c ${PROJECT_SOURCE_DIR}/examples/jobs/config --check-config)
+  set_tests_properties(Jobs.ConfigIsRight PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+endif()
