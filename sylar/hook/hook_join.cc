@@ -15,6 +15,8 @@
 namespace sylar {
 namespace {
 
+constinit real::Real<decltype(::thrd_join)> g_thrd_join("thrd_join", nullptr);
+
 /// Returns false if libc's call is to be made here: off fibers, or with the calling thread, which libc refuses.
 bool suspendsAt(Hook hook, pthread_t thread) {
   countCall(hook);
@@ -61,10 +63,8 @@ int pthread_clockjoin_np(pthread_t thread, void** value, clockid_t clock, const 
   return joinUntil(thread, value, {clock, time});
 }
 int thrd_join(thrd_t thread, int* value) {
-  void* result = nullptr;
-  if (pthread_join(thread, &result) != 0) return thrd_error;
-  if (value != nullptr) *value = static_cast<int>(reinterpret_cast<intptr_t>(result));
-  return thrd_success;
+  const auto join = [=] { return g_thrd_join(thread, value); };
+  return suspendsAt(Hook::pthread_join, thread) ? offload(join, BlockingPool::Length::kOthers) : join();
 }
 
 }  // extern "C"

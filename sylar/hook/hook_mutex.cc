@@ -116,9 +116,10 @@ constinit real::Real<decltype(::pthread_mutex_unlock)> g_libc_unlock("pthread_mu
 int takeMutex(void* object) {
   auto& mutex = *static_cast<pthread_mutex_t*>(object);
   if (isPlain(mutex)) return lockPlain(mutex) ? 0 : EBUSY;
-  if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;  // another fiber's
+  if ((kindOf(mutex) & kRobust) != 0) return real::pthread_mutex_trylock(&mutex);  // only the waiter itself does so
+  if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;                    // another fiber's
   const int error = g_libc_trylock(&mutex);
-  if (error == 0 && (kindOf(mutex) & kRobust) == 0) ownerOf(mutex).store(0, std::memory_order_relaxed);
+  if (error == 0) ownerOf(mutex).store(0, std::memory_order_relaxed);
   return error;
 }
 void giveBackMutex(void* object) {
@@ -130,8 +131,8 @@ constexpr LotKind kMutex{detail::SyncKind::kPthreadMutex, &takeMutex, &giveBackM
 
 /// Makes the mutex, which was taken for it, the calling fiber's.
 void adopt(pthread_mutex_t& mutex, FiberCore* me) {
-  if (isPlain(mutex)) return ownerOf(mutex).store(static_cast<int>(sys::knownThreadIdHere()), std::memory_order_relaxed);
-  if ((kindOf(mutex) & kRobust) == 0) ownerOf(mutex).store(static_cast<int>(sys::threadId()), std::memory_order_relaxed);
+  if ((kindOf(mutex) & kRobust) != 0) return;
+  ownerOf(mutex).store(static_cast<int>(sys::threadIdHere()), std::memory_order_relaxed);
   if (knowsOwner(mutex)) setFiber(mutex, me);
 #ifdef SYLAR_TSAN
   __tsan_mutex_pre_lock(&mutex, __tsan_mutex_try_lock);
@@ -174,7 +175,7 @@ template <class Block>
   if (!until.isValid()) return EINVAL;
   const bool polls = (kindOf(mutex) & (kRobust | kShared)) != 0;
   const int taken = takeInLot(&mutex, {.hook = hook, .kind = kMutex, .until = until, .shielded = !timed, .polls = polls});
-  if (taken == 0 || taken == EOWNERDEAD) adopt(mutex, me);
+  if (taken == 0) adopt(mutex, me);
   return taken == ECANCELED || taken == ENOMEM ? ETIMEDOUT : taken;
 }
 

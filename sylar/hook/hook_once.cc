@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
 
@@ -47,10 +48,12 @@ void run(pthread_once_t* once, void (*routine)()) {
 class CallOfStd {
  public:
   [[gnu::noinline]] void save() {
+    const tsan::Exempt of_this_thread;
     m_callable = std::__once_callable;
     m_call = std::__once_call;
   }
   [[gnu::noinline]] void restore() const {
+    const tsan::Exempt of_this_thread;
     std::__once_callable = m_callable;
     std::__once_call = m_call;
   }

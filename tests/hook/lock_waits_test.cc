@@ -402,7 +402,9 @@ TEST_F(LockWaitsOfOneWorker, JoinsGiveWhatLibcGives) {
   inFiber([] {
     pthread_t thread;
     void* result = nullptr;
+#ifndef SYLAR_TSAN  // which takes the thread for joined
     EXPECT_EQ(pthread_join(pthread_self(), nullptr), EDEADLK);
+#endif
     ASSERT_EQ(pthread_create(
                   &thread, nullptr, [](void* of) { return of; }, &result),
               0);
@@ -423,6 +425,7 @@ TEST_F(LockWaitsOfOneWorker, JoinsGiveWhatLibcGives) {
     EXPECT_EQ(pthread_join(thread, nullptr), 0);
     sem_destroy(&semaphore);
 
+#ifndef SYLAR_TSAN  // which does not know threads of C11
     thrd_t c11;
     int value = 0;
     ASSERT_EQ(thrd_create(
@@ -430,6 +433,7 @@ TEST_F(LockWaitsOfOneWorker, JoinsGiveWhatLibcGives) {
               thrd_success);
     EXPECT_EQ(thrd_join(c11, &value), thrd_success);
     EXPECT_EQ(value, -7);
+#endif
   });
 }
 
@@ -616,6 +620,9 @@ TEST_F(LockWaitsOfOneWorker, AFutexInSharedMemoryIsWokenByAnotherProcess) {
 
 // The child's lot is empty, and all locks there are libc's.
 TEST_F(LockWaitsOfOneWorker, AForkedChildHasLibcsLocks) {
+#ifdef SYLAR_TSAN
+  GTEST_SKIP() << "the sanitizer lets a forked child have no threads";
+#endif
   inFiber([] {
     std::mutex mutex;
     std::condition_variable condition;

@@ -55,6 +55,15 @@ struct AnyMutex {
   pthread_mutex_t mutex;
 };
 
+/// Expects that an unlock by one who does not own the mutex is refused. ThreadSanitizer takes it for an error of the program.
+void expectRefused(AnyMutex& mutex) {
+#ifndef SYLAR_TSAN
+  EXPECT_EQ(mutex.unlock(), EPERM);
+#else
+  (void)mutex;
+#endif
+}
+
 constexpr int kTypes[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
 
 TEST_P(Locks, AThousandFibersHoldAMutexOverASuspension) {
@@ -147,13 +156,13 @@ TEST(LocksOfOneWorker, TheOwnerOfARecursiveMutexIsTheFiber) {
     int others = 0;
     const auto other = std::make_shared<Fiber>([&] {
       EXPECT_EQ(pthread_mutex_trylock(&mutex.mutex), EBUSY);
-      EXPECT_EQ(mutex.unlock(), EPERM);
+      expectRefused(mutex);
       EXPECT_EQ(mutex.lock(), 0);
       ++others;
       EXPECT_EQ(mutex.lock(), 0);
       EXPECT_EQ(mutex.unlock(), 0);
       EXPECT_EQ(mutex.unlock(), 0);
-      EXPECT_EQ(mutex.unlock(), EPERM);
+      expectRefused(mutex);
     });
     IOManager::GetThis()->schedule(other);
     untilParked(*other);
@@ -161,7 +170,7 @@ TEST(LocksOfOneWorker, TheOwnerOfARecursiveMutexIsTheFiber) {
       EXPECT_EQ(others, 0);
       EXPECT_EQ(mutex.unlock(), 0);
     }
-    EXPECT_EQ(mutex.unlock(), EPERM);
+    expectRefused(mutex);
     // It was handed over: it is not this fiber's, although it is this thread's.
     EXPECT_EQ(pthread_mutex_trylock(&mutex.mutex), EBUSY);
     other->join();
@@ -172,14 +181,14 @@ TEST(LocksOfOneWorker, TheOwnerOfARecursiveMutexIsTheFiber) {
 TEST(LocksOfOneWorker, AnErrorCheckingMutexKnowsItsFiber) {
   inFiber([] {
     AnyMutex mutex(PTHREAD_MUTEX_ERRORCHECK);
-    EXPECT_EQ(mutex.unlock(), EPERM);
+    expectRefused(mutex);
     EXPECT_EQ(mutex.lock(), 0);
     EXPECT_EQ(mutex.lock(), EDEADLK);
     const timespec time = realTimeIn(1h);
     EXPECT_EQ(pthread_mutex_timedlock(&mutex.mutex, &time), EDEADLK);
     EXPECT_EQ(pthread_mutex_trylock(&mutex.mutex), EBUSY);
     const auto other = std::make_shared<Fiber>([&] {
-      EXPECT_EQ(mutex.unlock(), EPERM);
+      expectRefused(mutex);
       EXPECT_EQ(mutex.lock(), 0);
       EXPECT_EQ(mutex.unlock(), 0);
     });
@@ -324,7 +333,9 @@ TEST(LocksOfOneWorker, ATimedConditionEndsAtItsTimeWithTheMutexLocked) {
     pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
     AnyMutex mutex(PTHREAD_MUTEX_ERRORCHECK);
     timespec time = realTimeIn(1ms);
+#ifndef SYLAR_TSAN
     EXPECT_EQ(pthread_cond_timedwait(&condition, &mutex.mutex, &time), EPERM);
+#endif
     EXPECT_EQ(mutex.lock(), 0);
     EXPECT_EQ(pthread_cond_timedwait(&condition, &mutex.mutex, &time), ETIMEDOUT);
     EXPECT_EQ(mutex.lock(), EDEADLK);
@@ -551,7 +562,7 @@ TEST(LocksOfOneWorker, ALockThatIsTriedAgainKeepsItsTimeOnVirtualTime) {
 
 // A fiber that was abandoned in a lock leaves its place in the lot. Its lock may be gone, and be something else.
 TEST(LocksOfOneWorker, AnAbandonedWaiterIsPassedOver) {
-  union Memory {
+  static union Memory {
     Memory() {}
     pthread_rwlock_t lock;
     sem_t semaphore;
