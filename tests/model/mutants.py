@@ -153,11 +153,13 @@ MUTANTS = {
     "fd_close_does_not_wait_for_pins": (
         ENTRY, "    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();\n", "", "fd/reuse", "tso"),
     "fd_real_close_first": (
-        ENTRY, """    const uint32_t generation = generationOf(life());
-    endWaits(fd, claimed);""", """    const uint32_t generation = generationOf(life());
-    const int early = real_close();
+        ENTRY, """    uint32_t generation;
+    {
+      Claimed<Engine> claimed(WakeReason::kClosed);""", """    const int early = real_close();
 #define real_close() early
-    endWaits(fd, claimed);""", "fd/reuse", "tso"),
+    uint32_t generation;
+    {
+      Claimed<Engine> claimed(WakeReason::kClosed);""", "fd/reuse", "tso"),
     "fd_close_wakes_nobody": (
         ENTRY, "    claimAll(Direction::kRead, claimed);\n    claimAll(Direction::kWrite, claimed);\n    if (m_engine",
         "    if (m_engine", "fd/close", "tso"),
