@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <latch>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "tests/fiber/pinning_programs.h"
+#include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
 namespace sylar {
@@ -40,14 +40,17 @@ class Pinning : public testing::Test {
 
 /// Runs `body(i)` in `fibers` fibers on 4 workers; at least one starts on each.
 void onAllWorkers(int fibers, const std::function<void(int)>& body) {
-  std::latch everywhere(kWorkers);
+  test::Gate everywhere;
   std::mutex mutex;
   std::set<pid_t> threads;
   {
     IOManager iom(kWorkers, false, "pinned");
     for (int i = 0; i < fibers; ++i) {
       iom.schedule([&, i] {
-        if (i < static_cast<int>(kWorkers)) everywhere.arrive_and_wait();  // blocks the thread: the next one needs another
+        if (i < static_cast<int>(kWorkers)) {  // blocks the thread: the next one needs another
+          everywhere.open();
+          EXPECT_TRUE(everywhere.wait(kWorkers));
+        }
         {
           const std::lock_guard lock(mutex);
           threads.insert(sys::threadId());

@@ -1,41 +1,43 @@
 // For tests: a thread or a fiber that must be seen to get somewhere, or that is kept where it is.
 #pragma once
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <mutex>
+#include <climits>
+#include <cstdint>
 #include <thread>
+
+#include "sylar/base/sys.h"
+#include "sylar/clock.h"
 
 namespace sylar::test {
 
 /// Far above anything that a working library needs on a loaded machine: who waits longer waits for ever.
 inline constexpr std::chrono::seconds kPatience{200};
 
-/// Counts up; blocks the *thread* that waits. Wherever a test waits, the order is forced and not hoped for.
+/// Counts up; blocks the *thread* that waits, also if a fiber does, which the locks of libc would suspend. Wherever a test waits, the
+/// order is forced and not hoped for.
 class Gate {
  public:
   void open() {
-    const std::lock_guard lock(m_mutex);
-    ++m_count;
-    m_changed.notify_all();
+    m_count.fetch_add(1, std::memory_order_release);
+    sys::futexWake(m_count, INT_MAX);
   }
 
   /// Blocks until open() was called `times` times in all. False: not within kPatience.
-  [[nodiscard]] bool wait(size_t times = 1) {
-    std::unique_lock lock(m_mutex);
-    return m_changed.wait_for(lock, kPatience, [&] { return m_count >= times; });
+  [[nodiscard]] bool wait(uint32_t times = 1) {
+    const Deadline end = Deadline::after(kPatience);
+    for (uint32_t seen = count(); seen < times; seen = count()) {
+      if (sys::futexWait(m_count, seen, end.ns()) == -ETIMEDOUT) return false;
+    }
+    return true;
   }
 
-  size_t count() {
-    const std::lock_guard lock(m_mutex);
-    return m_count;
-  }
+  uint32_t count() const { return m_count.load(std::memory_order_acquire); }
 
  private:
-  std::mutex m_mutex;
-  std::condition_variable m_changed;
-  size_t m_count = 0;
+  std::atomic<uint32_t> m_count{0};
 };
 
 /// Looks again and again until `holds`. False: not within kPatience.
