@@ -90,8 +90,10 @@ bool isPlain(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUT
 }
 
 #ifndef SYLAR_TSAN
-/// Sees what libc does with a mutex, and whether libc takes what is done here for its own.
+/// Sees what libc does with a mutex, and whether libc takes what is done here for its own. Where libc stands before the hooks, they are
+/// lost, and there is nothing to see.
 [[gnu::constructor]] void learnWords() {
+  if (::dlsym(RTLD_NEXT, "pthread_mutex_lock") == nullptr) return;
   pthread_mutex_t probe = PTHREAD_MUTEX_INITIALIZER;
   const auto& word = probe.__data;
   bool same =
