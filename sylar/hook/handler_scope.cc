@@ -34,7 +34,6 @@ HandlerScope::~HandlerScope() {
 
 /// A handler may also suspend its fiber by itself, so the caller may be another fiber.
 [[gnu::noinline]] bool HandlerScope::isRunning() {
-  SYLAR_DCHECK(!onThreadStack());
   const tsan::Exempt of_this_thread;
   return t_innermost.contains(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
 }
