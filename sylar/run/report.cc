@@ -96,6 +96,7 @@ class RunReport {
   }
 
   void note(const HeldWorker& held) {
+    if (held.call.starts_with("epoll_")) return;  // the worker's own wait, which it was about to begin
     const std::string what = held.call.empty() ? "computing" : held.call;
     const std::string where = callerOf(held.backtrace);
     const Lock lock(m_mutex);

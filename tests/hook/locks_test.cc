@@ -573,6 +573,8 @@ TEST(LocksOfOneWorker, AnAbandonedWaiterIsPassedOver) {
     IOManager iom(1, false, "locks");
     waiterOn(iom, [&] { pthread_rwlock_wrlock(&memory.lock); });
     iom.stop(Deadline::after(1ms));
+    if (lateWorkersOf(iom) > 0)
+      GTEST_SKIP() << "the machine gave the worker no processor, so the fiber may still be on its way out";
   }
   EXPECT_TRUE(ParkingLot::mayWait(&memory.lock));
   ASSERT_EQ(pthread_rwlock_unlock(&memory.lock), 0);
@@ -582,6 +584,8 @@ TEST(LocksOfOneWorker, AnAbandonedWaiterIsPassedOver) {
     IOManager iom(1, false, "locks");
     waiterOn(iom, [&] { pthread_rwlock_wrlock(&memory.lock); });
     iom.stop(Deadline::after(1ms));
+    if (lateWorkersOf(iom) > 0)
+      GTEST_SKIP() << "the machine gave the worker no processor, so the fiber may still be on its way out";
   }
   ASSERT_EQ(sem_init(&memory.semaphore, 0, 0), 0);
   ASSERT_EQ(sem_post(&memory.semaphore), 0);
