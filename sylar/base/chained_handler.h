@@ -1,6 +1,7 @@
 // Internal. A signal handler that passes signals it does not deal with on to the previously installed handler.
 //
-// Thread safety: install() is called once, before any passOn(); passOn() may run in the handler of any thread.
+// Thread safety: install() is called once, before any passOn(), and once more in the child of a fork that has met it halfway. passOn()
+// may run in the handler of any thread.
 #pragma once
 
 #include <pthread.h>
@@ -24,7 +25,9 @@ class ChainedHandler {
     ours.sa_sigaction = handler;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    sigaction(signal, nullptr, &m_previous);  // saved before ours can run
+    struct sigaction present {};
+    sigaction(signal, nullptr, &present);
+    if (present.sa_sigaction != handler) m_previous = present;  // saved before ours can run
     sigaction(signal, &ours, nullptr);
   }
 

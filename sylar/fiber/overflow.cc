@@ -1,6 +1,7 @@
 #include "sylar/fiber/overflow.h"
 
 #include <execinfo.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -30,7 +31,7 @@ constexpr int kMaxFrames = 64;
 
 constinit ChainedHandler g_segv;
 constinit ChainedHandler g_bus;
-const FiberCore* (*g_owner)(const void*) = nullptr;
+constinit std::atomic<const FiberCore* (*)(const void*)> g_owner{nullptr};
 constinit std::atomic<long> g_reporter{0};  // the thread that reports; the process ends with its report
 
 [[noreturn]] void report(const FiberCore& core, const void* address) {
@@ -54,7 +55,7 @@ void onFault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const long me = sys::call(SYS_gettid);
   if (g_reporter.load(std::memory_order_relaxed) == me) std::abort();
-  if (const FiberCore* core = info->si_code > 0 ? g_owner(info->si_addr) : nullptr) {
+  if (const FiberCore* core = info->si_code > 0 ? g_owner.load(std::memory_order_relaxed)(info->si_addr) : nullptr) {
     long nobody = 0;
     if (g_reporter.compare_exchange_strong(nobody, me)) report(*core, info->si_addr);
     sys::haltThread();  // another fiber was first; there is one report, then the end
@@ -63,9 +64,13 @@ void onFault(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-void installHandlers() {
+/// The first backtrace loads a library, which a handler must not do, nor the child of a fork that has met another thread at it.
+[[gnu::constructor]] void loadUnwinder() {
   void* frame;
-  backtrace(&frame, 1);  // the first call loads a library, which the handler must not do
+  backtrace(&frame, 1);
+}
+
+void installHandlers() {
   g_segv.install(SIGSEGV, onFault);
   g_bus.install(SIGBUS, onFault);
 }
@@ -73,8 +78,10 @@ void installHandlers() {
 }  // namespace
 
 OverflowReport::OverflowReport(const FiberCore* (*owner)(const void* address)) {
-  static const bool installed = (g_owner = owner, installHandlers(), true);
-  (void)installed;
+  // Not a static variable, whose initialization by another thread would never end in the child of a fork.
+  static pthread_once_t s_installed = PTHREAD_ONCE_INIT;
+  g_owner.store(owner, std::memory_order_relaxed);  // the same by whoever it is
+  ::pthread_once(&s_installed, &installHandlers);
   stack_t present{};
   if (sys::signalStack(nullptr, &present) != 0 || (present.ss_flags & SS_DISABLE) == 0) return;
   int error = 0;

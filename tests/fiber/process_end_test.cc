@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "sylar/base/memory.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/fiber.h"
 #include "sylar/fiber/fiber_core.h"
@@ -103,6 +104,32 @@ TEST_F(ProcessEndDeathTest, ForkedChildUsesAndCountsFibersWhateverOtherThreadsDi
     }
     end.store(true, std::memory_order_relaxed);
     for (std::thread& thread : threads) thread.join();
+    std::_Exit(code);
+  };
+  EXPECT_EXIT(forks(), testing::ExitedWithCode(7), "^$");
+}
+
+// FM-21: another thread uses the first fiber of the process, at all moments around the fork.
+TEST_F(ProcessEndDeathTest, ForkedChildUsesTheFirstFiberThoughAnotherThreadWasAboutTo) {
+  const auto forks = [] {
+    int code = 7;
+    for (int i = 0; i < 300 && code == 7; ++i) {
+      code = endOfAFork([i] {
+        std::atomic<bool> begins{false};
+        std::thread other([&begins] {
+          begins.store(true, std::memory_order_release);
+          byHand([] {});
+        });
+        while (!begins.load(std::memory_order_acquire)) StdMemory::relax();
+        for (int spin = 0; spin < i * 4; ++spin) StdMemory::relax();
+        const int inner = endOfAFork([] {
+          byHand([] {});
+          std::_Exit(7);
+        });
+        other.join();
+        std::_Exit(inner);
+      });
+    }
     std::_Exit(code);
   };
   EXPECT_EXIT(forks(), testing::ExitedWithCode(7), "^$");
