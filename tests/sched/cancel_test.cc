@@ -237,7 +237,6 @@ TEST_P(CancelTest, StopDoesNotWaitForFibersThatJoinOneAnother) {
   scheduler.start();
   Fiber::ptr a;
   Fiber::ptr b;
-  Gate ready;
   a = std::make_shared<Fiber>([&] { b->join(); });
   b = std::make_shared<Fiber>([&] { a->join(); });
   scheduler.schedule(a);
