@@ -2,9 +2,12 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
+#include "sylar/base/own_thread.h"
 #include "sylar/base/sys.h"
 
 namespace sylar::sys {
+
+constinit thread_local bool detail::t_makes_own_thread = false;
 
 int eventFd() { return keepOwn(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 int epollCreate() { return keepOwn(call(SYS_epoll_create1, EPOLL_CLOEXEC)); }
@@ -15,7 +18,10 @@ int epollControl(int epoll, int op, int fd, epoll_event* event) {
 }
 
 int createThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
-  return ::pthread_create(thread, attributes, start, argument);
+  detail::t_makes_own_thread = true;
+  const int error = ::pthread_create(thread, attributes, start, argument);
+  detail::t_makes_own_thread = false;
+  return error;
 }
 
 }  // namespace sylar::sys

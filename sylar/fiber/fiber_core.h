@@ -50,7 +50,8 @@ struct alignas(64) FiberCore : QueueNode {
   bool live : 1 = false;                       ///< is in the home worker's list of live fibers
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
   bool in_deadline_scope : 1 = false;          ///< its control has the deadline
-  uint8_t cancelled = 0;                       ///< the sum of why every park from now on ends at once
+  uint8_t cancelled : 7 = 0;                   ///< the sum of why every park from now on ends at once
+  bool own_thread_pointer : 1 = false;         ///< it is a thread of libc's by itself (sylar/hook/fiber_thread.h)
   uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/hook_count.h)
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
   // `cancelled`.
@@ -62,10 +63,11 @@ struct alignas(64) FiberCore : QueueNode {
   bool cancelForGood(uint8_t by) {
     SYLAR_DCHECK(by == kByRequest || by == kByStop);
     if (isCancelledForGood()) return false;
-    cancelled |= by;
+    setCancelled(cancelled | by);
     return true;
   }
-  void setCancelledByScope(bool on) { cancelled = static_cast<uint8_t>((cancelled & ~kByScope) | (on ? kByScope : 0)); }
+  void setCancelledByScope(bool on) { setCancelled((cancelled & ~kByScope) | (on ? kByScope : 0)); }
+  void setCancelled(int by) { cancelled = static_cast<uint8_t>(by) & (kByRequest | kByScope | kByStop); }
 
   WaitWord<> wait;
   FiberHome* home = nullptr;     ///< where it is pinned from its first run on; null on a plain thread

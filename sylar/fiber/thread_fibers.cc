@@ -150,6 +150,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->shielded = false;
   core->in_deadline_scope = false;
   core->in_cancel_scope = false;
+  core->own_thread_pointer = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
   core->stack = stack;
@@ -206,6 +207,7 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
   SYLAR_DCHECK(this == t_this && core.fiber != nullptr && &core != t_running);
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
+  if (me != nullptr) core.own_thread_pointer = me->own_thread_pointer;
   t_running = &core;
   Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, m_thread_locals, kindOfSwitch(me));
   return *m_came_back;
@@ -232,6 +234,24 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
   if (me.timer_linked && !me.live) thread.m_host->unlinkTimer(me);  // the fiber may stay longer than the worker
   thread.switchOut(me, me.resumer);
 }
+
+#ifdef SYLAR_THREAD_POINTER
+
+/// The loop finds the thread's own variables. The fiber's say what they always say: that it is the one that runs.
+SYLAR_SWITCHES void ThreadFibers::leaveThreadPointer(FiberCore& me, FiberCore* to) {
+  const uintptr_t mine = threadPointer();
+  if (to == nullptr) setThreadPointer(m_thread_pointer);
+  leave(me, to);
+  setThreadPointer(mine);
+}
+
+[[gnu::noinline]] void ThreadFibers::adoptThreadPointer(FiberCore& me) {
+  t_this = this;
+  t_running = &me;
+  me.own_thread_pointer = true;
+}
+
+#endif
 
 void ThreadFibers::fiberMain() {
   SYLAR_DCHECK(!onThreadStack());

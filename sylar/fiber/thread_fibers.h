@@ -11,6 +11,7 @@
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
 #include "sylar/fiber/suspend_check.h"
+#include "sylar/fiber/thread_pointer.h"
 
 namespace sylar {
 
@@ -140,6 +141,12 @@ class ThreadFibers {
   static uint64_t countedFibers();
 
   FiberHost* host() const { return m_host; }
+#ifdef SYLAR_THREAD_POINTER
+  /// Returns the thread pointer of the thread itself, under which its loop and most of its fibers run.
+  uintptr_t ownThreadPointer() const { return m_thread_pointer; }
+  /// Gives the running fiber `me` the thread pointer under which it calls this, which is new to the library.
+  void adoptThreadPointer(FiberCore& me);
+#endif
   void setHost(FiberHost* host, FiberHome* home);
 
  private:
@@ -157,6 +164,11 @@ class ThreadFibers {
   void moveIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;
   void switchOut(FiberCore& me, FiberCore* to);
+  void leave(FiberCore& me, FiberCore* to);
+#ifdef SYLAR_THREAD_POINTER
+  [[gnu::cold]] void leaveThreadPointer(FiberCore& me, FiberCore* to);
+  const uintptr_t m_thread_pointer = threadPointer();
+#endif
   [[gnu::cold]] static void stayInChild(FiberCore& me);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
@@ -193,6 +205,16 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
     return;
   }
   checkSuspend(me);
+#ifdef SYLAR_THREAD_POINTER
+  if (me.own_thread_pointer) [[unlikely]] {
+    leaveThreadPointer(me, to);
+    return;
+  }
+#endif
+  leave(me, to);
+}
+
+[[gnu::always_inline]] inline void ThreadFibers::leave(FiberCore& me, FiberCore* to) {
   const tsan::Exempt of_this_thread;
   t_running = to;
   m_came_back = &me;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
@@ -15,6 +17,7 @@
 #include "sylar/run/report.h"
 #include "sylar/sched/worker.h"
 #include "sylar/sync/blocking_pool.h"
+#include "sylar/threads_are_fibers.h"
 
 namespace sylar {
 namespace {
@@ -116,6 +119,9 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   setHookEintr(HookEintr::kPosix);
   setHookClose(HookClose::kPosix);
   g_before_jump.store(leaveFibersIfToMain, std::memory_order_relaxed);
+  if (const char* const threads = ::getenv(kThreadsVariable); threads != nullptr && std::string_view(threads) == "fibers") {
+    static const ThreadsAreFibers for_ever;
+  }
   BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
 #ifdef SYLAR_DEBUG_LOCKS
   g_suspend_check = nullptr;

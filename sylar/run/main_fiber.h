@@ -8,6 +8,9 @@
 
 namespace sylar {
 
+/// The environment variable by which sylar-run asks for threads that are fibers: "fibers".
+inline constexpr char kThreadsVariable[] = "SYLAR_RUN_THREADS";
+
 /// Makes the calling thread the worker of a new IOManager, and the caller a fiber on it. `stack_top` is the upper end of the
 /// stack that the caller is on. Changes nothing if memory or descriptors do not suffice. To be called once.
 void becomeFiber(void* stack_top);

@@ -15,6 +15,7 @@
 #include <string>
 #include <system_error>
 
+#include "sylar/run/main_fiber.h"
 #include "sylar/run/report.h"
 #include "sylar/version.h"
 
@@ -26,9 +27,11 @@ constexpr int kMisused = 125, kNotExecutable = 126, kNotFound = 127;  // as env,
 constexpr int kMostScripts = 4;                                       // that are each other's interpreters, as the kernel has it
 
 constexpr char kHelp[] =
-    "Usage: sylar-run [--report] PROGRAM [ARGUMENT]...\n"
+    "Usage: sylar-run [--threads=real|fibers] [--report] PROGRAM [ARGUMENT]...\n"
     "Runs PROGRAM with its main in a fiber, whose blocking calls suspend it instead of the thread.\n"
     "Programs that PROGRAM starts run in the same way. sylar-run(1) says what is not reached.\n\n"
+    "  --threads=fibers   make the program's threads fibers as well, all of them on main's thread\n"
+    "  --threads=real     leave them threads (the default)\n"
     "  --report   print at the end, to stderr, which calls main has made, which have waited, and what held the thread\n"
     "  --help     print this and exit\n"
     "  --version  print the version and exit\n";
@@ -125,9 +128,17 @@ int main(int argc, char** argv) {
   if (first == "--version")
     return std::printf("sylar-run %d.%d.%d\n", SYLAR_VERSION_MAJOR, SYLAR_VERSION_MINOR, SYLAR_VERSION_PATCH) < 0;
   int program = 1;
-  if (first == "--report") {
-    ::setenv(sylar::kReportVariable, "1", 1);
-    ++program;
+  for (; program < argc; ++program) {
+    const std::string option = argv[program];
+    if (option == "--report") {
+      ::setenv(sylar::kReportVariable, "1", 1);
+    } else if (option == "--threads=fibers") {
+      ::setenv(sylar::kThreadsVariable, "fibers", 1);
+    } else if (option == "--threads=real") {
+      ::unsetenv(sylar::kThreadsVariable);
+    } else {
+      break;
+    }
   }
   const std::string next = argc > program ? argv[program] : "";
   if (next == "--") ++program;

@@ -44,6 +44,11 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
   return t_worker;
 }
 
+[[gnu::noinline]] void Worker::adoptThreadPointer() {
+  SYLAR_DCHECK(t_worker == nullptr);
+  t_worker = this;
+}
+
 Worker::Worker(SchedulerCore& scheduler, std::string name)
     : m_scheduler(scheduler), m_clock(scheduler.clock()), m_name(std::move(name)), m_slot(WorkerSlot::acquire()) {
   static constinit std::atomic<uint64_t> g_next_owner{1};

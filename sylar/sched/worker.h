@@ -44,6 +44,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static Worker* current();
   /// Does what current() does, for functions that cannot suspend, nor are inlined into others that can.
   static Worker* currentHere() { return t_worker; }
+  /// Makes this the worker of the calling fiber, which has a thread pointer of its own.
+  void adoptThreadPointer();
   /// Returns true on its own thread.
   bool isHere() const { return current() == this; }
   /// Gives the calling thread the timer slack that the process had before its first worker. Needed because a new thread or

@@ -1,0 +1,31 @@
+// Internal. The thread pointer, from which compiled code reckons the addresses of thread_local variables, and libc those of its own
+// record of the thread. Whoever changes it is, for all such code, another thread.
+//
+// Source: System V psABI x86-64, 3.4.6; Drepper, ELF Handling For Thread-Local Storage; arch_prctl(2); Intel SDM, WRFSBASE.
+#pragma once
+
+#include <cstdint>
+
+#include "sylar/base/sanitizers.h"
+
+#if defined(__x86_64__) && defined(__LP64__) && !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)
+#define SYLAR_THREAD_POINTER 1
+#endif
+
+namespace sylar {
+
+#ifdef SYLAR_THREAD_POINTER
+
+/// Returns the calling thread's.
+inline uintptr_t threadPointer() {
+  uintptr_t pointer;
+  __asm__ volatile("movq %%fs:0, %0" : "=r"(pointer));
+  return pointer;
+}
+/// Never inlined. A function that calls it must use thread_local variables only before or only after the call, because compilers keep
+/// their addresses.
+void setThreadPointer(uintptr_t pointer);
+
+#endif
+
+}  // namespace sylar

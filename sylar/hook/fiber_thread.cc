@@ -1,0 +1,260 @@
+#include "sylar/hook/fiber_thread.h"
+
+#include "sylar/fiber.h"
+#include "sylar/threads_are_fibers.h"
+
+#ifdef SYLAR_THREAD_POINTER
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+
+#include "sylar/base/own_thread.h"
+#include "sylar/base/sys.h"
+#include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/parking_lot.h"
+#include "sylar/hook/real.h"
+#include "sylar/hook/wait_loop.h"
+#include "sylar/sched/worker.h"
+#include "sylar/scheduler.h"
+
+namespace sylar {
+
+constinit std::atomic<int> g_threads_are_fibers{0};
+constinit thread_local FiberThread FiberThread::t_mine;
+
+namespace {
+
+constinit std::atomic<uint32_t> g_count{0};
+constinit real::Real<decltype(::pthread_create)> g_pthread_create("pthread_create", nullptr);
+
+/// The fiber begins on it, and ends there when the thread has left.
+constexpr size_t kFirstStackSize = size_t{16} << 10;
+/// Below the frame from which a thread leaves its fiber, so that the kernel thread that follows can begin there.
+constexpr size_t kBelowFrame = 4096;
+constexpr size_t kLeaveStackSize = 4096;
+
+/// Blocks all signals of the calling kernel thread for a scope. A kernel thread that is made meanwhile has them blocked as well.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &m_before, sizeof kAll); }
+  ~AllSignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &m_before, nullptr, sizeof m_before); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  static constexpr uint64_t kAll = ~uint64_t{0};
+  uint64_t m_before;
+};
+
+/// Belongs to the creator until the kernel thread has left, then to the thread, in whose first frame it stands.
+struct Birth {
+  void* (*const function)(void*);
+  void* const argument;
+  std::atomic<uint32_t> stays{1};  ///< the kernel sets it to 0 when the kernel thread has left
+  struct Handover* handover = nullptr;
+};
+
+/// Where the thread and its fiber stand while the other one runs.
+struct Handover {
+  Context thread;
+  Context fiber;
+  Stack stack;
+  uintptr_t thread_pointer;
+  int* id_address;   ///< what the kernel clears at the end of a kernel thread, for libc's joiners
+  void* robust_list;
+  size_t robust_size;
+  char* below;  ///< free stack for the kernel thread that takes over
+};
+
+/// What a switch keeps for a thread (errno, exceptions) is in the thread's own memory, so there is nothing to be exchanged.
+struct NothingKept {
+  int error = 0;
+  ThreadLocals::Exceptions exceptions{};
+  ThreadLocals locals() { return {&error, &exceptions}; }
+};
+
+[[noreturn]] void leaveKernelThread() {
+  for (;;) sys::call(SYS_exit, 0);
+}
+
+/// Notes what the kernel and libc have agreed on for the calling thread. Returns false if the kernel does not tell.
+bool learnThread(Handover& me) {
+  if (sys::call(SYS_prctl, PR_GET_TID_ADDRESS, &me.id_address) != 0 || me.id_address == nullptr) return false;
+  if (*me.id_address != sys::threadId()) return false;
+  if (sys::call(SYS_get_robust_list, 0, &me.robust_list, &me.robust_size) != 0) return false;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return false;
+  void* base;
+  ::pthread_attr_getstack(&attributes, &base, &me.stack.size);
+  ::pthread_attr_destroy(&attributes);
+  me.stack.base = static_cast<char*>(base);
+  me.thread_pointer = threadPointer();
+  return true;
+}
+
+/// Suspends the calling thread in `me.thread`, and ends the kernel thread. Returns when a fiber goes on.
+SYLAR_SWITCHES void leaveToFiber(Handover& me, std::atomic<uint32_t>& stays) {
+  alignas(16) char stack[kLeaveStackSize];
+  sys::call(SYS_set_tid_address, &stays);
+  Context leaving;
+  leaving.make<leaveKernelThread>({stack, sizeof stack});
+  NothingKept nothing;
+  Context::switchTo(me.thread, leaving, nothing.locals());
+}
+
+/// Gives the fiber back, which is told that the thread has left. Returns on the kernel thread that takes over.
+SYLAR_SWITCHES void leaveToKernelThread(Handover& me) {
+  me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame;
+  NothingKept nothing;
+  const uintptr_t own = ThreadFibers::current().ownThreadPointer();
+  setThreadPointer(own);
+  Context::switchTo(me.thread, me.fiber, nothing.locals());
+}
+
+/// Lets the thread leave its fiber at the end of a scope, however that is left: pthread_exit and cancels unwind it.
+class LeavesAtEnd {
+ public:
+  explicit LeavesAtEnd(Handover& handover) : m_handover(handover) {}
+  ~LeavesAtEnd() { leaveToKernelThread(m_handover); }
+  LeavesAtEnd(const LeavesAtEnd&) = delete;
+  LeavesAtEnd& operator=(const LeavesAtEnd&) = delete;
+
+ private:
+  Handover& m_handover;
+};
+
+/// The function of the thread, on its own stack.
+void* begin(void* argument) {
+  Birth& birth = *static_cast<Birth*>(argument);
+  void* (*const function)(void*) = birth.function;
+  void* const value = birth.argument;
+  Handover handover;
+  if (!learnThread(handover)) {  // it stays a thread
+    birth.stays.store(0, std::memory_order_release);
+    sys::call(SYS_futex, &birth.stays, FUTEX_WAKE, 1);
+    return function(value);
+  }
+  birth.handover = &handover;
+  leaveToFiber(handover, birth.stays);
+  const LeavesAtEnd leaves(handover);
+  return function(value);
+}
+
+/// The first function of the kernel thread that ends the thread. It has libc's record and the thread pointer from the beginning.
+SYLAR_SWITCHES int takeOver(void* argument) {
+  Handover& thread = *static_cast<Handover*>(argument);
+  sys::call(SYS_set_robust_list, thread.robust_list, thread.robust_size);
+  NothingKept nothing;
+  Context beginning;
+  Context::exitTo(beginning, thread.thread, nothing.locals());
+}
+
+/// Makes a kernel thread for what is left of the thread. `thread` must not be used afterwards.
+void endByKernelThread(Handover& thread) {
+  constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS |
+                         CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;  // as libc has it
+  const AllSignalsBlocked blocked;
+  char* const below = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(thread.below) & ~uintptr_t{15});
+  while (::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address) == -1) {
+    ::usleep(1000);  // the system has too many threads, of which some will end
+  }
+}
+
+SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
+  ThreadFibers& fibers = ThreadFibers::current();
+  Worker& worker = *Worker::current();
+  const Stack first = std::exchange(me.stack, thread.stack);
+  NothingKept nothing;
+  setThreadPointer(thread.thread_pointer);
+  fibers.adoptThreadPointer(me);
+  worker.adoptThreadPointer();
+  Context::switchTo(thread.fiber, thread.thread, nothing.locals());
+  me.own_thread_pointer = false;
+  me.stack = first;
+}
+
+/// The function of the fiber.
+void runThread(Handover& thread, pthread_t id) {
+  switchToThread(thread, *runningFiber());
+  FiberThread::of(id).state.store(FiberThread::kLeft, std::memory_order_release);
+  endByKernelThread(thread);
+  ParkingLot::wakeAll(reinterpret_cast<void*>(id));
+  if (FiberThread::count().fetch_sub(1, std::memory_order_acq_rel) == 1) ParkingLot::wakeAll(&FiberThread::count());
+}
+
+}  // namespace
+
+FiberThread& FiberThread::of(pthread_t thread) {
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(&t_mine) - threadPointer();
+  return *reinterpret_cast<FiberThread*>(thread + offset);  // glibc's pthread_t is the thread pointer
+}
+
+std::atomic<uint32_t>& FiberThread::count() { return g_count; }
+
+bool makesFiberThreads() {
+  return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && hookSleeps() &&
+         Scheduler::GetThis() != nullptr;
+}
+
+int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument) {
+  Birth birth{function, argument};
+  Fiber::ptr fiber;
+  Handover** const handover = &birth.handover;
+  pthread_t id;
+  try {
+    struct Start {
+      Handover* thread;
+      pthread_t id;
+    };
+    const auto start = std::make_shared<Start>();
+    fiber = std::make_shared<Fiber>([start] { runThread(*start->thread, start->id); }, kFirstStackSize);
+    {
+      const AllSignalsBlocked blocked;
+      const int error = g_pthread_create(&id, attributes, begin, &birth);
+      if (error != 0) return error;
+    }
+    while (const uint32_t stays = birth.stays.load(std::memory_order_acquire)) {
+      sys::call(SYS_futex, &birth.stays, FUTEX_WAIT, stays, nullptr);  // not FUTEX_PRIVATE_FLAG, which the kernel's wake has not
+    }
+    *start = {*handover, id};
+  } catch (const std::bad_alloc&) {
+    return EAGAIN;
+  }
+  *thread = id;
+  if (*handover == nullptr) return 0;
+  FiberThread::of(id).state.store(FiberThread::kRuns, std::memory_order_release);
+  FiberThread::count().fetch_add(1, std::memory_order_relaxed);
+  Scheduler::GetThis()->schedule(fiber);
+  return 0;
+}
+
+[[gnu::noinline]] void asThread(pthread_t thread, void (*act)(long), long argument) {
+  const uintptr_t mine = threadPointer();
+  setThreadPointer(thread);
+  act(argument);
+  setThreadPointer(mine);
+}
+
+ThreadsAreFibers::ThreadsAreFibers() { g_threads_are_fibers.fetch_add(1, std::memory_order_relaxed); }
+ThreadsAreFibers::~ThreadsAreFibers() { g_threads_are_fibers.fetch_sub(1, std::memory_order_relaxed); }
+bool ThreadsAreFibers::supported() { return true; }
+
+}  // namespace sylar
+
+#else
+
+namespace sylar {
+
+ThreadsAreFibers::ThreadsAreFibers() = default;
+ThreadsAreFibers::~ThreadsAreFibers() = default;
+bool ThreadsAreFibers::supported() { return false; }
+
+}  // namespace sylar
+
+#endif

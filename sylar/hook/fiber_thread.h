@@ -1,0 +1,64 @@
+// Internal. A thread of libc's that no kernel thread runs, but a fiber (ThreadsAreFibers).
+//
+// libc makes the thread as ever, with a kernel thread that has nothing to do but to leave: it notes where it stands, on the new stack,
+// and exits behind libc's back. libc's record of the thread, its stack and its thread_local variables stay, and wait for whoever runs
+// them. That is a fiber: it takes over the stack and sets the thread pointer, and so is the thread for all compiled code. Whenever it
+// gives its worker back, it sets the worker's own thread pointer (ThreadFibers::leaveThreadPointer).
+//
+// When the thread's function is over, or pthread_exit or a cancel has unwound it, a new kernel thread takes over stack and record, and
+// ends as threads do: it runs the destructors, gives back the memory, and tells libc's joiners.
+//
+//   creator (a fiber)            kernel thread 1          fiber              kernel thread 2
+//   pthread_create ------------> begin(), leaves
+//   schedules the fiber ---------------------------------> goes on in begin():
+//                                                          the program's function
+//                                                          leaves -----------> goes on in begin(): end of the thread
+//
+// Source: pthread_create(3), clone(2), set_tid_address(2); glibc, nptl/pthread_create.c.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "sylar/fiber/thread_pointer.h"
+
+namespace sylar {
+
+#ifdef SYLAR_THREAD_POINTER
+
+extern constinit std::atomic<int> g_threads_are_fibers;
+
+/// What the library knows of a thread that is a fiber. It stands in the thread's own thread_local memory, so that it is found by the
+/// pthread_t, as long as that is valid.
+struct FiberThread {
+  enum State : uint32_t { kIsThread, kRuns, kLeft };
+
+  /// Returns that of `thread`, which must not have been joined.
+  static FiberThread& of(pthread_t thread);
+  static FiberThread& mine() { return t_mine; }
+  bool isFiber() const { return state.load(std::memory_order_acquire) != kIsThread; }
+  /// Returns the number of those that have not left.
+  static std::atomic<uint32_t>& count();
+
+  std::atomic<uint32_t> state{kIsThread};
+  std::atomic<bool> cancelled{false};  ///< pthread_cancel was called
+  char name[16]{};                     ///< "" if it has the name of the program
+
+ private:
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local FiberThread t_mine;
+};
+
+/// Returns true if the caller is a fiber whose threads are to be fibers.
+bool makesFiberThreads();
+/// Does what pthread_create does. Only where makesFiberThreads(). May suspend: no.
+int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument);
+
+/// Calls `act` as if the calling kernel thread were running `thread`, which is a fiber of it. In `act`, thread_local variables are that
+/// thread's.
+void asThread(pthread_t thread, void (*act)(long), long argument);
+
+#endif
+
+}  // namespace sylar

@@ -1,0 +1,167 @@
+// pthread_create and what is done to threads by their pthread_t, where threads are fibers (ThreadsAreFibers). Otherwise all of it is
+// libc's. Source: pthread_create(3), pthread_exit(3), pthread_kill(3), pthread_cancel(3), pthread_setname_np(3), thrd_create of C11.
+#include "sylar/hook/fiber_thread.h"
+
+#ifdef SYLAR_THREAD_POINTER
+
+#include <pthread.h>
+#include <sched.h>
+#include <threads.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+
+#include "sylar/base/sys.h"
+#include "sylar/hook/interruptible.h"
+#include "sylar/hook/lock_wait.h"
+#include "sylar/hook/parking_lot.h"
+#include "sylar/hook/real.h"
+
+namespace sylar {
+namespace {
+
+#define SYLAR_LIBC_(name) constinit real::Real<decltype(::name)> g_##name(#name, nullptr);
+SYLAR_LIBC_(pthread_create)
+SYLAR_LIBC_(pthread_exit)
+SYLAR_LIBC_(pthread_kill)
+SYLAR_LIBC_(pthread_cancel)
+SYLAR_LIBC_(pthread_setname_np)
+SYLAR_LIBC_(pthread_getname_np)
+SYLAR_LIBC_(pthread_setaffinity_np)
+SYLAR_LIBC_(pthread_getaffinity_np)
+SYLAR_LIBC_(pthread_setschedparam)
+SYLAR_LIBC_(pthread_getschedparam)
+SYLAR_LIBC_(pthread_getcpuclockid)
+SYLAR_LIBC_(thrd_create)
+#undef SYLAR_LIBC_
+
+constexpr LotKind kLastThread{detail::SyncKind::kOnce};
+
+bool isFiber(pthread_t thread) { return FiberThread::of(thread).isFiber(); }
+bool isSelf(pthread_t thread) { return ::pthread_equal(thread, ::pthread_self()) != 0; }
+
+/// Returns true in a fiber that is no thread of its own, of a program whose threads are fibers, such as its main.
+bool isMainOfFiberThreads() {
+  return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !outsideFibers() && !FiberThread::mine().isFiber() && hookSleeps();
+}
+
+/// Waits until no thread is left that is a fiber.
+void awaitLastThread() {
+  std::atomic<uint32_t>& count = FiberThread::count();
+  const this_fiber::CancelShield shield;
+  while (count.load(std::memory_order_acquire) != 0) {
+    LotWait wait(&count, kLastThread, true);
+    if (!wait.enterUnless([&] { return count.load(std::memory_order_acquire) == 0; })) return;
+    Interruptible call(EndedBy::kNone);
+    wait.park(Deadline::never(), call);
+  }
+}
+
+/// The signal's handler runs here, and believes itself in the thread that it is sent to, whose wait it ends.
+void raiseHere(long signal) { sys::call(SYS_tgkill, ::getpid(), sys::call(SYS_gettid), signal); }
+
+struct C11Start {
+  thrd_start_t function;
+  void* argument;
+
+  static void* run(void* start) {
+    const C11Start mine = *static_cast<C11Start*>(start);
+    delete static_cast<C11Start*>(start);
+    return reinterpret_cast<void*>(static_cast<intptr_t>(mine.function(mine.argument)));
+  }
+};
+
+}  // namespace
+}  // namespace sylar
+
+using namespace sylar;  // NOLINT: the names below are libc's
+
+extern "C" {
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument) noexcept {
+  return makesFiberThreads() ? createFiberThread(thread, attributes, function, argument)
+                             : g_pthread_create(thread, attributes, function, argument);
+}
+
+int thrd_create(thrd_t* thread, thrd_start_t function, void* argument) {
+  if (!makesFiberThreads()) return g_thrd_create(thread, function, argument);
+  auto* const start = new (std::nothrow) C11Start{function, argument};
+  if (start == nullptr) return thrd_nomem;
+  const int error = createFiberThread(thread, nullptr, &C11Start::run, start);
+  if (error == 0) return thrd_success;
+  delete start;
+  return error == ENOMEM || error == EAGAIN ? thrd_nomem : thrd_error;
+}
+
+/// The kernel thread of a main whose threads are fibers cannot end before them.
+void pthread_exit(void* value) {
+  if (isMainOfFiberThreads()) awaitLastThread();
+  g_pthread_exit(value);
+  __builtin_unreachable();
+}
+
+int pthread_kill(pthread_t thread, int signal) noexcept {
+  const bool of_fibers = isFiber(thread) || FiberThread::mine().isFiber();
+  if (!of_fibers || isSelf(thread)) return g_pthread_kill(thread, signal);
+  if (signal < 0 || signal >= NSIG) return EINVAL;
+  if (FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kLeft || signal == 0) return 0;
+  asThread(thread, &raiseHere, signal);
+  return 0;
+}
+
+int pthread_cancel(pthread_t thread) {
+  const int error = g_pthread_cancel(thread);
+  return error;
+}
+
+int pthread_setname_np(pthread_t thread, const char* name) noexcept {
+  if (!isFiber(thread)) return g_pthread_setname_np(thread, name);
+  FiberThread& of = FiberThread::of(thread);
+  if (std::strlen(name) >= sizeof of.name) return ERANGE;
+  std::strcpy(of.name, name);
+  return 0;
+}
+
+int pthread_getname_np(pthread_t thread, char* name, size_t size) noexcept {
+  const FiberThread& of = FiberThread::of(thread);
+  if (!of.isFiber() || of.name[0] == '\0') return g_pthread_getname_np(isFiber(thread) ? ::pthread_self() : thread, name, size);
+  if (size < sizeof of.name) return ERANGE;
+  std::strcpy(name, of.name);
+  return 0;
+}
+
+/// All fibers have the processors, the policy and the clock of their worker's thread.
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t* processors) noexcept {
+  return isFiber(thread) ? 0 : g_pthread_setaffinity_np(thread, size, processors);
+}
+int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t* processors) noexcept {
+  if (!isFiber(thread)) return g_pthread_getaffinity_np(thread, size, processors);
+  std::memset(processors, 0, size);
+  const long result = sys::call(SYS_sched_getaffinity, 0, size, processors);
+  return result < 0 ? static_cast<int>(-result) : 0;
+}
+int pthread_setschedparam(pthread_t thread, int policy, const sched_param* parameters) noexcept {
+  if (!isFiber(thread)) return g_pthread_setschedparam(thread, policy, parameters);
+  return policy == SCHED_OTHER && parameters->sched_priority == 0 ? 0 : EPERM;
+}
+int pthread_getschedparam(pthread_t thread, int* policy, sched_param* parameters) noexcept {
+  if (!isFiber(thread)) return g_pthread_getschedparam(thread, policy, parameters);
+  *policy = SCHED_OTHER;
+  parameters->sched_priority = 0;
+  return 0;
+}
+int pthread_getcpuclockid(pthread_t thread, clockid_t* clock) noexcept {
+  if (!isFiber(thread)) return g_pthread_getcpuclockid(thread, clock);
+  *clock = CLOCK_THREAD_CPUTIME_ID;
+  return 0;
+}
+
+pid_t gettid() noexcept {
+  return FiberThread::mine().isFiber() ? sys::threadIdHere() : static_cast<pid_t>(sys::call(SYS_gettid));
+}
+
+}  // extern "C"
+
+#endif
