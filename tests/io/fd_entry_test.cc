@@ -610,7 +610,6 @@ TEST_F(FdEntryTest, AWaiterThatWasWokenOtherwiseIsPassedOver) {
   Scheduler scheduler(1, false, "waiters");
   scheduler.start();
   Waker waker;
-  Gate go_on;
   const auto fiber = std::make_shared<Fiber>([&] {
     Wait wait;
     Waiter waiter;

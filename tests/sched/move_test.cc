@@ -186,7 +186,6 @@ TEST_P(MoveTest, ADestinationThatIsGoneIsPassedOver) {
   first.start();
   auto second = std::make_unique<Scheduler>(1, false, "second");
   second->start();
-  Gate asked;
   Gate gone;
   std::atomic<bool> started{false};
   const auto fiber = std::make_shared<Fiber>([&] {
