@@ -219,6 +219,7 @@ long uncancelled(Call call) {
     case SYS_pwritev2:
       return ::pwritev2(arguments.at<int>(0), arguments.pointer<iovec>(1), arguments.at<int>(2), values[3], arguments.at<int>(5));
     case SYS_sync: return ::sync(), 0;
+    case SYS_gettid: return ::gettid();
     case SYS_select: return selectByNumber(arguments);
     case SYS_waitid:
       if (values[4] != 0) break;  // libc gives no way to ask for the child's resources

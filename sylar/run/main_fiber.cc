@@ -14,6 +14,7 @@
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/jump.h"
 #include "sylar/iomanager.h"
+#include "sylar/run/preempt.h"
 #include "sylar/run/report.h"
 #include "sylar/sched/worker.h"
 #include "sylar/sync/blocking_pool.h"
@@ -121,6 +122,7 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   g_before_jump.store(leaveFibersIfToMain, std::memory_order_relaxed);
   if (const char* const threads = ::getenv(kThreadsVariable); threads != nullptr && std::string_view(threads) == "fibers") {
     static const ThreadsAreFibers for_ever;
+    preemptFiberThreads();
   }
   BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
 #ifdef SYLAR_DEBUG_LOCKS

@@ -1,0 +1,125 @@
+#include "sylar/run/preempt.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include "sylar/base/sys.h"
+#include "sylar/fiber.h"
+#include "sylar/hook/fiber_thread.h"
+#include "sylar/hook/handler_scope.h"
+#include "sylar/hook/real.h"
+#include "sylar/hook/wait_loop.h"
+
+namespace sylar {
+
+#ifdef SYLAR_THREAD_POINTER
+
+namespace {
+
+constexpr int64_t kIntervalNs = 5'000'000;
+
+int signalNumber() { return SIGRTMAX - 4; }
+
+struct Range {
+  uintptr_t begin = 0, end = 0;
+  bool contains(uintptr_t address) const { return address >= begin && address < end; }
+};
+
+/// Where the program is not preempted. Written before the first signal.
+struct Spared {
+  std::array<Range, 8> ranges;
+  size_t count = 0;
+
+  void add(Range range) {
+    if (count < ranges.size()) ranges[count++] = range;
+  }
+  bool contains(uintptr_t address) const {
+    return std::any_of(ranges.begin(), ranges.begin() + count, [=](const Range& one) { return one.contains(address); });
+  }
+};
+Spared g_spared;
+
+/// Spares the object that contains `address`.
+void spare(uintptr_t address) {
+  struct Search {
+    uintptr_t address;
+    Range found;
+  } search{address, {}};
+  const auto look = [](dl_phdr_info* object, size_t, void* argument) {
+    Search& wanted = *static_cast<Search*>(argument);
+    Range all{~uintptr_t{0}, 0};
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+      if (segment.p_type != PT_LOAD) continue;
+      all.begin = std::min<uintptr_t>(all.begin, object->dlpi_addr + segment.p_vaddr);
+      all.end = std::max<uintptr_t>(all.end, object->dlpi_addr + segment.p_vaddr + segment.p_memsz);
+    }
+    if (!all.contains(wanted.address)) return 0;
+    wanted.found = all;
+    return 1;
+  };
+  if (::dl_iterate_phdr(look, &search) != 0) g_spared.add(search.found);
+}
+
+void spareAll() {
+  spare(reinterpret_cast<uintptr_t>(&preemptFiberThreads));
+  spare(::getauxval(AT_BASE));           // the loader
+  spare(::getauxval(AT_SYSINFO_EHDR));   // the kernel's code for clocks
+  const char* const functions[] = {"malloc", "gnu_get_libc_version"};
+  for (const char* function : functions) spare(reinterpret_cast<uintptr_t>(::dlsym(RTLD_DEFAULT, function)));
+  if (void* const unwinder = ::dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD); unwinder != nullptr) {
+    spare(reinterpret_cast<uintptr_t>(::dlsym(unwinder, "_Unwind_Resume")));
+    ::dlclose(unwinder);
+  }
+}
+
+bool mayBePreempted(const ucontext_t& at) {
+  const FiberCore* const me = t_running;
+  if (me == nullptr || !me->live || !me->hook_enabled || me->resumer != nullptr) return false;
+  if (sys::inForkedChild() || HandlerScope::running() || onOtherStack()) return false;
+  return !g_spared.contains(static_cast<uintptr_t>(at.uc_mcontext.gregs[REG_RIP]));
+}
+
+void giveWay(int, siginfo_t*, void* context) {
+  auto& at = *static_cast<ucontext_t*>(context);
+  if (FiberThread::count().load(std::memory_order_relaxed) == 0 || !mayBePreempted(at)) return;
+  const int error = sys::errnoRef();
+  Fiber::YieldToReady();
+  sys::errnoRef() = error;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &at.uc_sigmask, sizeof(uint64_t));  // the others may have changed it
+}
+
+}  // namespace
+
+void preemptFiberThreads() {
+  spareAll();
+  struct sigaction action {};
+  action.sa_sigaction = giveWay;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;  // the handler may suspend, and the next one comes in another fiber
+  if (real::sigaction(signalNumber(), &action, nullptr) != 0) return;
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = signalNumber();
+  event._sigev_un._tid = static_cast<pid_t>(sys::call(SYS_gettid));
+  timer_t timer;
+  if (::timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
+  const itimerspec every{{0, kIntervalNs}, {0, kIntervalNs}};
+  ::timer_settime(timer, 0, &every, nullptr);
+}
+
+#else
+
+void preemptFiberThreads() {}
+
+#endif
+
+}  // namespace sylar
