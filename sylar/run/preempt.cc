@@ -18,6 +18,7 @@
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/wait_loop.h"
+#include "sylar/sched/worker.h"
 
 namespace sylar {
 
@@ -25,7 +26,7 @@ namespace sylar {
 
 namespace {
 
-constexpr int64_t kIntervalNs = 5'000'000;
+constexpr int64_t kIntervalNs = 1'000'000;  // the kernel looks at the clock at its ticks only, every 4 ms or so
 
 int signalNumber() { return SIGRTMAX - 4; }
 
@@ -70,12 +71,21 @@ void spare(uintptr_t address) {
   if (::dl_iterate_phdr(look, &search) != 0) g_spared.add(search.found);
 }
 
+/// Returns the program's malloc. dlsym may find a stub for it in the program, which is no definition.
+void* allocator() {
+  void* const found = ::dlsym(RTLD_DEFAULT, "malloc");
+  Dl_info info;
+  ElfW(Sym)* symbol = nullptr;
+  const bool known = ::dladdr1(found, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) != 0 && symbol != nullptr;
+  return known && symbol->st_shndx == SHN_UNDEF ? ::dlsym(RTLD_NEXT, "malloc") : found;
+}
+
 void spareAll() {
   spare(reinterpret_cast<uintptr_t>(&preemptFiberThreads));
-  spare(::getauxval(AT_BASE));           // the loader
-  spare(::getauxval(AT_SYSINFO_EHDR));   // the kernel's code for clocks
-  const char* const functions[] = {"malloc", "gnu_get_libc_version"};
-  for (const char* function : functions) spare(reinterpret_cast<uintptr_t>(::dlsym(RTLD_DEFAULT, function)));
+  spare(::getauxval(AT_BASE));          // the loader
+  spare(::getauxval(AT_SYSINFO_EHDR));  // the kernel's code for clocks
+  spare(reinterpret_cast<uintptr_t>(::dlsym(RTLD_NEXT, "gnu_get_libc_version")));
+  spare(reinterpret_cast<uintptr_t>(allocator()));
   if (void* const unwinder = ::dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD); unwinder != nullptr) {
     spare(reinterpret_cast<uintptr_t>(::dlsym(unwinder, "_Unwind_Resume")));
     ::dlclose(unwinder);
@@ -93,6 +103,7 @@ void giveWay(int, siginfo_t*, void* context) {
   auto& at = *static_cast<ucontext_t*>(context);
   if (FiberThread::count().load(std::memory_order_relaxed) == 0 || !mayBePreempted(at)) return;
   const int error = sys::errnoRef();
+  Worker::current()->endBatch();  // timers and descriptors come first, for which the others wait
   Fiber::YieldToReady();
   sys::errnoRef() = error;
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &at.uc_sigmask, sizeof(uint64_t));  // the others may have changed it

@@ -1,4 +1,5 @@
-// Internal. Lets no thread that is a fiber keep the worker for itself: it computes for 5 ms at most while others wait for their turn.
+// Internal. Lets no thread that is a fiber keep the worker for itself: it computes for one tick of
+// the kernel (4 ms, usually) while others wait for their turn.
 //
 // A clock of the CPU time that the worker has used sends a signal, whose handler gives the worker to the next fiber, right where the
 // program is. That is a place between any two instructions, as it is for threads. It is not done in code that may hold a lock of libc,
