@@ -240,9 +240,9 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
 /// The loop finds the thread's own variables. The fiber's say what they always say: that it is the one that runs.
 SYLAR_SWITCHES void ThreadFibers::leaveThreadPointer(FiberCore& me, FiberCore* to) {
   const uintptr_t mine = threadPointer();
-  if (to == nullptr) setThreadPointer(m_thread_pointer);
+  if (to == nullptr) becomeThread(m_thread_pointer);
   leave(me, to);
-  setThreadPointer(mine);
+  becomeThread(mine);
 }
 
 [[gnu::noinline]] void ThreadFibers::adoptThreadPointer(FiberCore& me) {

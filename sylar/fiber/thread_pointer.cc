@@ -3,6 +3,7 @@
 #ifdef SYLAR_THREAD_POINTER
 
 #include <asm/prctl.h>
+#include <signal.h>
 #include <sys/auxv.h>
 
 #include "sylar/base/sys.h"
@@ -16,6 +17,28 @@ constinit bool g_by_instruction = false;
 [[gnu::constructor]] void learn() { g_by_instruction = (::getauxval(AT_HWCAP2) & kUserMayWriteFsBase) != 0; }
 
 }  // namespace
+
+namespace {
+
+/// Of the thread to which it belongs.
+[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_signal_mask = 0;
+
+}  // namespace
+
+[[gnu::noinline]] void keepSignalMask(uint64_t mask) { t_signal_mask = mask; }
+[[gnu::noinline]] uint64_t keptSignalMask() { return t_signal_mask; }
+[[gnu::noinline]] uint64_t keptSignalMaskOf(uintptr_t pointer) {
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(&t_signal_mask) - threadPointer();
+  return *reinterpret_cast<uint64_t*>(pointer + offset);
+}
+
+void becomeThread(uintptr_t pointer) {
+  const uint64_t before = keptSignalMask();
+  setThreadPointer(pointer);
+  const uint64_t mask = keptSignalMask();
+  if (mask != before) [[unlikely]]
+    sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+}
 
 [[gnu::noinline]] void setThreadPointer(uintptr_t pointer) {
   if (g_by_instruction) [[likely]] {

@@ -26,6 +26,17 @@ inline uintptr_t threadPointer() {
 /// their addresses.
 void setThreadPointer(uintptr_t pointer);
 
+/// Does the same, and sets the signal mask of the thread that had been given that pointer (keepSignalMask). The kernel's mask must be
+/// that of the thread that is left.
+void becomeThread(uintptr_t pointer);
+
+/// Notes the signal mask of the calling thread, which becomeThread() sets again. The kernel's is the same already.
+void keepSignalMask(uint64_t mask);
+/// Returns what was noted.
+uint64_t keptSignalMask();
+/// Returns what the thread with that pointer has noted. It must exist.
+uint64_t keptSignalMaskOf(uintptr_t pointer);
+
 #endif
 
 }  // namespace sylar

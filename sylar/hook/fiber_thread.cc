@@ -44,6 +44,7 @@ class AllSignalsBlocked {
  public:
   AllSignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &m_before, sizeof kAll); }
   ~AllSignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &m_before, nullptr, sizeof m_before); }
+  uint64_t before() const { return m_before; }
   AllSignalsBlocked(const AllSignalsBlocked&) = delete;
   AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
 
@@ -58,6 +59,7 @@ struct Birth {
   void* const argument;
   std::atomic<uint32_t> stays{1};  ///< the kernel sets it to 0 when the kernel thread has left
   struct Handover* handover = nullptr;
+  uint64_t signal_mask = 0;  ///< of the creator
 };
 
 /// Where the thread and its fiber stand while the other one runs.
@@ -66,7 +68,7 @@ struct Handover {
   Context fiber;
   Stack stack;
   uintptr_t thread_pointer;
-  int* id_address;   ///< what the kernel clears at the end of a kernel thread, for libc's joiners
+  int* id_address;  ///< what the kernel clears at the end of a kernel thread, for libc's joiners
   void* robust_list;
   size_t robust_size;
   char* below;  ///< free stack for the kernel thread that takes over
@@ -112,8 +114,7 @@ SYLAR_SWITCHES void leaveToFiber(Handover& me, std::atomic<uint32_t>& stays) {
 SYLAR_SWITCHES void leaveToKernelThread(Handover& me) {
   me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame;
   NothingKept nothing;
-  const uintptr_t own = ThreadFibers::current().ownThreadPointer();
-  setThreadPointer(own);
+  becomeThread(ThreadFibers::current().ownThreadPointer());
   Context::switchTo(me.thread, me.fiber, nothing.locals());
 }
 
@@ -141,6 +142,7 @@ void* begin(void* argument) {
     return function(value);
   }
   birth.handover = &handover;
+  keepSignalMask(birth.signal_mask);
   leaveToFiber(handover, birth.stays);
   const LeavesAtEnd leaves(handover);
   return function(value);
@@ -162,7 +164,7 @@ void endByKernelThread(Handover& thread) {
   const AllSignalsBlocked blocked;
   char* const below = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(thread.below) & ~uintptr_t{15});
   while (::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address) == -1) {
-    ::usleep(1000);  // the system has too many threads, of which some will end
+    sys::sleepFor(1'000'000);  // the system has too many threads, of which some will end
   }
 }
 
@@ -171,7 +173,7 @@ SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
   Worker& worker = *Worker::current();
   const Stack first = std::exchange(me.stack, thread.stack);
   NothingKept nothing;
-  setThreadPointer(thread.thread_pointer);
+  becomeThread(thread.thread_pointer);
   fibers.adoptThreadPointer(me);
   worker.adoptThreadPointer();
   Context::switchTo(thread.fiber, thread.thread, nothing.locals());
@@ -216,6 +218,8 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
     fiber = std::make_shared<Fiber>([start] { runThread(*start->thread, start->id); }, kFirstStackSize);
     {
       const AllSignalsBlocked blocked;
+      keepSignalMask(blocked.before());
+      birth.signal_mask = blocked.before();
       const int error = g_pthread_create(&id, attributes, begin, &birth);
       if (error != 0) return error;
     }
@@ -236,10 +240,12 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
 
 [[gnu::noinline]] void asThread(pthread_t thread, void (*act)(long), long argument) {
   const uintptr_t mine = threadPointer();
-  setThreadPointer(thread);
+  becomeThread(thread);
   act(argument);
-  setThreadPointer(mine);
+  becomeThread(mine);
 }
+
+pthread_t threadOfWorker() { return ThreadFibers::current().ownThreadPointer(); }
 
 ThreadsAreFibers::ThreadsAreFibers() { g_threads_are_fibers.fetch_add(1, std::memory_order_relaxed); }
 ThreadsAreFibers::~ThreadsAreFibers() { g_threads_are_fibers.fetch_sub(1, std::memory_order_relaxed); }

@@ -42,9 +42,16 @@ struct FiberThread {
   /// Returns the number of those that have not left.
   static std::atomic<uint32_t>& count();
 
+  /// Returns true if it is to act on a pthread_cancel.
+  bool isCancelled() const { return cancel_asked && !cancel_disabled; }
+
   std::atomic<uint32_t> state{kIsThread};
-  std::atomic<bool> cancelled{false};  ///< pthread_cancel was called
-  char name[16]{};                     ///< "" if it has the name of the program
+  bool gets_signal = false;  ///< the signal that is raised now was sent to this thread
+  bool cancel_asked = false;
+  bool cancel_disabled = false;   ///< pthread_setcancelstate
+  bool cancel_anywhere = false;   ///< pthread_setcanceltype: it need not wait
+  char name[16]{};                ///< "" if it has the name of the program
+  std::atomic<uint64_t> sent{0};  ///< the signals that pthread_kill has sent and it has blocked
 
  private:
   [[gnu::tls_model("initial-exec")]] static constinit thread_local FiberThread t_mine;
@@ -55,9 +62,11 @@ bool makesFiberThreads();
 /// Does what pthread_create does. Only where makesFiberThreads(). May suspend: no.
 int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument);
 
-/// Calls `act` as if the calling kernel thread were running `thread`, which is a fiber of it. In `act`, thread_local variables are that
-/// thread's.
+/// Calls `act` as if the calling kernel thread were running `thread`, be it a fiber or the worker's own: with its thread_local
+/// variables and its signal mask.
 void asThread(pthread_t thread, void (*act)(long), long argument);
+/// Returns the thread of the worker of the calling fiber, which is main's as well.
+pthread_t threadOfWorker();
 
 #endif
 

@@ -53,7 +53,8 @@ class CondWait {
       return error;
     }
     m_unlocked = true;
-    Interruptible call(EndedBy::kNone);
+    Interruptible call(EndedBy::kCancel);
+    call.begin();
     const LotEnd end = m_as_fiber ? m_wait.park(deadline, call) : m_wait.parkCancellably(deadline);
     m_unlocked = false;
     if (const int error = pthread_mutex_lock(m_mutex)) return error;

@@ -44,7 +44,8 @@ int awaitLeaving(pthread_t thread, const LockTime& time) {
     if (!until.isNever() && !reserveTimeout(until)) return ETIMEDOUT;
     LotWait wait(reinterpret_cast<void*>(thread), kLeaving, true);
     if (!wait.enterUnless([=] { return !runs(); })) break;
-    Interruptible call(EndedBy::kNone);
+    Interruptible call(EndedBy::kCancel);
+    call.begin();
     const LotEnd end = wait.park(until, call);
     if (end != LotEnd::kTimeout) continue;
     if (time.hasPassed(true)) return ETIMEDOUT;
@@ -66,9 +67,11 @@ int joinUntil(pthread_t thread, void** value, const LockTime& time) {
   int error = ::pthread_tryjoin_np(thread, value);
   if (error == EBUSY && !time.isValid()) return EINVAL;
   const this_fiber::CancelShield shield;
-  Interruptible call(EndedBy::kNone);
+  Interruptible call(EndedBy::kCancel);
+  call.begin();
   Deadline until = time.deadline(true);
-  for (std::chrono::microseconds pause(50); error == EBUSY; pause = std::min<std::chrono::microseconds>(2 * pause, kLongestPause)) {
+  for (std::chrono::microseconds pause(50); error == EBUSY;
+       pause = std::min<std::chrono::microseconds>(2 * pause, kLongestPause)) {
     const Deadline look = std::min(until, Deadline::after(pause, waitClock()));
     if (!reserveTimeout(look)) return ETIMEDOUT;
     call.parkUntil(look);

@@ -14,6 +14,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/fiber_thread.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/real.h"
@@ -46,6 +47,18 @@ void leaveLoop(int signal, bool restarts, [[maybe_unused]] const void* context) 
   Worker::leaveLoopInChild();
 }
 
+/// Ends the wait that the handler ends. Of the threads of a process, the kernel prefers main for a signal that is sent to no thread.
+void endWait(int signal, bool restarts) {
+#ifdef SYLAR_THREAD_POINTER
+  if (FiberThread::mine().isFiber() && !FiberThread::mine().gets_signal) {
+    const auto end = [](long ran) { Interruptible::handlerRan(static_cast<int>(ran >> 1), (ran & 1) != 0); };
+    asThread(threadOfWorker(), end, (long{signal} << 1) | (restarts ? 1 : 0));
+    return;
+  }
+#endif
+  Interruptible::handlerRan(signal, restarts);
+}
+
 #ifdef __clang__
 #define SYLAR_CALLS_AS_THE_KERNEL_ clang::no_sanitize("function")
 #else
@@ -62,7 +75,7 @@ void leaveLoop(int signal, bool restarts, [[maybe_unused]] const void* context) 
     if (sys::inForkedChild() && scope.interruptsLoop()) leaveLoop(signal, restarts, context);
   }
   if (isFault(signal) && !onThreadStack()) return;
-  Interruptible::handlerRan(signal, restarts);
+  endWait(signal, restarts);
 }
 
 template <size_t kIndex>

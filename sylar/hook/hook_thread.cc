@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "sylar/base/sys.h"
 #include "sylar/hook/interruptible.h"
@@ -26,7 +27,12 @@ namespace {
 SYLAR_LIBC_(pthread_create)
 SYLAR_LIBC_(pthread_exit)
 SYLAR_LIBC_(pthread_kill)
+SYLAR_LIBC_(raise)
 SYLAR_LIBC_(pthread_cancel)
+SYLAR_LIBC_(pthread_setcancelstate)
+SYLAR_LIBC_(pthread_setcanceltype)
+SYLAR_LIBC_(pthread_sigmask)
+SYLAR_LIBC_(sigprocmask)
 SYLAR_LIBC_(pthread_setname_np)
 SYLAR_LIBC_(pthread_getname_np)
 SYLAR_LIBC_(pthread_setaffinity_np)
@@ -44,7 +50,8 @@ bool isSelf(pthread_t thread) { return ::pthread_equal(thread, ::pthread_self())
 
 /// Returns true in a fiber that is no thread of its own, of a program whose threads are fibers, such as its main.
 bool isMainOfFiberThreads() {
-  return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !outsideFibers() && !FiberThread::mine().isFiber() && hookSleeps();
+  return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !outsideFibers() && !FiberThread::mine().isFiber() &&
+         hookSleeps();
 }
 
 /// Waits until no thread is left that is a fiber.
@@ -60,7 +67,28 @@ void awaitLastThread() {
 }
 
 /// The signal's handler runs here, and believes itself in the thread that it is sent to, whose wait it ends.
-void raiseHere(long signal) { sys::call(SYS_tgkill, ::getpid(), sys::call(SYS_gettid), signal); }
+void raiseHere(long signal) {
+  bool& gets_signal = FiberThread::mine().gets_signal;
+  gets_signal = true;
+  sys::call(SYS_tgkill, ::getpid(), sys::call(SYS_gettid), signal);
+  gets_signal = false;
+}
+void endWaitHere(long) { Interruptible::cancelled(); }
+
+uint64_t bitOf(int signal) { return uint64_t{1} << (signal - 1); }
+
+/// Called when the calling thread has set its mask.
+void noteMask() {
+  if (FiberThread::count().load(std::memory_order_relaxed) == 0 || outsideFibers()) return;
+  uint64_t mask = 0;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &mask, sizeof mask);
+  keepSignalMask(mask);
+  std::atomic<uint64_t>& sent = FiberThread::mine().sent;
+  for (int signal = 1; signal < NSIG && sent.load(std::memory_order_relaxed) != 0; ++signal) {
+    if ((mask & bitOf(signal)) != 0 || (sent.fetch_and(~bitOf(signal)) & bitOf(signal)) == 0) continue;
+    raiseHere(signal);
+  }
+}
 
 struct C11Start {
   thrd_start_t function;
@@ -104,16 +132,60 @@ void pthread_exit(void* value) {
 
 int pthread_kill(pthread_t thread, int signal) noexcept {
   const bool of_fibers = isFiber(thread) || FiberThread::mine().isFiber();
-  if (!of_fibers || isSelf(thread)) return g_pthread_kill(thread, signal);
+  if (!of_fibers) return g_pthread_kill(thread, signal);
+  if (isSelf(thread)) return ::raise(signal) == 0 ? 0 : errno;
   if (signal < 0 || signal >= NSIG) return EINVAL;
   if (FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kLeft || signal == 0) return 0;
-  asThread(thread, &raiseHere, signal);
+  if ((keptSignalMaskOf(thread) & bitOf(signal)) != 0) {
+    FiberThread::of(thread).sent.fetch_or(bitOf(signal));
+  } else {
+    asThread(thread, &raiseHere, signal);
+  }
   return 0;
 }
 
+int raise(int signal) noexcept {
+  bool& gets_signal = FiberThread::mine().gets_signal;
+  const bool before = std::exchange(gets_signal, true);
+  const int result = g_raise(signal);
+  gets_signal = before;
+  return result;
+}
+
+int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  const int error = g_pthread_sigmask(how, set, old);
+  if (set != nullptr) noteMask();
+  return error;
+}
+int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  const int result = g_sigprocmask(how, set, old);
+  if (set != nullptr) noteMask();
+  return result;
+}
+
+/// libc does the same in a fiber as in a thread, but that it finds no kernel thread to be interrupted.
 int pthread_cancel(pthread_t thread) {
   const int error = g_pthread_cancel(thread);
+  FiberThread& of = FiberThread::of(thread);
+  if (!of.isFiber() || isSelf(thread)) return error;
+  of.cancel_asked = true;
+  if (of.isCancelled() && of.state.load(std::memory_order_acquire) == FiberThread::kRuns) asThread(thread, &endWaitHere, 0);
+  return 0;
+}
+int pthread_setcancelstate(int state, int* old) {
+  const int error = g_pthread_setcancelstate(state, old);
+  if (error == 0) FiberThread::mine().cancel_disabled = state == PTHREAD_CANCEL_DISABLE;
   return error;
+}
+/// For libc, a fiber's type is always the deferred one.
+int pthread_setcanceltype(int type, int* old) {
+  FiberThread& mine = FiberThread::mine();
+  if (!mine.isFiber()) return g_pthread_setcanceltype(type, old);
+  if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS) return EINVAL;
+  const bool before = std::exchange(mine.cancel_anywhere, type == PTHREAD_CANCEL_ASYNCHRONOUS);
+  if (old != nullptr) *old = before ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
+  if (mine.cancel_anywhere) ::pthread_testcancel();
+  return 0;
 }
 
 int pthread_setname_np(pthread_t thread, const char* name) noexcept {

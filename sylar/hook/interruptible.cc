@@ -3,9 +3,19 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
+#include "sylar/hook/fiber_thread.h"
 
 namespace sylar {
 namespace {
+
+/// libc's own, which no mask blocks.
+constexpr int kCancelSignal = 32;
+
+#ifdef SYLAR_THREAD_POINTER
+bool isCancelled() { return FiberThread::mine().isCancelled(); }
+#else
+bool isCancelled() { return false; }
+#endif
 
 /// Keeps the compiler from moving what a handler looks at.
 void asHandlersSeeIt() { std::atomic_signal_fence(std::memory_order_seq_cst); }
@@ -82,7 +92,8 @@ constinit thread_local Interruptible::Unused Interruptible::t_unused;
 constinit thread_local std::atomic<bool> Interruptible::t_lets_through{false};
 
 bool Interruptible::endsWith(int signal, bool restarts) const {
-  if (restarts && m_by == EndedBy::kNoRestart) return false;
+  if (signal == kCancelSignal) return true;
+  if (m_by == EndedBy::kCancel || (restarts && m_by == EndedBy::kNoRestart)) return false;
   return m_mask == nullptr || ::sigismember(m_mask, signal) == 0;
 }
 
@@ -120,7 +131,7 @@ bool Interruptible::handlerHasRun() const {
     queue.append(parked);
   }
   WakeReason reason = WakeReason::kReady;
-  if (handlerHasRun()) {
+  if (handlerHasRun() || isCancelled()) {
     m_interrupted = true;
     wait.withdraw();
   } else {
@@ -130,6 +141,20 @@ bool Interruptible::handlerHasRun() const {
   queue.remove(parked);
   m_interrupted = m_interrupted || parked.ended.load(std::memory_order_relaxed);
   return reason;
+}
+
+void Interruptible::cancelled() {
+  for (Queue& queue : t_queues) {
+    if (queue.endOne(kCancelSignal, false)) return;
+  }
+}
+
+void Interruptible::actOnCancel() {
+#ifdef SYLAR_THREAD_POINTER
+  if (!isCancelled()) return;
+  FiberThread::mine().cancel_asked = false;  // it is heard once
+  ::pthread_testcancel();
+#endif
 }
 
 void Interruptible::leaveAll() {

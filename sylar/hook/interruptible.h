@@ -8,6 +8,8 @@
 // A handler may find nothing to end because the fiber of the call is awake, on its way from one wait to the next. So the handlers
 // that have ended nothing are numbered, and a call ends as well if one of those that end it has a number from after its beginning.
 //
+// pthread_cancel of a thread that is a fiber ends its wait like a handler that is never blocked.
+//
 // Thread safety: a call belongs to its thread, whose handlers look at it between any two instructions.
 #pragma once
 
@@ -29,15 +31,22 @@ enum class EndedBy : uint8_t {
   kNoRestart,  ///< those without SA_RESTART
   kAny,        ///< all, because the call is never restarted
   kAwaited,    ///< all, in either mode, because it waits for one
+  kCancel,     ///< none, but pthread_cancel ends it, as it ends all others that handlers end
 };
 
 class Interruptible {
  public:
   /// No handler of a signal in `mask`, which may be null, ends the call.
   explicit Interruptible(EndedBy by, const sigset_t* mask = nullptr) : m_by(by), m_mask(mask) {}
+  ~Interruptible() noexcept(false) { end(); }
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
+  /// Unwinds the thread by force, if pthread_cancel has ended the wait.
+  void end() {
+    if (m_interrupted) [[unlikely]]
+      actOnCancel();
+  }
   /// Says that the call is not restarted from now on. Handlers with SA_RESTART that have run before do not count.
   void neverRestarts();
   /// From here on the call may be interrupted. To be called before the first wait; later calls have no effect.
@@ -75,6 +84,8 @@ class Interruptible {
 
   /// Called on the thread of a handler of `signal` when that has returned. `restarts` says whether it has SA_RESTART.
   static void handlerRan(int signal, bool restarts);
+  /// Ends the wait of the calling thread, which is a fiber, because somebody has cancelled it.
+  static void cancelled();
   /// Forgets the calls that wait on this thread, because a jump leaves their frames.
   static void leaveAll();
 
@@ -87,6 +98,7 @@ class Interruptible {
   WakeReason parkActive(Wait& wait, Deadline until);
   bool endsWith(int signal, bool restarts) const;
   bool handlerHasRun() const;
+  static void actOnCancel();
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Queue t_queues[2];
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Unused t_unused;

@@ -177,6 +177,14 @@ class IoCall {
   IoCall(const HookedFd& hooked, Direction direction)
       : m_hooked(hooked), m_direction(direction), m_passes_on(hooked.parks() && onOtherStack()) {}
 
+  /// Does what the destructor of Interruptible does, which must not do that inside of std::optional.
+  ~IoCall() noexcept(false) {
+    if (m_posix) [[unlikely]]
+      m_posix->interruptible.end();
+  }
+  IoCall(const IoCall&) = delete;
+  IoCall& operator=(const IoCall&) = delete;
+
   bool parks() const { return m_hooked.parks() && !m_passes_on; }
   FdKind kind() { return m_hooked.kind(); }
   int fd() const { return m_hooked.fd(); }

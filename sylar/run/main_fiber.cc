@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <exception>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <string_view>
 

@@ -105,6 +105,7 @@ void giveWay(int, siginfo_t*, void* context) {
   const int error = sys::errnoRef();
   Worker::current()->endBatch();  // timers and descriptors come first, for which the others wait
   Fiber::YieldToReady();
+  if (FiberThread::mine().cancel_anywhere) ::pthread_testcancel();
   sys::errnoRef() = error;
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &at.uc_sigmask, sizeof(uint64_t));  // the others may have changed it
 }
