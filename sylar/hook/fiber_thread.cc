@@ -26,6 +26,7 @@
 namespace sylar {
 
 constinit std::atomic<int> g_threads_are_fibers{0};
+constinit std::atomic<uint64_t> g_never_blocked{0};
 constinit thread_local FiberThread FiberThread::t_mine;
 
 namespace {
@@ -176,6 +177,7 @@ SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
   becomeThread(thread.thread_pointer);
   fibers.adoptThreadPointer(me);
   worker.adoptThreadPointer();
+  FiberThread::mine().worker.store(worker.threadId(), std::memory_order_release);
   Context::switchTo(thread.fiber, thread.thread, nothing.locals());
   me.own_thread_pointer = false;
   me.stack = first;
@@ -238,11 +240,25 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
   return 0;
 }
 
-[[gnu::noinline]] void asThread(pthread_t thread, void (*act)(long), long argument) {
+namespace {
+
+[[gnu::noinline]] void asThreadHere(pthread_t thread, void (*act)(long), long argument) {
   const uintptr_t mine = threadPointer();
   becomeThread(thread);
   act(argument);
   becomeThread(mine);
+}
+
+}  // namespace
+
+void asThread(pthread_t thread, void (*act)(long), long argument) {
+  const Worker* const mine = Worker::current();
+  if (mine == nullptr) return;
+  const pid_t worker = FiberThread::of(thread).worker.load(std::memory_order_acquire);
+  if (worker == 0 || worker == mine->threadId()) return asThreadHere(thread, act, argument);
+  const auto there = std::make_shared<Fiber>([=] { asThreadHere(thread, act, argument); });
+  Scheduler::GetThis()->schedule(there, worker);
+  there->join();
 }
 
 pthread_t threadOfWorker() { return ThreadFibers::current().ownThreadPointer(); }

@@ -29,6 +29,8 @@ namespace sylar {
 #ifdef SYLAR_THREAD_POINTER
 
 extern constinit std::atomic<int> g_threads_are_fibers;
+/// The signals that no thread of fibers can block, as sigprocmask(2) has them.
+extern constinit std::atomic<uint64_t> g_never_blocked;
 
 /// What the library knows of a thread that is a fiber. It stands in the thread's own thread_local memory, so that it is found by the
 /// pthread_t, as long as that is valid.
@@ -46,6 +48,7 @@ struct FiberThread {
   bool isCancelled() const { return cancel_asked && !cancel_disabled; }
 
   std::atomic<uint32_t> state{kIsThread};
+  std::atomic<pid_t> worker{0};  ///< the id of the worker's thread that runs it; 0 before it has begun
   bool gets_signal = false;  ///< the signal that is raised now was sent to this thread
   bool cancel_asked = false;
   bool cancel_disabled = false;   ///< pthread_setcancelstate
@@ -62,8 +65,9 @@ bool makesFiberThreads();
 /// Does what pthread_create does. Only where makesFiberThreads(). May suspend: no.
 int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument);
 
-/// Calls `act` as if the calling kernel thread were running `thread`, be it a fiber or the worker's own: with its thread_local
-/// variables and its signal mask.
+/// Calls `act` as if the kernel thread were running `thread`: with its thread_local variables and its signal mask. `thread` is a fiber
+/// that has not left, or that of the calling fiber's worker. If another worker runs it, that one makes the call. Does nothing outside
+/// workers. May suspend: yes, if another worker makes the call.
 void asThread(pthread_t thread, void (*act)(long), long argument);
 /// Returns the thread of the worker of the calling fiber, which is main's as well.
 pthread_t threadOfWorker();

@@ -15,6 +15,7 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/hook/debug_locks.h"
+#include "sylar/hook/fiber_thread.h"
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
 
@@ -39,6 +40,9 @@ bool knowsOwner(const pthread_mutex_t& mutex) {
   const int type = kind & kType;
   return (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) && (kind & kRobust) == 0;
 }
+/// Returns true for kinds that note the thread in a way that nobody else can change. No mutex is handed over to such a one.
+bool isTakenByItself(const pthread_mutex_t& mutex) { return (kindOf(mutex) & (kRobust | kPriority)) != 0; }
+
 std::atomic_ref<int> ownerOf(pthread_mutex_t& mutex) { return std::atomic_ref(mutex.__data.__owner); }
 bool isOfThisThread(pthread_mutex_t& mutex) {
   return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(sys::threadId());
@@ -118,8 +122,8 @@ constinit real::Real<decltype(::pthread_mutex_unlock)> g_libc_unlock("pthread_mu
 int takeMutex(void* object) {
   auto& mutex = *static_cast<pthread_mutex_t*>(object);
   if (isPlain(mutex)) return lockPlain(mutex) ? 0 : EBUSY;
-  if ((kindOf(mutex) & kRobust) != 0) return real::pthread_mutex_trylock(&mutex);  // only the waiter itself does so
-  if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;                    // another fiber's
+  if (isTakenByItself(mutex)) return real::pthread_mutex_trylock(&mutex);  // only the waiter itself does so
+  if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;            // another fiber's
   const int error = g_libc_trylock(&mutex);
   if (error == 0) ownerOf(mutex).store(0, std::memory_order_relaxed);
   return error;
@@ -133,7 +137,7 @@ constexpr LotKind kMutex{detail::SyncKind::kPthreadMutex, &takeMutex, &giveBackM
 
 /// Makes the mutex, which was taken for it, the calling fiber's.
 void adopt(pthread_mutex_t& mutex, FiberCore* me) {
-  if ((kindOf(mutex) & kRobust) != 0) return;
+  if (isTakenByItself(mutex)) return;
   ownerOf(mutex).store(static_cast<int>(sys::threadIdHere()), std::memory_order_relaxed);
   if (knowsOwner(mutex)) setFiber(mutex, me);
 #ifdef SYLAR_TSAN
@@ -157,6 +161,15 @@ bool refuses(pthread_mutex_t& mutex, const FiberCore* me) {
          (fiberOf(mutex) == me || (kindOf(mutex) & kRobust) != 0);
 }
 
+/// Returns true where threads are fibers: the kernel knows no thread of theirs whose priority it could raise.
+bool priorityIsIgnored() {
+#ifdef SYLAR_THREAD_POINTER
+  return g_threads_are_fibers.load(std::memory_order_relaxed) != 0;
+#else
+  return false;
+#endif
+}
+
 /// Locks a mutex in a fiber. `blocks` is libc's call.
 template <class Block>
 [[gnu::noinline]] int lockInFiber(Hook hook, pthread_mutex_t& mutex, LockTime until, bool timed, Block blocks) {
@@ -164,7 +177,7 @@ template <class Block>
   if (isPlain(mutex)) {  // of a lock without a time, the caller has tried it
     if (timed && lockPlain(mutex)) return 0;
   } else {
-    if ((kindOf(mutex) & kPriority) != 0) return blocks();
+    if ((kindOf(mutex) & kPriority) != 0 && !priorityIsIgnored()) return blocks();
     const int error = tryLock(mutex, me);
     if (error != EBUSY) return error;
     if (refuses(mutex, me)) return EDEADLK;
@@ -175,7 +188,7 @@ template <class Block>
     return blocked;
   }
   if (!until.isValid()) return EINVAL;
-  const bool polls = (kindOf(mutex) & (kRobust | kShared)) != 0;
+  const bool polls = (kindOf(mutex) & (kRobust | kPriority | kShared)) != 0;
   const int taken = takeInLot(&mutex, {.hook = hook, .kind = kMutex, .until = until, .shielded = !timed, .polls = polls});
   if (taken == 0) adopt(mutex, me);
   return taken == ECANCELED || taken == ENOMEM ? ETIMEDOUT : taken;
@@ -193,8 +206,7 @@ void releaseWaiters(pthread_mutex_t& mutex, bool threads_wait) {
     if (isOfAnotherFiber(mutex, me)) return EPERM;
     if (mutex.__data.__count <= 1) setFiber(mutex, nullptr);
   }
-  // A robust one stands in a list of the thread that has locked it, so nobody takes it for another.
-  const bool wakes = (kindOf(mutex) & kRobust) != 0 || wordOf(mutex).load(std::memory_order_relaxed) > 1;
+  const bool wakes = isTakenByItself(mutex) || wordOf(mutex).load(std::memory_order_relaxed) > 1;
   const int error = real::pthread_mutex_unlock(&mutex);
   if (error == 0) releaseWaiters(mutex, wakes);
   return error;

@@ -79,8 +79,10 @@ uint64_t bitOf(int signal) { return uint64_t{1} << (signal - 1); }
 
 /// Called when the calling thread has set its mask.
 void noteMask() {
-  if (FiberThread::count().load(std::memory_order_relaxed) == 0 || outsideFibers()) return;
+  if (g_threads_are_fibers.load(std::memory_order_relaxed) == 0 || outsideFibers()) return;
   uint64_t mask = 0;
+  const uint64_t never = g_never_blocked.load(std::memory_order_relaxed);
+  sys::call(SYS_rt_sigprocmask, SIG_UNBLOCK, &never, nullptr, sizeof never);
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &mask, sizeof mask);
   keepSignalMask(mask);
   std::atomic<uint64_t>& sent = FiberThread::mine().sent;
@@ -131,8 +133,8 @@ void pthread_exit(void* value) {
 }
 
 int pthread_kill(pthread_t thread, int signal) noexcept {
-  const bool of_fibers = isFiber(thread) || FiberThread::mine().isFiber();
-  if (!of_fibers) return g_pthread_kill(thread, signal);
+  const bool is_main = !isFiber(thread) && FiberThread::mine().isFiber() && ::pthread_equal(thread, threadOfWorker()) != 0;
+  if (!isFiber(thread) && !is_main) return g_pthread_kill(thread, signal);
   if (isSelf(thread)) return ::raise(signal) == 0 ? 0 : errno;
   if (signal < 0 || signal >= NSIG) return EINVAL;
   if (FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kLeft || signal == 0) return 0;

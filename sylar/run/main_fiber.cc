@@ -123,8 +123,10 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   if (const char* const threads = ::getenv(kThreadsVariable); threads != nullptr && std::string_view(threads) == "fibers") {
     static const ThreadsAreFibers for_ever;
     preemptFiberThreads();
+    setHookFiles(true);
+  } else {
+    BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
   }
-  BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
 #ifdef SYLAR_DEBUG_LOCKS
   g_suspend_check = nullptr;
 #endif

@@ -118,6 +118,9 @@ void preemptFiberThreads() {
   action.sa_sigaction = giveWay;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;  // the handler may suspend, and the next one comes in another fiber
   if (real::sigaction(signalNumber(), &action, nullptr) != 0) return;
+  const uint64_t bit = uint64_t{1} << (signalNumber() - 1);
+  g_never_blocked.store(bit, std::memory_order_relaxed);
+  sys::call(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, sizeof bit);
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = signalNumber();
