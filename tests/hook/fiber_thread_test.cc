@@ -21,6 +21,7 @@
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/threads_are_fibers.h"
 #include "tests/hook/support.h"
+#include "tests/sched/gate.h"
 
 namespace sylar::test {
 namespace {
