@@ -19,19 +19,15 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/parking_lot.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/sched/worker.h"
 #include "sylar/scheduler.h"
 
 namespace sylar {
 
-constinit std::atomic<int> g_threads_are_fibers{0};
-constinit std::atomic<uint64_t> g_never_blocked{0};
-constinit thread_local FiberThread FiberThread::t_mine;
-
 namespace {
 
-constinit std::atomic<uint32_t> g_count{0};
 constinit real::Real<decltype(::pthread_create)> g_pthread_create("pthread_create", nullptr);
 
 /// The fiber begins on it, and ends there when the thread has left.
@@ -193,13 +189,6 @@ void runThread(Handover& thread, pthread_t id) {
 }
 
 }  // namespace
-
-FiberThread& FiberThread::of(pthread_t thread) {
-  const uintptr_t offset = reinterpret_cast<uintptr_t>(&t_mine) - threadPointer();
-  return *reinterpret_cast<FiberThread*>(thread + offset);  // glibc's pthread_t is the thread pointer
-}
-
-std::atomic<uint32_t>& FiberThread::count() { return g_count; }
 
 bool makesFiberThreads() {
   return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && hookSleeps() &&

@@ -19,46 +19,11 @@
 
 #include <pthread.h>
 
-#include <atomic>
-#include <cstdint>
-
 #include "sylar/fiber/thread_pointer.h"
 
 namespace sylar {
 
 #ifdef SYLAR_THREAD_POINTER
-
-extern constinit std::atomic<int> g_threads_are_fibers;
-/// The signals that no thread of fibers can block, as sigprocmask(2) has them.
-extern constinit std::atomic<uint64_t> g_never_blocked;
-
-/// What the library knows of a thread that is a fiber. It stands in the thread's own thread_local memory, so that it is found by the
-/// pthread_t, as long as that is valid.
-struct FiberThread {
-  enum State : uint32_t { kIsThread, kRuns, kLeft };
-
-  /// Returns that of `thread`, which must not have been joined.
-  static FiberThread& of(pthread_t thread);
-  static FiberThread& mine() { return t_mine; }
-  bool isFiber() const { return state.load(std::memory_order_acquire) != kIsThread; }
-  /// Returns the number of those that have not left.
-  static std::atomic<uint32_t>& count();
-
-  /// Returns true if it is to act on a pthread_cancel.
-  bool isCancelled() const { return cancel_asked && !cancel_disabled; }
-
-  std::atomic<uint32_t> state{kIsThread};
-  std::atomic<pid_t> worker{0};  ///< the id of the worker's thread that runs it; 0 before it has begun
-  bool gets_signal = false;  ///< the signal that is raised now was sent to this thread
-  bool cancel_asked = false;
-  bool cancel_disabled = false;   ///< pthread_setcancelstate
-  bool cancel_anywhere = false;   ///< pthread_setcanceltype: it need not wait
-  char name[16]{};                ///< "" if it has the name of the program
-  std::atomic<uint64_t> sent{0};  ///< the signals that pthread_kill has sent and it has blocked
-
- private:
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local FiberThread t_mine;
-};
 
 /// Returns true if the caller is a fiber whose threads are to be fibers.
 bool makesFiberThreads();

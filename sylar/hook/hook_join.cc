@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstdint>
 
-#include "sylar/hook/fiber_thread.h"
 #include "sylar/hook/hook_count.h"
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 
 namespace sylar {
 namespace {

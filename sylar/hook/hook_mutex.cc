@@ -15,9 +15,9 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/hook/debug_locks.h"
-#include "sylar/hook/fiber_thread.h"
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 
 #ifdef SYLAR_TSAN
 #include <sanitizer/tsan_interface.h>

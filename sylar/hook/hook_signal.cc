@@ -18,6 +18,7 @@
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar {

@@ -19,6 +19,7 @@
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/parking_lot.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 
 namespace sylar {
 namespace {

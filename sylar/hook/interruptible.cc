@@ -3,7 +3,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
-#include "sylar/hook/fiber_thread.h"
+#include "sylar/hook/thread_record.h"
 
 namespace sylar {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/fiber.h"
-#include "sylar/hook/fiber_thread.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/sched/worker.h"
 

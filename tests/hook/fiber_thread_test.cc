@@ -1,4 +1,4 @@
-// ThreadsAreFibers in a program that has the library inside. What POSIX says of threads is tested under sylar-run
+// HA-11: ThreadsAreFibers in a program that has the library inside. What POSIX says of threads is tested under sylar-run
 // (tests/integration/threads_test.py).
 #include <pthread.h>
 #include <threads.h>

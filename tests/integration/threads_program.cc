@@ -74,19 +74,21 @@ using namespace std::chrono_literals;
 
 // ---- What a case says --------------------------------------------------------------------------------------------------------
 
-std::string word(const std::string& value) { return value; }
-std::string word(const char* value) { return value; }
-std::string word(bool value) { return value ? "yes" : "no"; }
-template <std::integral Integer>
-std::string word(Integer value) {
-  return std::to_string(value);
-}
+/// What is said of a value: a number, yes or no, or a text.
+struct Word {
+  Word(std::string value) : text(std::move(value)) {}
+  Word(const char* value) : text(value) {}
+  Word(bool value) : text(value ? "yes" : "no") {}
+  template <std::integral Integer>
+  Word(Integer value) : text(std::to_string(value)) {}
+  std::string text;
+};
 
-template <class... Values>
-std::string text(const Values&... values) {
-  std::string words;
-  ((words += (words.empty() ? "" : " ") + word(values)), ...);
-  return words;
+/// The words with blanks between them. What is in the braces is evaluated from left to right.
+std::string text(std::initializer_list<Word> words) {
+  std::string line;
+  for (const Word& word : words) line += (line.empty() ? "" : " ") + word.text;
+  return line;
 }
 
 /// The name of an error number, as pthread functions return it.
@@ -326,7 +328,7 @@ class Pipe {
 template <class Call>
 std::string elsewhere(Call call) {
   std::string seen;
-  joined(start([&] { seen = text(call()); }));
+  joined(start([&] { seen = text({call()}); }));
   return seen;
 }
 
@@ -336,7 +338,7 @@ std::string g_program;
 
 /// How a process has ended.
 std::string ended(int status) {
-  return WIFEXITED(status) ? text("exit", WEXITSTATUS(status)) : text("signal", sigabbrev_np(WTERMSIG(status)));
+  return WIFEXITED(status) ? text({"exit", WEXITSTATUS(status)}) : text({"signal", sigabbrev_np(WTERMSIG(status))});
 }
 
 std::string reaped(pid_t child) {
@@ -359,7 +361,7 @@ std::string part(const char* name) {
   output.closeInput();
   std::string printed;
   for (char byte; ::read(output.output(), &byte, 1) == 1;) printed += byte == '\n' ? '|' : byte;
-  return text(printed, reaped(child));
+  return text({printed, reaped(child)});
 }
 
 // ---- Creation ----------------------------------------------------------------------------------------------------------------
@@ -383,7 +385,7 @@ const Case kCreation[] = {
      [] {
        pthread_t thread{};
        const int created = ::pthread_create(&thread, nullptr, returnsArgument, value(7));
-       return text(error(created), joined(thread));
+       return text({error(created), joined(thread)});
      }},
     {"join without a place for the value", [] { return error(::pthread_join(start([] { return 1; }), nullptr)); }},
     {"self is what create has returned",
@@ -397,12 +399,12 @@ const Case kCreation[] = {
        });
        created.post();
        joined(thread);
-       return text(same);
+       return text({same});
      }},
     {"self is not main",
      [] {
        const pthread_t main = ::pthread_self();
-       return text(::pthread_equal(main, ::pthread_self()) != 0, elsewhere([&] { return ::pthread_equal(main, ::pthread_self()); }));
+       return text({::pthread_equal(main, ::pthread_self()) != 0, elsewhere([&] { return ::pthread_equal(main, ::pthread_self()); })});
      }},
     {"join of oneself", [] { return elsewhere([] { return error(::pthread_join(::pthread_self(), nullptr)); }); }},
     {"join of a detached thread",
@@ -415,7 +417,7 @@ const Case kCreation[] = {
        const int first = ::pthread_detach(thread), second = ::pthread_detach(thread), join = ::pthread_join(thread, nullptr);
        go.post();
        over.wait();
-       return text(error(first), error(second), error(join));
+       return text({error(first), error(second), error(join)});
      }},
     {"a thread created detached",
      [] {
@@ -449,24 +451,24 @@ const Case kCreation[] = {
        static Semaphore over;
        for (int i = 0; i < 100; ++i) must(::pthread_detach(start([] { over.post(); })));
        over.wait(100);
-       return text("all");
+       return text({"all"});
      }},
     {"200 threads at once",
      [] {
        Barrier all(200);
-       return text(runMany(200, [&](int i) {
+       return text({runMany(200, [&](int i) {
          all.wait();
          return i;
-       }));
+       })});
      }},
     {"2000 threads in sequence",
      [] {
        intptr_t sum = 0;
        for (int i = 0; i < 2000; ++i) sum += std::stol(joined(start([i] { return i; })));
-       return text(sum);
+       return text({sum});
      }},
-    {"threads create threads", [] { return text(tree(6)); }},
-    {"a chain of 100 threads", [] { return text(chain(100)); }},
+    {"threads create threads", [] { return text({tree(6)}); }},
+    {"a chain of 100 threads", [] { return text({chain(100)}); }},
     {"another than the creator joins",
      [] {
        const pthread_t thread = start([] { return 5; });
@@ -509,7 +511,7 @@ const Case kCreation[] = {
        Attributes attributes;
        const int set = ::pthread_attr_setstacksize(attributes.get(), size_t{1} << 60);
        pthread_t thread{};
-       return text(error(set), error(::pthread_create(&thread, attributes.get(), returnsArgument, nullptr)));
+       return text({error(set), error(::pthread_create(&thread, attributes.get(), returnsArgument, nullptr))});
      }},
     {"ids of the kernel differ",
      [] {
@@ -525,9 +527,9 @@ const Case kCreation[] = {
          all.wait();
          return 0;
        });
-       return text(ids.size(), ::gettid() == ::getpid());
+       return text({ids.size(), ::gettid() == ::getpid()});
      }},
-    {"the process is the same", [] { return text(elsewhere([] { return ::getpid(); }) == text(::getpid())); }},
+    {"the process is the same", [] { return text({elsewhere([] { return ::getpid(); }) == text({::getpid()})}); }},
     {"the working directory is shared",
      [] {
        const std::filesystem::path before = std::filesystem::current_path();
@@ -583,17 +585,17 @@ const Case kAttributes[] = {
        ::pthread_attr_getinheritsched(attributes.get(), &inherit);
        ::pthread_attr_getschedpolicy(attributes.get(), &policy);
        ::pthread_attr_getguardsize(attributes.get(), &guard);
-       return text(detached == PTHREAD_CREATE_JOINABLE, scope == PTHREAD_SCOPE_SYSTEM, inherit == PTHREAD_INHERIT_SCHED,
-                   policy == SCHED_OTHER, guard == pageSize());
+       return text({detached == PTHREAD_CREATE_JOINABLE, scope == PTHREAD_SCOPE_SYSTEM, inherit == PTHREAD_INHERIT_SCHED,
+                   policy == SCHED_OTHER, guard == pageSize()});
      }},
     {"what attributes refuse",
      [] {
        Attributes attributes;
-       return text(error(::pthread_attr_setstacksize(attributes.get(), PTHREAD_STACK_MIN - 1)),
+       return text({error(::pthread_attr_setstacksize(attributes.get(), PTHREAD_STACK_MIN - 1)),
                    error(::pthread_attr_setdetachstate(attributes.get(), 99)),
                    error(::pthread_attr_setscope(attributes.get(), PTHREAD_SCOPE_PROCESS)),
                    error(::pthread_attr_setschedpolicy(attributes.get(), 99)),
-                   error(::pthread_attr_setinheritsched(attributes.get(), 99)));
+                   error(::pthread_attr_setinheritsched(attributes.get(), 99))});
      }},
     {"a stack of the size that was asked for",
      [] {
@@ -603,7 +605,7 @@ const Case kAttributes[] = {
        joined(start(
            [&] {
              const Stack stack;
-             seen = text(stack.size, stack.holds, stack.detached == PTHREAD_CREATE_JOINABLE);
+             seen = text({stack.size, stack.holds, stack.detached == PTHREAD_CREATE_JOINABLE});
            },
            attributes.get()));
        return seen;
@@ -613,7 +615,7 @@ const Case kAttributes[] = {
        Attributes attributes;
        must(::pthread_attr_setguardsize(attributes.get(), 16 * pageSize()));
        std::string seen;
-       joined(start([&] { seen = text(Stack().guard / pageSize()); }, attributes.get()));
+       joined(start([&] { seen = text({Stack().guard / pageSize()}); }, attributes.get()));
        return seen;
      }},
     {"a stack without a guard",
@@ -621,7 +623,7 @@ const Case kAttributes[] = {
        Attributes attributes;
        must(::pthread_attr_setguardsize(attributes.get(), 0));
        std::string seen;
-       joined(start([&] { seen = text(Stack().guard, recursion(100)); }, attributes.get()));
+       joined(start([&] { seen = text({Stack().guard, recursion(100)}); }, attributes.get()));
        return seen;
      }},
     {"the default stack",
@@ -631,7 +633,7 @@ const Case kAttributes[] = {
        size_t size = 0;
        ::pthread_attr_getstacksize(&defaults, &size);
        ::pthread_attr_destroy(&defaults);
-       return text(elsewhere([size] { return Stack().size == size; }), elsewhere([] { return Stack().holds; }));
+       return text({elsewhere([size] { return Stack().size == size; }), elsewhere([] { return Stack().holds; })});
      }},
     {"another default stack",
      [] {
@@ -643,9 +645,9 @@ const Case kAttributes[] = {
        const std::string size = elsewhere([] { return Stack().size; });
        ::pthread_setattr_default_np(&before);
        ::pthread_attr_destroy(&before);
-       return text(error(set), size);
+       return text({error(set), size});
      }},
-    {"main's stack", [] { return text(Stack().holds); }},
+    {"main's stack", [] { return text({Stack().holds}); }},
     {"a thread on memory of the program",
      [] {
        constexpr size_t kSize = 1 << 20;
@@ -659,14 +661,14 @@ const Case kAttributes[] = {
                char here = 0;
                const ptrdiff_t offset = &here - static_cast<char*>(memory);
                pauseMs(1);
-               seen += text(offset > 0 && offset < ptrdiff_t{kSize}, Stack().size, recursion(500)) + ' ';
+               seen += text({offset > 0 && offset < ptrdiff_t{kSize}, Stack().size, recursion(500)}) + ' ';
                return 9;
              },
              attributes.get());
          seen += joined(thread) + ' ';
          std::memset(memory, 0xff, kSize);
        }
-       return text(seen, result(::munmap(memory, kSize)));
+       return text({seen, result(::munmap(memory, kSize))});
      }},
     {"the smallest stack",
      [] {
@@ -695,7 +697,7 @@ const Case kAttributes[] = {
      [] {
        Attributes attributes;
        must(::pthread_attr_setstacksize(attributes.get(), 32 << 20));
-       return text(joined(start([] { return recursion(6 << 10); })), joined(start([] { return recursion(24 << 10); }, attributes.get())));
+       return text({joined(start([] { return recursion(6 << 10); })), joined(start([] { return recursion(24 << 10); }, attributes.get()))});
      }},
     {"an overflow of the stack", [] { return part("overflow"); }},
     {"a thread sees that it is detached",
@@ -710,7 +712,7 @@ const Case kAttributes[] = {
        ::pthread_detach(thread);
        go.post();
        over.wait();
-       return text(detached == PTHREAD_CREATE_DETACHED);
+       return text({detached == PTHREAD_CREATE_DETACHED});
      }},
     {"a mask of signals as an attribute",
      [] {
@@ -724,7 +726,7 @@ const Case kAttributes[] = {
            [&] {
              sigset_t now;
              ::pthread_sigmask(SIG_BLOCK, nullptr, &now);
-             seen = text(::sigismember(&now, SIGUSR2), ::sigismember(&now, SIGUSR1));
+             seen = text({::sigismember(&now, SIGUSR2), ::sigismember(&now, SIGUSR1)});
            },
            attributes.get()));
        return seen;
@@ -740,8 +742,8 @@ const Case kAttributes[] = {
        Attributes attributes;
        must(::pthread_attr_setaffinity_np(attributes.get(), sizeof one, &one));
        std::string seen;
-       joined(start([&] { seen = text(processors()); }, attributes.get()));
-       return text(seen, processors() == CPU_COUNT(&all));
+       joined(start([&] { seen = text({processors()}); }, attributes.get()));
+       return text({seen, processors() == CPU_COUNT(&all)});
      }},
     {"a policy as an attribute",
      [] {
@@ -806,15 +808,15 @@ const Case kVariables[] = {
      [] {
        t_zero = 1;
        const std::string other = elsewhere([] { return ++t_zero; });
-       return text(other, t_zero);
+       return text({other, t_zero});
      }},
     {"a thread_local number with a value",
      [] {
-       return text(runMany(10, [](int i) { return t_seven += i; }), t_seven);
+       return text({runMany(10, [](int i) { return t_seven += i; }), t_seven});
      }},
     {"thread_locals over waits",
      [] {
-       return text(runMany(20, [](int i) {
+       return text({runMany(20, [](int i) {
          for (int round = 0; round < 20; ++round) {
            t_zero = i;
            ::sched_yield();
@@ -822,15 +824,15 @@ const Case kVariables[] = {
          }
          pauseMs(1);
          return t_zero == i ? 0 : 1;
-       }));
+       })});
      }},
     {"a large thread_local is zero",
      [] {
-       return text(runMany(10, [](int) {
+       return text({runMany(10, [](int) {
          const long sum = std::accumulate(t_large.begin(), t_large.end(), 0L);
          t_large.fill(1);
          return sum;
-       }));
+       })});
      }},
     {"addresses of a thread_local differ",
      [] {
@@ -841,9 +843,9 @@ const Case kVariables[] = {
          all.wait();
          return 0;
        });
-       return text(std::set<int*>(addresses.begin(), addresses.end()).size());
+       return text({std::set<int*>(addresses.begin(), addresses.end()).size()});
      }},
-    {"constructors and destructors of a thread_local", [] { return text(countKept(10, true), countKept(10, false)); }},
+    {"constructors and destructors of a thread_local", [] { return text({countKept(10, true), countKept(10, false)}); }},
     {"destructors of thread_locals in the reverse order",
      [] {
        joined(start([] {
@@ -871,7 +873,7 @@ const Case kVariables[] = {
          const Frame frame("frame");
          ::pthread_exit(value(3));
        }));
-       return text(returned, said());
+       return text({returned, said()});
      }},
     {"thread_locals of a canceled thread",
      [] {
@@ -881,7 +883,7 @@ const Case kVariables[] = {
        });
        ::pthread_cancel(thread);
        const std::string returned = joined(thread);
-       return text(returned, said());
+       return text({returned, said()});
      }},
     {"thread_locals before values of keys",
      [] {
@@ -902,17 +904,17 @@ const Case kVariables[] = {
        const std::string other = elsewhere([] {
          const int before = errno;
          ::close(-1);
-         return text(before, error(errno));
+         return text({before, error(errno)});
        });
-       return text(other, error(errno));
+       return text({other, error(errno)});
      }},
     {"errno over yields",
      [] {
-       return text(runMany(10, [](int i) {
+       return text({runMany(10, [](int i) {
          errno = 100 + i;
          for (int round = 0; round < 20; ++round) ::sched_yield();
          return errno == 100 + i ? 0 : 1;
-       }));
+       })});
      }},
     {"the locale of a thread",
      [] {
@@ -923,7 +925,7 @@ const Case kVariables[] = {
          return MB_CUR_MAX;
        });
        ::freelocale(locale);
-       return text(other, MB_CUR_MAX, ::uselocale(nullptr) == LC_GLOBAL_LOCALE);
+       return text({other, MB_CUR_MAX, ::uselocale(nullptr) == LC_GLOBAL_LOCALE});
      }},
     {"the rounding of a thread",
      [] {
@@ -931,9 +933,9 @@ const Case kVariables[] = {
          const int before = std::fegetround();
          std::fesetround(FE_UPWARD);
          pauseMs(1);
-         return text(before == FE_TONEAREST, std::fegetround() == FE_UPWARD);
+         return text({before == FE_TONEAREST, std::fegetround() == FE_UPWARD});
        });
-       return text(other, std::fegetround() == FE_TONEAREST);
+       return text({other, std::fegetround() == FE_TONEAREST});
      }},
 };
 
@@ -967,7 +969,7 @@ std::string withKey(void (*destructor)(void*), Run run) {
   must(::pthread_key_create(&g_key, destructor));
   run();
   ::pthread_key_delete(g_key);
-  return text("destroyed", g_destroyed.load());
+  return text({"destroyed", g_destroyed.load()});
 }
 
 const Case kKeys[] = {
@@ -976,13 +978,13 @@ const Case kKeys[] = {
        std::string seen;
        withKey(nullptr, [&] {
          ::pthread_setspecific(g_key, value(1));
-         seen = text(runMany(10, [](int i) {
+         seen = text({runMany(10, [](int i) {
                        const bool null = ::pthread_getspecific(g_key) == nullptr;
                        ::pthread_setspecific(g_key, value(i));
                        ::sched_yield();
                        return number(::pthread_getspecific(g_key)) + (null ? 0 : 1000);
                      }),
-                     number(::pthread_getspecific(g_key)));
+                     number(::pthread_getspecific(g_key))});
        });
        return seen;
      }},
@@ -1026,7 +1028,7 @@ const Case kKeys[] = {
          ::pthread_setspecific(key, value(1));
          ::pthread_key_delete(key);
        }));
-       return text(g_destroyed.load(), error(::pthread_setspecific(key, nullptr)), error(::pthread_key_delete(key)));
+       return text({g_destroyed.load(), error(::pthread_setspecific(key, nullptr)), error(::pthread_key_delete(key))});
      }},
     {"a key made while threads run",
      [] {
@@ -1040,7 +1042,7 @@ const Case kKeys[] = {
        std::string seen;
        withKey(countDestroyed, [&] {
          for (int i = 0; i < 5; ++i) go.post();
-         seen = text(joinMany(threads));
+         seen = text({joinMany(threads)});
        });
        return seen;
      }},
@@ -1074,7 +1076,7 @@ const Case kKeys[] = {
          return right;
        });
        for (const pthread_key_t key : keys) ::pthread_key_delete(key);
-       return text(sum, g_destroyed.load());  // one value is null
+       return text({sum, g_destroyed.load()});  // one value is null
      }},
     {"as many keys as there are",
      [] {
@@ -1084,7 +1086,7 @@ const Case kKeys[] = {
        while ((error_number = ::pthread_key_create(&key, nullptr)) == 0) keys.push_back(key);
        const bool many = keys.size() >= 500;
        for (const pthread_key_t each : keys) ::pthread_key_delete(each);
-       return text(error(error_number), many);
+       return text({error(error_number), many});
      }},
     {"keys of main at exit", [] { return part("keys at exit"); }},
     {"keys of main at pthread_exit", [] { return part("keys at pthread_exit"); }},
@@ -1110,7 +1112,7 @@ const Case kOnce[] = {
          ::pthread_once(&once, countInit);
          return g_inits.load();
        });
-       return text(done, g_inits.load());
+       return text({done, g_inits.load()});
      }},
     {"once in once",
      [] {
@@ -1123,7 +1125,7 @@ const Case kOnce[] = {
            ++g_inits;
          });
        });
-       return text(g_inits.load());
+       return text({g_inits.load()});
      }},
     {"a canceled once runs again",
      [] {
@@ -1140,7 +1142,7 @@ const Case kOnce[] = {
        const pthread_t waits = start([] { return ::pthread_once(&once, countInit); });
        ::pthread_cancel(thread);
        const std::string first = joined(thread);
-       return text(first, joined(waits), g_inits.load());
+       return text({first, joined(waits), g_inits.load()});
      }},
 };
 
@@ -1158,7 +1160,7 @@ const Case kEnds[] = {
     {"pthread_exit from nested frames",
      [] {
        const std::string returned = joined(start([] { exitDeep(2); }));
-       return text(returned, said());
+       return text({returned, said()});
      }},
     {"cleanup handlers at pthread_exit",
      [] {
@@ -1171,7 +1173,7 @@ const Case kEnds[] = {
          pthread_cleanup_pop(0);
          pthread_cleanup_pop(0);
        }));
-       return text(returned, said());
+       return text({returned, said()});
      }},
     {"cleanup handlers that are popped",
      [] {
@@ -1196,7 +1198,7 @@ const Case kEnds[] = {
          ::pthread_exit(value(13));
          pthread_cleanup_pop(0);
        }));
-       return text(returned, said());
+       return text({returned, said()});
      }},
     {"pthread_exit through a catch",
      [] {
@@ -1208,14 +1210,14 @@ const Case kEnds[] = {
            throw;
          }
        }));
-       return text(returned, said());
+       return text({returned, said()});
      }},
     {"pthread_exit of 50 threads",
      [] {
-       return text(runMany(50, [](int i) -> int {
+       return text({runMany(50, [](int i) -> int {
          pauseMs(1);
          ::pthread_exit(value(i));
-       }));
+       })});
      }},
     {"main leaves by pthread_exit", [] { return part("main leaves"); }},
     {"main leaves and a thread exits", [] { return part("main leaves, a thread exits"); }},
@@ -1247,7 +1249,7 @@ std::string counted(Lock lock, Unlock unlock) {
     }
     return 0;
   });
-  return text(count);
+  return text({count});
 }
 
 std::string counted(Mutex& mutex) {
@@ -1361,20 +1363,20 @@ const Case kMutexes[] = {
      [] {
        Mutex mutex;
        const std::string held = whileHeld(mutex, [&] { return mutex.tryLock(); });
-       return text(held, error(mutex.tryLock()), error(mutex.unlock()));
+       return text({held, error(mutex.tryLock()), error(mutex.unlock())});
      }},
     {"a recursive mutex is held until the last unlock",
      [] {
        Mutex mutex(PTHREAD_MUTEX_RECURSIVE);
-       std::string seen = text(mutex.lock(), mutex.lock(), mutex.tryLock());
+       std::string seen = text({mutex.lock(), mutex.lock(), mutex.tryLock()});
        const auto other = [&] {
          return elsewhere([&] {
            const int locked = mutex.tryLock();
-           return text(error(locked), error(mutex.unlock()));
+           return text({error(locked), error(mutex.unlock())});
          });
        };
-       for (int i = 0; i < 3; ++i) seen += ' ' + other() + ' ' + error(mutex.unlock());
-       return text(seen, other(), error(mutex.unlock()));
+       for (int i = 0; i < 3; ++i) seen += text({"", other(), error(mutex.unlock())});
+       return text({seen, other(), error(mutex.unlock())});
      }},
     {"an errorcheck mutex",
      [] {
@@ -1382,22 +1384,22 @@ const Case kMutexes[] = {
        const int unheld = mutex.unlock();
        mutex.lock();
        const std::string foreign = elsewhere([&] { return error(mutex.unlock()); });
-       return text(error(unheld), foreign, error(mutex.lock()), error(mutex.tryLock()), error(lockUntil(mutex, timeIn(kLongMs))),
-                   error(mutex.unlock()));
+       return text({error(unheld), foreign, error(mutex.lock()), error(mutex.tryLock()), error(lockUntil(mutex, timeIn(kLongMs))),
+                   error(mutex.unlock())});
      }},
     {"a timed lock expires",
      [] {
        Mutex mutex;
-       return text(whileHeld(mutex, [&] { return lockUntil(mutex, timeIn(kShortMs)); }),
+       return text({whileHeld(mutex, [&] { return lockUntil(mutex, timeIn(kShortMs)); }),
                    whileHeld(mutex, [&] { return lockUntil(mutex, timeIn(-1000)); }),
                    whileHeld(mutex, [&] { return lockUntil(mutex, nowhere()); }), error(lockUntil(mutex, timeIn(-1000))),
-                   error(mutex.unlock()));
+                   error(mutex.unlock())});
      }},
     {"a timed lock of one's own mutex",
      [] {
        Mutex mutex;
        mutex.lock();
-       return text(error(lockUntil(mutex, timeIn(kShortMs))), error(mutex.unlock()));
+       return text({error(lockUntil(mutex, timeIn(kShortMs))), error(mutex.unlock())});
      }},
     {"a timed lock gets the mutex",
      [] {
@@ -1422,10 +1424,10 @@ const Case kMutexes[] = {
     {"a timed lock of a mutex that inherits priority",
      [] {
        Mutex mutex(PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT);
-       return text(whileHeld(mutex, [&] { return lockUntil(mutex, timeIn(kShortMs)); }),
+       return text({whileHeld(mutex, [&] { return lockUntil(mutex, timeIn(kShortMs)); }),
                    whileHeld(mutex, [&] { return mutex.tryLock(); }),
                    untilUnlocked(mutex, [&] { return lockUntil(mutex, timeIn(kLongMs)); }), error(mutex.unlock()),
-                   error(mutex.lock()), error(mutex.lock()), error(mutex.unlock()));
+                   error(mutex.lock()), error(mutex.lock()), error(mutex.unlock())});
      }},
     {"the owner of a robust mutex dies",
      [] {
@@ -1434,7 +1436,7 @@ const Case kMutexes[] = {
          Mutex mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, protocol);
          leaveLocked(mutex);
          const int lock = mutex.lock(), consistent = ::pthread_mutex_consistent(mutex.get()), unlock = mutex.unlock();
-         seen += text(error(lock), error(consistent), error(unlock), error(mutex.lock()), error(mutex.unlock())) + ' ';
+         seen += text({error(lock), error(consistent), error(unlock), error(mutex.lock()), error(mutex.unlock())}) + ' ';
        }
        return seen;
      }},
@@ -1443,7 +1445,7 @@ const Case kMutexes[] = {
        Mutex mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST);
        leaveLocked(mutex);
        const int lock = mutex.tryLock(), unlock = mutex.unlock();
-       return text(error(lock), error(unlock), error(mutex.lock()), error(mutex.tryLock()));
+       return text({error(lock), error(unlock), error(mutex.lock()), error(mutex.tryLock())});
      }},
     {"a waiter gets the mutex of a dead owner",
      [] {
@@ -1464,13 +1466,13 @@ const Case kMutexes[] = {
          return lock;
        });
        joined(owner);
-       return text(std::stoi(joined(waiter)) == EOWNERDEAD, error(mutex.lock()), error(mutex.unlock()));
+       return text({std::stoi(joined(waiter)) == EOWNERDEAD, error(mutex.lock()), error(mutex.unlock())});
      }},
     {"a timed lock of a dead owner's mutex",
      [] {
        Mutex mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST);
        leaveLocked(mutex);
-       return text(error(lockUntil(mutex, timeIn(kLongMs))), error(::pthread_mutex_consistent(mutex.get())), error(mutex.unlock()));
+       return text({error(lockUntil(mutex, timeIn(kLongMs))), error(::pthread_mutex_consistent(mutex.get())), error(mutex.unlock())});
      }},
     {"destroy of a held mutex",
      [] {
@@ -1478,7 +1480,7 @@ const Case kMutexes[] = {
        ::pthread_mutex_lock(&mutex);
        const int held = ::pthread_mutex_destroy(&mutex);
        ::pthread_mutex_unlock(&mutex);
-       return text(error(held), error(::pthread_mutex_destroy(&mutex)));
+       return text({error(held), error(::pthread_mutex_destroy(&mutex))});
      }},
     {"a mutex in 50 hands",
      [] {
@@ -1492,7 +1494,7 @@ const Case kMutexes[] = {
        });
        const int before = held;
        mutex.unlock();
-       return text(before, joinMany(threads), held);
+       return text({before, joinMany(threads), held});
      }},
     {"a mutex held over a sleep",
      [] {
@@ -1505,7 +1507,7 @@ const Case kMutexes[] = {
          --inside;
          return mutex.unlock();
        });
-       return text(most);
+       return text({most});
      }},
     {"what attributes of mutexes refuse",
      [] {
@@ -1514,9 +1516,9 @@ const Case kMutexes[] = {
        int type = -1;
        ::pthread_mutexattr_gettype(&attributes, &type);
        const std::string seen =
-           text(type == PTHREAD_MUTEX_DEFAULT, error(::pthread_mutexattr_settype(&attributes, 99)),
+           text({type == PTHREAD_MUTEX_DEFAULT, error(::pthread_mutexattr_settype(&attributes, 99)),
                 error(::pthread_mutexattr_setrobust(&attributes, 99)), error(::pthread_mutexattr_setprotocol(&attributes, 99)),
-                error(::pthread_mutexattr_setpshared(&attributes, 99)));
+                error(::pthread_mutexattr_setpshared(&attributes, 99))});
        ::pthread_mutexattr_destroy(&attributes);
        return seen;
      }},
@@ -1532,7 +1534,7 @@ const Case kMutexes[] = {
          ::pthread_mutex_unlock(&lock->mutex);
        }
        if (child == 0) ::_exit(0);
-       return text(reaped(child), lock->count);
+       return text({reaped(child), lock->count});
      }},
     {"a mutex whose process dies",
      [] {
@@ -1546,8 +1548,758 @@ const Case kMutexes[] = {
        }
        ::sem_wait(&lock->locked);
        const int locked = ::pthread_mutex_lock(&lock->mutex);
-       return text(error(locked), error(::pthread_mutex_consistent(&lock->mutex)), error(::pthread_mutex_unlock(&lock->mutex)),
-                   reaped(child));
+       return text({error(locked), error(::pthread_mutex_consistent(&lock->mutex)), error(::pthread_mutex_unlock(&lock->mutex)),
+                   reaped(child)});
+     }},
+};
+
+// ---- Conditions --------------------------------------------------------------------------------------------------------------
+
+enum class Form { kWait, kTimed, kClock };
+
+int waitOn(Condition& condition, Mutex& mutex, Form form, int ms, clockid_t clock = CLOCK_REALTIME) {
+  const timespec time = timeIn(ms, clock);
+  switch (form) {
+    case Form::kWait: return ::pthread_cond_wait(condition.get(), mutex.get());
+    case Form::kTimed: return ::pthread_cond_timedwait(condition.get(), mutex.get(), &time);
+    case Form::kClock: return ::pthread_cond_clockwait(condition.get(), mutex.get(), clock, &time);
+  }
+  return -1;
+}
+
+/// Two threads take turns at a count.
+std::string turns(Form form, clockid_t clock = CLOCK_REALTIME) {
+  Mutex mutex;
+  Condition condition(form == Form::kTimed ? clock : CLOCK_REALTIME);
+  int count = 0, failed = 0;
+  runMany(2, [&](int mine) {
+    mutex.lock();
+    for (int i = 0; i < 300; ++i) {
+      while (count % 2 != mine) failed += waitOn(condition, mutex, form, kLongMs, clock) == 0 ? 0 : 1;
+      ++count;
+      condition.signal();
+    }
+    return mutex.unlock();
+  });
+  return text({count, failed});
+}
+
+/// A wait that nobody ends, after which the mutex must be held.
+std::string expired(Form form, int ms, clockid_t clock = CLOCK_REALTIME) {
+  Mutex mutex(PTHREAD_MUTEX_ERRORCHECK);
+  Condition condition(form == Form::kTimed ? clock : CLOCK_REALTIME);
+  mutex.lock();
+  int waited = 0;
+  while ((waited = waitOn(condition, mutex, form, ms, clock)) == 0) {
+  }
+  const std::string held = elsewhere([&] { return error(mutex.tryLock()); });
+  return text({error(waited), held, error(mutex.unlock())});
+}
+
+const Case kConditions[] = {
+    {"turns by a condition", [] { return turns(Form::kWait); }},
+    {"turns by timed waits", [] { return text({turns(Form::kTimed), turns(Form::kTimed, CLOCK_MONOTONIC)}); }},
+    {"turns by waits with a clock",
+     [] {
+       return text({turns(Form::kClock), turns(Form::kClock, CLOCK_MONOTONIC)});
+     }},
+    {"a timed wait expires",
+     [] {
+       return text({expired(Form::kTimed, kShortMs), expired(Form::kTimed, -1000), expired(Form::kTimed, kShortMs, CLOCK_MONOTONIC)});
+     }},
+    {"a wait with a clock expires",
+     [] {
+       return text({expired(Form::kClock, kShortMs), expired(Form::kClock, -1000, CLOCK_MONOTONIC),
+                   expired(Form::kClock, kShortMs, CLOCK_MONOTONIC)});
+     }},
+    {"a broadcast wakes all",
+     [] {
+       Mutex mutex;
+       Condition condition;
+       Semaphore waiting;
+       bool go = false;
+       const std::vector<pthread_t> threads = startMany(20, [&](int) {
+         mutex.lock();
+         waiting.post();
+         while (!go) condition.wait(mutex);
+         mutex.unlock();
+         return 1;
+       });
+       waiting.wait(20);
+       mutex.lock();
+       go = true;
+       condition.broadcast();
+       mutex.unlock();
+       return text({joinMany(threads)});
+     }},
+    {"a signal for each waiter",
+     [] {
+       Mutex mutex;
+       Condition condition;
+       int tickets = 0;
+       const std::vector<pthread_t> threads = startMany(10, [&](int) {
+         mutex.lock();
+         while (tickets == 0) condition.wait(mutex);
+         --tickets;
+         return mutex.unlock();
+       });
+       for (int i = 0; i < 10; ++i) {
+         mutex.lock();
+         ++tickets;
+         mutex.unlock();
+         condition.signal();
+       }
+       return text({joinMany(threads), tickets});
+     }},
+    {"a signal that nobody waits for",
+     [] {
+       Condition condition;
+       condition.signal();
+       condition.broadcast();
+       Mutex mutex;
+       mutex.lock();
+       int waited = 0;
+       while ((waited = waitOn(condition, mutex, Form::kTimed, kShortMs)) == 0) {
+       }
+       return text({error(waited), error(mutex.unlock())});
+     }},
+    {"what waits refuse",
+     [] {
+       Mutex mutex(PTHREAD_MUTEX_ERRORCHECK);
+       Condition condition;
+       const int unheld = waitOn(condition, mutex, Form::kTimed, kLongMs);
+       mutex.lock();
+       const timespec time = nowhere();
+       return text({error(unheld), error(::pthread_cond_timedwait(condition.get(), mutex.get(), &time)),
+                   error(waitOn(condition, mutex, Form::kClock, kLongMs, CLOCK_PROCESS_CPUTIME_ID)), error(mutex.unlock())});
+     }},
+    {"a wait with a recursive mutex",
+     [] {
+       Mutex mutex(PTHREAD_MUTEX_RECURSIVE);
+       Condition condition;
+       bool go = false;
+       mutex.lock();
+       const pthread_t thread = start([&] {
+         mutex.lock();
+         go = true;
+         condition.signal();
+         mutex.unlock();
+       });
+       while (!go) condition.wait(mutex);
+       const int unlocked = mutex.unlock();
+       return text({joined(thread), error(unlocked), error(mutex.unlock())});
+     }},
+    {"a wait with a mutex that inherits priority",
+     [] {
+       Mutex mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT);
+       Condition condition;
+       bool go = false;
+       const pthread_t thread = start([&] {
+         mutex.lock();
+         while (!go) condition.wait(mutex);
+         return mutex.unlock();
+       });
+       mutex.lock();
+       go = true;
+       condition.signal();
+       mutex.unlock();
+       return joined(thread);
+     }},
+    {"a wait ends with a dead owner",
+     [] {
+       Mutex mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST);
+       Condition condition;
+       bool go = false;
+       mutex.lock();
+       const pthread_t owner = start([&] {
+         mutex.lock();
+         go = true;
+         condition.signal();
+       });
+       int waited = 0;
+       while (!go) waited = waitOn(condition, mutex, Form::kWait, 0);
+       const std::string seen = text({error(waited), error(::pthread_mutex_consistent(mutex.get())), error(mutex.unlock())});
+       return text({joined(owner), seen});
+     }},
+    {"a condition is destroyed after a broadcast",
+     [] {
+       Mutex mutex;
+       auto condition = std::make_unique<Condition>();
+       Semaphore waiting;
+       bool go = false;
+       const std::vector<pthread_t> threads = startMany(5, [&, waits = condition.get()](int) {
+         mutex.lock();
+         waiting.post();
+         while (!go) waits->wait(mutex);
+         return mutex.unlock();
+       });
+       waiting.wait(5);
+       mutex.lock();
+       go = true;
+       condition->broadcast();
+       mutex.unlock();
+       condition.reset();
+       return text({joinMany(threads)});
+     }},
+    {"clocks of conditions",
+     [] {
+       pthread_condattr_t attributes;
+       ::pthread_condattr_init(&attributes);
+       clockid_t clock = -1;
+       ::pthread_condattr_getclock(&attributes, &clock);
+       const std::string seen = text({clock == CLOCK_REALTIME, error(::pthread_condattr_setclock(&attributes, CLOCK_PROCESS_CPUTIME_ID))});
+       ::pthread_condattr_destroy(&attributes);
+       return seen;
+     }},
+};
+
+// ---- Locks for readers and writers, spin locks, barriers ---------------------------------------------------------------------
+
+class ReadWriteLock {
+ public:
+  explicit ReadWriteLock(int kind = PTHREAD_RWLOCK_DEFAULT_NP) {
+    pthread_rwlockattr_t attributes;
+    ::pthread_rwlockattr_init(&attributes);
+    must(::pthread_rwlockattr_setkind_np(&attributes, kind));
+    must(::pthread_rwlock_init(&m_lock, &attributes));
+    ::pthread_rwlockattr_destroy(&attributes);
+  }
+  ~ReadWriteLock() { ::pthread_rwlock_destroy(&m_lock); }
+  ReadWriteLock(const ReadWriteLock&) = delete;
+  ReadWriteLock& operator=(const ReadWriteLock&) = delete;
+  int read() { return ::pthread_rwlock_rdlock(&m_lock); }
+  int write() { return ::pthread_rwlock_wrlock(&m_lock); }
+  int tryRead() { return ::pthread_rwlock_tryrdlock(&m_lock); }
+  int tryWrite() { return ::pthread_rwlock_trywrlock(&m_lock); }
+  int unlock() { return ::pthread_rwlock_unlock(&m_lock); }
+  int writes() {
+    const int locked = write();
+    return locked + unlock();
+  }
+  int readUntil(timespec time) { return ::pthread_rwlock_timedrdlock(&m_lock, &time); }
+  int writeUntil(timespec time) { return ::pthread_rwlock_timedwrlock(&m_lock, &time); }
+  int readUntil(clockid_t clock, timespec time) { return ::pthread_rwlock_clockrdlock(&m_lock, clock, &time); }
+  int writeUntil(clockid_t clock, timespec time) { return ::pthread_rwlock_clockwrlock(&m_lock, clock, &time); }
+
+ private:
+  pthread_rwlock_t m_lock{};
+};
+
+/// The results of all forms of both locks in another thread, with this time for those that have one.
+std::string allForms(ReadWriteLock& lock, int ms) {
+  return elsewhere([&] {
+    const timespec real = timeIn(ms), monotonic = timeIn(ms, CLOCK_MONOTONIC);
+    std::string seen;
+    const auto add = [&](int locked) {
+      seen += error(locked) + ' ';
+      if (locked == 0) lock.unlock();
+    };
+    add(lock.tryRead());
+    add(lock.readUntil(real));
+    add(lock.readUntil(CLOCK_MONOTONIC, monotonic));
+    add(lock.tryWrite());
+    add(lock.writeUntil(real));
+    add(lock.writeUntil(CLOCK_MONOTONIC, monotonic));
+    return seen;
+  });
+}
+
+const Case kReadWriteLocks[] = {
+    {"readers are inside together",
+     [] {
+       ReadWriteLock lock;
+       Barrier all(10);
+       return text({runMany(10, [&](int) {
+         const int locked = lock.read();
+         all.wait();
+         return locked + lock.unlock();
+       })});
+     }},
+    {"locks under a writer",
+     [] {
+       ReadWriteLock lock;
+       lock.write();
+       return text({allForms(lock, kShortMs), error(lock.unlock())});
+     }},
+    {"locks under a reader",
+     [] {
+       ReadWriteLock lock;
+       lock.read();
+       return text({allForms(lock, kShortMs), error(lock.unlock())});
+     }},
+    {"locks under nobody",
+     [] {
+       ReadWriteLock lock;
+       return allForms(lock, kLongMs);
+     }},
+    {"locks over past times",
+     [] {
+       ReadWriteLock lock;
+       lock.write();
+       return text({allForms(lock, -1000), elsewhere([&] { return error(lock.readUntil(nowhere())); }),
+                   elsewhere([&] { return error(lock.writeUntil(nowhere())); }), error(lock.unlock())});
+     }},
+    {"a writer locks again",
+     [] {
+       ReadWriteLock lock;
+       lock.write();
+       return text({error(lock.read()), error(lock.write()), error(lock.tryRead()), error(lock.tryWrite()), error(lock.unlock())});
+     }},
+    {"a reader locks again",
+     [] {
+       ReadWriteLock lock;
+       return text({lock.read(), lock.read(), error(lock.unlock()), elsewhere([&] { return error(lock.tryWrite()); }),
+                   error(lock.unlock()), error(lock.tryWrite()), error(lock.unlock())});
+     }},
+    {"writers count",
+     [] {
+       ReadWriteLock lock;
+       return counted([&] { lock.write(); }, [&] { lock.unlock(); });
+     }},
+    {"writers count by timed locks",
+     [] {
+       ReadWriteLock lock;
+       return counted([&] { lock.writeUntil(timeIn(kLongMs)); }, [&] { lock.unlock(); });
+     }},
+    {"readers see whole writes",
+     [] {
+       ReadWriteLock lock;
+       int first = 0, second = 0;
+       const intptr_t torn = runMany(8, [&](int i) {
+         int wrong = 0;
+         for (int round = 0; round < 200; ++round) {
+           if (i < 2) {
+             lock.write();
+             ++first;
+             if (round % 16 == 0) ::sched_yield();
+             ++second;
+           } else {
+             lock.read();
+             wrong += first == second ? 0 : 1;
+           }
+           lock.unlock();
+         }
+         return wrong;
+       });
+       return text({torn, first, second});
+     }},
+    {"a writer gives way to all readers",
+     [] {
+       ReadWriteLock lock;
+       lock.write();
+       Barrier all(6);
+       const std::vector<pthread_t> threads = startMany(6, [&](int) {
+         const int locked = lock.readUntil(timeIn(kLongMs));
+         all.wait();
+         return locked + lock.unlock();
+       });
+       lock.unlock();
+       return text({joinMany(threads)});
+     }},
+    {"a reader gives way to a writer",
+     [] {
+       ReadWriteLock lock;
+       lock.read();
+       const pthread_t thread = start([&] { return lock.writes(); });
+       pauseMs(kShortMs);
+       lock.unlock();
+       return joined(thread);
+     }},
+    {"a writer that is preferred",
+     [] {
+       ReadWriteLock lock(PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+       lock.read();
+       const pthread_t writer = start([&] { return lock.writes(); });
+       int again = 0;
+       while ((again = lock.tryRead()) == 0) {  // until the writer waits
+         lock.unlock();
+         pauseMs(1);
+       }
+       const int unlocked = lock.unlock();
+       return text({error(again), error(unlocked), joined(writer)});
+     }},
+};
+
+class SpinLock {
+ public:
+  SpinLock() { ::pthread_spin_init(&m_lock, PTHREAD_PROCESS_PRIVATE); }
+  ~SpinLock() { ::pthread_spin_destroy(&m_lock); }
+  SpinLock(const SpinLock&) = delete;
+  SpinLock& operator=(const SpinLock&) = delete;
+  int lock() { return ::pthread_spin_lock(&m_lock); }
+  int tryLock() { return ::pthread_spin_trylock(&m_lock); }
+  int unlock() { return ::pthread_spin_unlock(&m_lock); }
+
+ private:
+  pthread_spinlock_t m_lock{};
+};
+
+const Case kSpinLocksAndBarriers[] = {
+    {"a spin lock counts",
+     [] {
+       SpinLock lock;
+       int count = 0;
+       runMany(4, [&](int) {
+         for (int i = 0; i < 1000; ++i) {
+           lock.lock();
+           ++count;
+           lock.unlock();
+         }
+         return 0;
+       });
+       return text({count});
+     }},
+    {"trylock of a held spin lock",
+     [] {
+       SpinLock lock;
+       lock.lock();
+       const std::string held = elsewhere([&] { return error(lock.tryLock()); });
+       lock.unlock();
+       return text({held, error(lock.tryLock()), error(lock.unlock())});
+     }},
+    {"a spin lock held over a sleep",
+     [] {
+       SpinLock lock;
+       return text({runMany(3, [&](int) {
+         lock.lock();
+         pauseMs(1);
+         return lock.unlock();
+       })});
+     }},
+    {"a barrier counts its rounds",
+     [] {
+       Barrier barrier(8);
+       return text({runMany(8, [&](int) {
+         int serial = 0;
+         for (int i = 0; i < 100; ++i) serial += barrier.wait() == PTHREAD_BARRIER_SERIAL_THREAD ? 1 : 0;
+         return serial;
+       })});
+     }},
+    {"nobody passes a barrier before all arrive",
+     [] {
+       Barrier barrier(6);
+       std::atomic<int> arrived{0};
+       return text({runMany(6, [&](int i) {
+         int early = 0;
+         for (int round = 1; round <= 20; ++round) {
+           if (i == round % 6) pauseMs(1);
+           ++arrived;
+           barrier.wait();
+           if (arrived < 6 * round) ++early;
+           barrier.wait();
+         }
+         return early;
+       })});
+     }},
+    {"a barrier for one, and for none",
+     [] {
+       Barrier barrier(1);
+       pthread_barrier_t none;
+       return text({barrier.wait() == PTHREAD_BARRIER_SERIAL_THREAD, error(::pthread_barrier_init(&none, nullptr, 0))});
+     }},
+    {"a barrier is destroyed by the serial thread",
+     [] {
+       auto* const barrier = new Barrier(5);
+       return text({runMany(5, [barrier](int) {
+         if (barrier->wait() != PTHREAD_BARRIER_SERIAL_THREAD) return 0;
+         delete barrier;
+         return 1;
+       })});
+     }},
+};
+
+// ---- Semaphores --------------------------------------------------------------------------------------------------------------
+
+int semaphoreValue(Semaphore& semaphore) {
+  int count = -1;
+  ::sem_getvalue(semaphore.get(), &count);
+  return count;
+}
+
+int waitUntil(Semaphore& semaphore, timespec time) { return ::sem_timedwait(semaphore.get(), &time); }
+int waitUntil(Semaphore& semaphore, clockid_t clock, timespec time) { return ::sem_clockwait(semaphore.get(), clock, &time); }
+
+const Case kSemaphores[] = {
+    {"a semaphore counts",
+     [] {
+       Semaphore semaphore(2);
+       const int before = semaphoreValue(semaphore);
+       std::string seen;
+       for (int i = 0; i < 3; ++i) seen += result(::sem_trywait(semaphore.get())) + ' ';
+       semaphore.post();
+       return text({before, seen, semaphoreValue(semaphore), result(::sem_wait(semaphore.get()))});
+     }},
+    {"a semaphore waits for a post",
+     [] {
+       Semaphore semaphore;
+       bool posted = false;
+       const pthread_t thread = start([&] {
+         pauseMs(kShortMs);
+         posted = true;
+         semaphore.post();
+       });
+       semaphore.wait();
+       return text({posted, joined(thread)});
+     }},
+    {"50 wait for a semaphore",
+     [] {
+       Semaphore semaphore;
+       const std::vector<pthread_t> threads = startMany(50, [&](int) {
+         semaphore.wait();
+         return 1;
+       });
+       for (int i = 0; i < 50; ++i) semaphore.post();
+       return text({joinMany(threads), semaphoreValue(semaphore)});
+     }},
+    {"a timed wait for a semaphore expires",
+     [] {
+       Semaphore semaphore;
+       return text({result(waitUntil(semaphore, timeIn(kShortMs))), result(waitUntil(semaphore, timeIn(-1000))),
+                   result(waitUntil(semaphore, nowhere())),
+                   result(waitUntil(semaphore, CLOCK_MONOTONIC, timeIn(kShortMs, CLOCK_MONOTONIC))),
+                   result(waitUntil(semaphore, CLOCK_PROCESS_CPUTIME_ID, timeIn(kLongMs)))});
+     }},
+    {"a timed wait gets the semaphore",
+     [] {
+       Semaphore semaphore(1);
+       const std::string past = result(waitUntil(semaphore, timeIn(-1000)));
+       const pthread_t thread = start([&] {
+         semaphore.post();
+         pauseMs(kShortMs);
+         semaphore.post();
+       });
+       const std::string first = result(waitUntil(semaphore, timeIn(kLongMs)));
+       const std::string second = result(waitUntil(semaphore, CLOCK_MONOTONIC, timeIn(kLongMs, CLOCK_MONOTONIC)));
+       return text({past, first, second, joined(thread)});
+     }},
+    {"what semaphores refuse",
+     [] {
+       sem_t most, more;
+       ::sem_init(&most, 0, SEM_VALUE_MAX);
+       const std::string seen = text({result(::sem_post(&most)), result(::sem_init(&more, 0, SEM_VALUE_MAX + 1U))});
+       ::sem_destroy(&most);
+       return seen;
+     }},
+    {"semaphores with names",
+     [] {
+       const std::string name = "/threads_program." + std::to_string(::getpid());
+       sem_t* const made = ::sem_open(name.c_str(), O_CREAT | O_EXCL, 0600, 0);
+       if (made == SEM_FAILED) return error(errno);
+       const std::string again = ::sem_open(name.c_str(), O_CREAT | O_EXCL, 0600, 0) == SEM_FAILED ? error(errno) : "made";
+       const pthread_t thread = start([&] {
+         sem_t* const opened = ::sem_open(name.c_str(), 0);
+         ::sem_post(opened);
+         return opened == made ? ::sem_close(opened) : -1;
+       });
+       const std::string waited = result(::sem_wait(made)), returned = joined(thread);
+       ::sem_close(made);
+       ::sem_unlink(name.c_str());
+       return text({again, waited, returned, ::sem_open(name.c_str(), 0) == SEM_FAILED ? error(errno) : "opened"});
+     }},
+    {"a semaphore of two processes",
+     [] {
+       const SharedMemory<SharedLock> lock;
+       const pid_t child = ::fork();
+       if (child == 0) {
+         for (int i = 0; i < 3; ++i) {
+           pauseMs(1);
+           ::sem_post(&lock->locked);
+         }
+         ::_exit(4);
+       }
+       std::string seen;
+       joined(start([&] {
+         for (int i = 0; i < 3; ++i) seen += result(::sem_wait(&lock->locked)) + ' ';
+       }));
+       return seen + reaped(child);
+     }},
+};
+
+// ---- C's threads -------------------------------------------------------------------------------------------------------------
+
+const char* outcome(int thrd) {
+  switch (thrd) {
+    case thrd_success: return "success";
+    case thrd_busy: return "busy";
+    case thrd_error: return "error";
+    case thrd_nomem: return "nomem";
+    case thrd_timedout: return "timedout";
+    default: return "?";
+  }
+}
+
+mtx_t g_mtx;
+cnd_t g_cnd;
+tss_t g_tss;
+std::atomic<int> g_state;
+
+std::string joinedC(thrd_t thread) {
+  int returned = -1;
+  const int join = ::thrd_join(thread, &returned);
+  return text({outcome(join), returned});
+}
+
+/// Runs `body` with g_mtx and g_cnd made, and g_state null.
+template <class Run>
+std::string withMtx(int type, Run body) {
+  g_state = 0;
+  const int made = ::mtx_init(&g_mtx, type);
+  ::cnd_init(&g_cnd);
+  std::string seen = text({outcome(made), body()});
+  ::cnd_destroy(&g_cnd);
+  ::mtx_destroy(&g_mtx);
+  return seen;
+}
+
+std::string runC(thrd_start_t run, void* argument = nullptr) {
+  thrd_t thread{};
+  const int created = ::thrd_create(&thread, run, argument);
+  return text({outcome(created), joinedC(thread)});
+}
+
+const Case kCThreads[] = {
+    {"thrd_create and thrd_join", [] { return runC([](void* argument) { return 1 + *static_cast<int*>(argument); }, &t_seven); }},
+    {"thrd_exit",
+     [] {
+       return runC([](void*) -> int {
+         pauseMs(1);
+         ::thrd_exit(-5);
+       });
+     }},
+    {"thrd_current and thrd_equal",
+     [] {
+       static thrd_t main;
+       main = ::thrd_current();
+       return text({runC([](void*) { return ::thrd_equal(main, ::thrd_current()); }), ::thrd_equal(main, ::thrd_current()) != 0});
+     }},
+    {"thrd_detach",
+     [] {
+       static Semaphore over;
+       thrd_t thread{};
+       const int created = ::thrd_create(
+           &thread,
+           [](void*) {
+             over.post();
+             return 0;
+           },
+           nullptr);
+       const int detached = ::thrd_detach(thread);
+       over.wait();
+       return text({outcome(created), outcome(detached)});
+     }},
+    {"thrd_sleep and thrd_yield",
+     [] {
+       return runC([](void*) {
+         ::thrd_yield();
+         const timespec time{0, 1'000'000}, none = nowhere();
+         return ::thrd_sleep(&time, nullptr) + 10 * ::thrd_sleep(&none, nullptr);
+       });
+     }},
+    {"mtx_lock counts",
+     [] {
+       return withMtx(mtx_plain, [] { return counted([] { ::mtx_lock(&g_mtx); }, [] { ::mtx_unlock(&g_mtx); }); });
+     }},
+    {"a recursive mtx",
+     [] {
+       return withMtx(mtx_plain | mtx_recursive, [] {
+         const int first = ::mtx_lock(&g_mtx), second = ::mtx_lock(&g_mtx), unlocked = ::mtx_unlock(&g_mtx);
+         const std::string other = elsewhere([] { return outcome(::mtx_trylock(&g_mtx)); });
+         return text({outcome(first), outcome(second), outcome(unlocked), other, outcome(::mtx_unlock(&g_mtx))});
+       });
+     }},
+    {"a timed mtx",
+     [] {
+       return withMtx(mtx_timed, [] {
+         ::mtx_lock(&g_mtx);
+         const std::string held = elsewhere([] {
+           const timespec soon = timeIn(kShortMs), past = timeIn(-1000);
+           return text({outcome(::mtx_timedlock(&g_mtx, &soon)), outcome(::mtx_timedlock(&g_mtx, &past))});
+         });
+         const pthread_t thread = start([] {
+           const timespec late = timeIn(kLongMs);
+           const int locked = ::mtx_timedlock(&g_mtx, &late);
+           return locked + ::mtx_unlock(&g_mtx);
+         });
+         pauseMs(kShortMs);
+         ::mtx_unlock(&g_mtx);
+         return text({held, joined(thread)});
+       });
+     }},
+    {"cnd_signal",
+     [] {
+       return withMtx(mtx_plain, [] {
+         return text({runMany(2, [](int mine) {
+                       ::mtx_lock(&g_mtx);
+                       for (int i = 0; i < 100; ++i) {
+                         while (g_state % 2 != mine) ::cnd_wait(&g_cnd, &g_mtx);
+                         ++g_state;
+                         ::cnd_signal(&g_cnd);
+                       }
+                       return ::mtx_unlock(&g_mtx);
+                     }),
+                     g_state.load()});
+       });
+     }},
+    {"cnd_broadcast",
+     [] {
+       return withMtx(mtx_plain, [] {
+         const std::vector<pthread_t> threads = startMany(10, [](int) {
+           ::mtx_lock(&g_mtx);
+           while (g_state == 0) ::cnd_wait(&g_cnd, &g_mtx);
+           return ::mtx_unlock(&g_mtx);
+         });
+         ::mtx_lock(&g_mtx);
+         g_state = 1;
+         const int woken = ::cnd_broadcast(&g_cnd);
+         ::mtx_unlock(&g_mtx);
+         return text({outcome(woken), joinMany(threads)});
+       });
+     }},
+    {"cnd_timedwait",
+     [] {
+       return withMtx(mtx_plain, [] {
+         const timespec soon = timeIn(kShortMs), late = timeIn(kLongMs);
+         ::mtx_lock(&g_mtx);
+         int expires = 0, waited = 0;
+         while ((expires = ::cnd_timedwait(&g_cnd, &g_mtx, &soon)) == thrd_success) {
+         }
+         const pthread_t thread = start([] {
+           ::mtx_lock(&g_mtx);
+           g_state = 1;
+           ::cnd_signal(&g_cnd);
+           ::mtx_unlock(&g_mtx);
+         });
+         while (g_state == 0) waited = ::cnd_timedwait(&g_cnd, &g_mtx, &late);
+         ::mtx_unlock(&g_mtx);
+         return text({outcome(expires), outcome(waited), joined(thread)});
+       });
+     }},
+    {"tss",
+     [] {
+       g_destroyed = 0;
+       const int created = ::tss_create(&g_tss, [](void* kept) {
+         ++g_destroyed;
+         ::tss_set(g_tss, kept);
+       });
+       const std::string returned = runC([](void*) {
+         const bool null = ::tss_get(g_tss) == nullptr;
+         ::tss_set(g_tss, value(5));
+         ::thrd_yield();
+         return static_cast<int>(number(::tss_get(g_tss))) + (null ? 0 : 100);
+       });
+       ::tss_delete(g_tss);
+       return text({outcome(created), returned, g_destroyed == TSS_DTOR_ITERATIONS});
+     }},
+    {"call_once of C",
+     [] {
+       static once_flag once = ONCE_FLAG_INIT;
+       once = ONCE_FLAG_INIT;
+       g_inits = 0;
+       runMany(10, [](int) {
+         ::call_once(&once, countInit);
+         return 0;
+       });
+       return text({g_inits.load()});
      }},
 };
 
