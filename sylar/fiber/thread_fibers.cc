@@ -251,6 +251,11 @@ SYLAR_SWITCHES void ThreadFibers::leaveThreadPointer(FiberCore& me, FiberCore* t
   me.own_thread_pointer = true;
 }
 
+[[gnu::noinline]] void ThreadFibers::forgetThread() {
+  t_this = nullptr;
+  t_running = nullptr;
+}
+
 #endif
 
 void ThreadFibers::fiberMain() {

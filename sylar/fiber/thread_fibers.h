@@ -146,6 +146,8 @@ class ThreadFibers {
   uintptr_t ownThreadPointer() const { return m_thread_pointer; }
   /// Gives the running fiber `me` the thread pointer under which it calls this, which is new to the library.
   void adoptThreadPointer(FiberCore& me);
+  /// Takes from the calling thread what that gave it, because it is no fiber any more.
+  static void forgetThread();
 #endif
   void setHost(FiberHost* host, FiberHome* home);
 

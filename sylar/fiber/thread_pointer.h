@@ -22,8 +22,8 @@ inline uintptr_t threadPointer() {
   __asm__ volatile("movq %%fs:0, %0" : "=r"(pointer));
   return pointer;
 }
-/// Never inlined. A function that calls it must use thread_local variables only before or only after the call, because compilers keep
-/// their addresses.
+/// Never inlined. Compilers keep the addresses of thread_local variables in a function, so one that calls this must not use the same
+/// variable before and after it, but through other functions that are never inlined.
 void setThreadPointer(uintptr_t pointer);
 
 /// Does the same, and sets the signal mask of the thread that had been given that pointer (keepSignalMask). The kernel's mask must be

@@ -5,14 +5,17 @@
 
 #ifdef SYLAR_THREAD_POINTER
 
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "sylar/base/own_thread.h"
 #include "sylar/base/sys.h"
@@ -68,7 +71,9 @@ struct Handover {
   int* id_address;  ///< what the kernel clears at the end of a kernel thread, for libc's joiners
   void* robust_list;
   size_t robust_size;
-  char* below;  ///< free stack for the kernel thread that takes over
+  pid_t id;
+  char* below;           ///< free stack for the kernel thread that takes over
+  bool refused = false;  ///< no fiber will run it, so it ends at once
 };
 
 /// What a switch keeps for a thread (errno, exceptions) is in the thread's own memory, so there is nothing to be exchanged.
@@ -92,14 +97,24 @@ bool learnThread(Handover& me) {
   void* base;
   ::pthread_attr_getstack(&attributes, &base, &me.stack.size);
   ::pthread_attr_destroy(&attributes);
+  me.id = sys::threadId();
   me.stack.base = static_cast<char*>(base);
   me.thread_pointer = threadPointer();
   return true;
 }
 
+/// Says that the calling thread does not know its processor, which the kernel has told the kernel thread that has left. Source: rseq(2).
+void forgetProcessor() {
+  constexpr uint32_t kUnknown = ~0u;  // RSEQ_CPU_ID_UNINITIALIZED
+  constexpr uintptr_t kProcessor = 4;
+  static const auto* const offset = static_cast<const ptrdiff_t*>(::dlsym(RTLD_DEFAULT, "__rseq_offset"));
+  if (offset != nullptr) *reinterpret_cast<uint32_t*>(threadPointer() + static_cast<uintptr_t>(*offset) + kProcessor) = kUnknown;
+}
+
 /// Suspends the calling thread in `me.thread`, and ends the kernel thread. Returns when a fiber goes on.
 SYLAR_SWITCHES void leaveToFiber(Handover& me, std::atomic<uint32_t>& stays) {
   alignas(16) char stack[kLeaveStackSize];
+  me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame - kLeaveStackSize;
   sys::call(SYS_set_tid_address, &stays);
   Context leaving;
   leaving.make<leaveKernelThread>({stack, sizeof stack});
@@ -115,11 +130,24 @@ SYLAR_SWITCHES void leaveToKernelThread(Handover& me) {
   Context::switchTo(me.thread, me.fiber, nothing.locals());
 }
 
-/// Lets the thread leave its fiber at the end of a scope, however that is left: pthread_exit and cancels unwind it.
+/// Makes the calling kernel thread that of the thread, as far as libc can tell.
+void endAsThread() {
+  ThreadFibers::forgetThread();
+  Worker::forgetThread();
+  const uint64_t mask = keptSignalMask();
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+}
+
+/// Lets the thread leave its fiber at the end of a scope, however that is left: pthread_exit and cancels unwind it. The child of a fork
+/// has a kernel thread already.
 class LeavesAtEnd {
  public:
   explicit LeavesAtEnd(Handover& handover) : m_handover(handover) {}
-  ~LeavesAtEnd() { leaveToKernelThread(m_handover); }
+  ~LeavesAtEnd() {
+    if (sys::inForkedChild()) return;
+    leaveToKernelThread(m_handover);
+    endAsThread();
+  }
   LeavesAtEnd(const LeavesAtEnd&) = delete;
   LeavesAtEnd& operator=(const LeavesAtEnd&) = delete;
 
@@ -134,21 +162,53 @@ void* begin(void* argument) {
   void* const value = birth.argument;
   Handover handover;
   if (!learnThread(handover)) {  // it stays a thread
+    const uint64_t mask = birth.signal_mask;
+    sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
     birth.stays.store(0, std::memory_order_release);
     sys::call(SYS_futex, &birth.stays, FUTEX_WAKE, 1);
     return function(value);
   }
   birth.handover = &handover;
   keepSignalMask(birth.signal_mask);
+  int before;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // see isCancelled()
+  FiberThread::mine().hears_cancel = true;
   leaveToFiber(handover, birth.stays);
+  if (handover.refused) {
+    endAsThread();
+    return nullptr;
+  }
+  forgetProcessor();
   const LeavesAtEnd leaves(handover);
+  raiseSent();
   return function(value);
+}
+
+/// Makes the robust mutexes that the thread has locked those of the calling kernel thread, so that the kernel releases them at its end.
+/// Source: get_robust_list(2), the kernel's robust-futex-ABI.
+void inheritRobustMutexes(Handover& thread) {
+  constexpr uint32_t kIdBits = FUTEX_TID_MASK;
+  constexpr int kMost = 2048;  // the kernel goes no further either
+  auto* const head = static_cast<robust_list_head*>(thread.robust_list);
+  const auto own = static_cast<uint32_t>(sys::call(SYS_gettid));
+  const auto addressOf = [](const robust_list* entry) { return reinterpret_cast<uintptr_t>(entry) & ~uintptr_t{1}; };
+  uintptr_t entry = addressOf(head->list.next);
+  for (int i = 0; i < kMost && entry != reinterpret_cast<uintptr_t>(&head->list); ++i) {
+    const std::atomic_ref word(*reinterpret_cast<uint32_t*>(entry + static_cast<uintptr_t>(head->futex_offset)));
+    uint32_t value = word.load();
+    while ((value & kIdBits) == static_cast<uint32_t>(thread.id) &&
+           !word.compare_exchange_weak(value, (value & ~kIdBits) | own)) {
+    }
+    entry = addressOf(reinterpret_cast<robust_list*>(entry)->next);
+  }
 }
 
 /// The first function of the kernel thread that ends the thread. It has libc's record and the thread pointer from the beginning.
 SYLAR_SWITCHES int takeOver(void* argument) {
   Handover& thread = *static_cast<Handover*>(argument);
+  inheritRobustMutexes(thread);
   sys::call(SYS_set_robust_list, thread.robust_list, thread.robust_size);
+  *thread.id_address = thread.id;  // by which locks know the thread
   NothingKept nothing;
   Context beginning;
   Context::exitTo(beginning, thread.thread, nothing.locals());
@@ -158,11 +218,12 @@ SYLAR_SWITCHES int takeOver(void* argument) {
 void endByKernelThread(Handover& thread) {
   constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS |
                          CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;  // as libc has it
-  const AllSignalsBlocked blocked;
   char* const below = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(thread.below) & ~uintptr_t{15});
-  while (::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address) == -1) {
-    sys::sleepFor(1'000'000);  // the system has too many threads, of which some will end
-  }
+  const auto made = [&] {
+    const AllSignalsBlocked blocked;
+    return ::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address) != -1;
+  };
+  while (!made()) ::usleep(1000);  // there may be too many threads now; the fiber waits
 }
 
 SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
@@ -190,6 +251,19 @@ void runThread(Handover& thread, pthread_t id) {
 
 }  // namespace
 
+namespace {
+
+/// Returns the mask with which a thread begins.
+uint64_t maskFor(const pthread_attr_t* attributes, uint64_t creators) {
+  sigset_t set;
+  if (attributes == nullptr || ::pthread_attr_getsigmask_np(attributes, &set) != 0) return creators;
+  uint64_t mask;
+  std::memcpy(&mask, &set, sizeof mask);
+  return mask;
+}
+
+}  // namespace
+
 bool makesFiberThreads() {
   return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && hookSleeps() &&
          Scheduler::GetThis() != nullptr;
@@ -210,7 +284,7 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
     {
       const AllSignalsBlocked blocked;
       keepSignalMask(blocked.before());
-      birth.signal_mask = blocked.before();
+      birth.signal_mask = maskFor(attributes, blocked.before());
       const int error = g_pthread_create(&id, attributes, begin, &birth);
       if (error != 0) return error;
     }
@@ -222,11 +296,16 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
     return EAGAIN;
   }
   *thread = id;
-  if (*handover == nullptr) return 0;
+  if (*handover == nullptr) return 0;  // it is a thread
   FiberThread::of(id).state.store(FiberThread::kRuns, std::memory_order_release);
   FiberThread::count().fetch_add(1, std::memory_order_relaxed);
-  Scheduler::GetThis()->schedule(fiber);
-  return 0;
+  if (Scheduler::GetThis()->trySchedule(fiber)) return 0;
+  FiberThread::of(id).state.store(FiberThread::kLeft, std::memory_order_release);
+  ::pthread_detach(id);
+  (*handover)->refused = true;
+  endByKernelThread(**handover);
+  FiberThread::count().fetch_sub(1, std::memory_order_acq_rel);
+  return EAGAIN;
 }
 
 namespace {
@@ -243,11 +322,34 @@ namespace {
 void asThread(pthread_t thread, void (*act)(long), long argument) {
   const Worker* const mine = Worker::current();
   if (mine == nullptr) return;
-  const pid_t worker = FiberThread::of(thread).worker.load(std::memory_order_acquire);
-  if (worker == 0 || worker == mine->threadId()) return asThreadHere(thread, act, argument);
-  const auto there = std::make_shared<Fiber>([=] { asThreadHere(thread, act, argument); });
-  Scheduler::GetThis()->schedule(there, worker);
-  there->join();
+  const FiberThread& target = FiberThread::of(thread);
+  const pid_t worker = target.worker.load(std::memory_order_acquire);
+  if (!target.isFiber() || worker == mine->threadId()) {
+    asThreadHere(thread, act, argument);
+  } else if (worker != 0) {
+    const auto runs = [](pthread_t id) {
+      return FiberThread::of(id).state.load(std::memory_order_acquire) == FiberThread::kRuns;
+    };
+    Scheduler::GetThis()->schedule([=] { runs(thread) ? asThreadHere(thread, act, argument) : void(); }, worker);
+  }
+}
+
+bool hasBegun(pthread_t thread) { return FiberThread::of(thread).worker.load(std::memory_order_acquire) != 0; }
+
+void raiseSent() {
+  std::atomic<uint64_t>& sent = FiberThread::mine().sent;
+  if (sent.load(std::memory_order_relaxed) == 0) return;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const uint64_t bit = uint64_t{1} << (signal - 1);
+    if ((keptSignalMask() & bit) == 0 && (sent.fetch_and(~bit, std::memory_order_acq_rel) & bit) != 0) raiseHere(signal);
+  }
+}
+
+void raiseHere(long signal) {
+  bool& gets_signal = FiberThread::mine().gets_signal;
+  gets_signal = true;
+  sys::call(SYS_tgkill, ::getpid(), sys::call(SYS_gettid), signal);
+  gets_signal = false;
 }
 
 pthread_t threadOfWorker() { return ThreadFibers::current().ownThreadPointer(); }

@@ -30,10 +30,18 @@ bool makesFiberThreads();
 /// Does what pthread_create does. Only where makesFiberThreads(). May suspend: no.
 int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument);
 
+/// Called when main is left. If pthread_exit does that, waits until no thread is left that is a fiber. May suspend: yes.
+void awaitThreadsOfMain();
+
 /// Calls `act` as if the kernel thread were running `thread`: with its thread_local variables and its signal mask. `thread` is a fiber
-/// that has not left, or that of the calling fiber's worker. If another worker runs it, that one makes the call. Does nothing outside
-/// workers. May suspend: yes, if another worker makes the call.
+/// that has not left, or that of the calling fiber's worker. If another worker runs it, that one makes the call, later. Does nothing
+/// outside workers, nor if the thread has not begun. May suspend: no.
 void asThread(pthread_t thread, void (*act)(long), long argument);
+bool hasBegun(pthread_t thread);
+/// Sends `signal` to the calling thread, whose handler runs here, and ends its wait.
+void raiseHere(long signal);
+/// Raises what was sent to the calling thread by pthread_kill while it could not get it.
+void raiseSent();
 /// Returns the thread of the worker of the calling fiber, which is main's as well.
 pthread_t threadOfWorker();
 

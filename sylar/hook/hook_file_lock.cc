@@ -6,6 +6,7 @@
 #include "sylar/hook/ask_again.h"
 #include "sylar/hook/file_lock.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 
 namespace sylar {
 namespace {
@@ -38,6 +39,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int flock(int fd, int operation) noexcept {
+  const NoCancellationPoint whole;
   countCall(Hook::flock);
   if ((operation & LOCK_NB) != 0) return real::flock(fd, operation);
   return lockFile(

@@ -75,6 +75,7 @@ int joinUntil(pthread_t thread, void** value, const LockTime& time) {
     const Deadline look = std::min(until, Deadline::after(pause, waitClock()));
     if (!reserveTimeout(look)) return ETIMEDOUT;
     call.parkUntil(look);
+    if (call.interrupted()) return EINTR;  // nobody gets to see it: the thread is cancelled
     error = ::pthread_tryjoin_np(thread, value);
     if (error == EBUSY && look == until) {
       if (time.hasPassed(true)) return ETIMEDOUT;

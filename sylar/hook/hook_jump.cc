@@ -6,6 +6,7 @@
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/jump.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 
 namespace sylar {
 
@@ -30,6 +31,9 @@ void beforeJump(const __jmp_buf_tag& place) {
   const uintptr_t to = stackPointerOf(place);
   HandlerScope::leaveTo(to);
   Interruptible::letNoneThrough();
+#ifdef SYLAR_THREAD_POINTER
+  FiberThread::mine().gets_signal = false;
+#endif
   if (void (*const before)(uintptr_t) = g_before_jump.load(std::memory_order_relaxed)) before(to);
 }
 

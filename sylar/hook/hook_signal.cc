@@ -122,6 +122,15 @@ Function toInstall(Function handler, bool restarts) {
 constinit std::atomic<uint64_t> g_interrupting{0};
 uint64_t bitOf(int signal) { return signal >= 1 && signal < NSIG ? uint64_t{1} << (signal - 1) : 0; }
 
+/// Returns true for a signal that the library has for itself. A program that sets all signals believes that it has set this one.
+bool isReserved([[maybe_unused]] int signal) {
+#ifdef SYLAR_THREAD_POINTER
+  return (g_never_blocked.load(std::memory_order_relaxed) & bitOf(signal)) != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 }  // namespace sylar
 
@@ -131,6 +140,10 @@ extern "C" {
 
 int sigaction(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
   struct sigaction ours;
+  if (isReserved(signal)) {
+    if (old != nullptr) *old = {};
+    return 0;
+  }
   if (action != nullptr) {
     ours = *action;
     ours.sa_sigaction = toInstall(action->sa_sigaction, (action->sa_flags & SA_RESTART) != 0);
@@ -142,6 +155,7 @@ int sigaction(int signal, const struct sigaction* action, struct sigaction* old)
 int __sigaction(int signal, const struct sigaction* action, struct sigaction* old) { return sigaction(signal, action, old); }
 
 sighandler_t signal(int signal, sighandler_t handler) noexcept {
+  if (isReserved(signal)) return SIG_DFL;
   const bool restarts = (g_interrupting.load(std::memory_order_relaxed) & bitOf(signal)) == 0;
   return handlerOf(real::signal(signal, toInstall(handler, restarts)));
 }
@@ -149,11 +163,13 @@ sighandler_t bsd_signal(int number, sighandler_t handler) { return signal(number
 sighandler_t ssignal(int number, sighandler_t handler) noexcept { return signal(number, handler); }
 
 sighandler_t sysv_signal(int signal, sighandler_t handler) noexcept {
+  if (isReserved(signal)) return SIG_DFL;
   return handlerOf(real::sysv_signal(signal, toInstall(handler, false)));
 }
 sighandler_t __sysv_signal(int signal, sighandler_t handler) noexcept { return sysv_signal(signal, handler); }
 
 sighandler_t sigset(int signal, sighandler_t handler) noexcept {
+  if (isReserved(signal)) return SIG_DFL;
   return handlerOf(real::sigset(signal, handler == SIG_HOLD ? handler : toInstall(handler, false)));
 }
 

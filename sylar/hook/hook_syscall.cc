@@ -27,6 +27,7 @@
 #include "sylar/hook/futex.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 
 namespace sylar {
@@ -252,6 +253,7 @@ extern "C" {
   for (long& value : values) value = va_arg(list, long);
   va_end(list);
   const Arguments arguments(values);
+  const NoCancellationPoint whole;
   switch (number) {
     case SYS_futex: return futexByNumber(values);
 #define SYLAR_SAME_(name) \

@@ -30,6 +30,7 @@ SYLAR_LIBC_(pthread_exit)
 SYLAR_LIBC_(pthread_kill)
 SYLAR_LIBC_(raise)
 SYLAR_LIBC_(pthread_cancel)
+SYLAR_LIBC_(pthread_testcancel)
 SYLAR_LIBC_(pthread_setcancelstate)
 SYLAR_LIBC_(pthread_setcanceltype)
 SYLAR_LIBC_(pthread_sigmask)
@@ -55,6 +56,8 @@ bool isMainOfFiberThreads() {
          hookSleeps();
 }
 
+bool g_main_leaves = false;
+
 /// Waits until no thread is left that is a fiber.
 void awaitLastThread() {
   std::atomic<uint32_t>& count = FiberThread::count();
@@ -67,13 +70,6 @@ void awaitLastThread() {
   }
 }
 
-/// The signal's handler runs here, and believes itself in the thread that it is sent to, whose wait it ends.
-void raiseHere(long signal) {
-  bool& gets_signal = FiberThread::mine().gets_signal;
-  gets_signal = true;
-  sys::call(SYS_tgkill, ::getpid(), sys::call(SYS_gettid), signal);
-  gets_signal = false;
-}
 void endWaitHere(long) { Interruptible::cancelled(); }
 
 uint64_t bitOf(int signal) { return uint64_t{1} << (signal - 1); }
@@ -86,11 +82,7 @@ void noteMask() {
   sys::call(SYS_rt_sigprocmask, SIG_UNBLOCK, &never, nullptr, sizeof never);
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &mask, sizeof mask);
   keepSignalMask(mask);
-  std::atomic<uint64_t>& sent = FiberThread::mine().sent;
-  for (int signal = 1; signal < NSIG && sent.load(std::memory_order_relaxed) != 0; ++signal) {
-    if ((mask & bitOf(signal)) != 0 || (sent.fetch_and(~bitOf(signal)) & bitOf(signal)) == 0) continue;
-    raiseHere(signal);
-  }
+  raiseSent();
 }
 
 struct C11Start {
@@ -105,6 +97,20 @@ struct C11Start {
 };
 
 }  // namespace
+
+void awaitThreadsOfMain() {
+  if (std::exchange(g_main_leaves, false)) awaitLastThread();
+}
+
+void unwindCancelled() {
+  FiberThread::mine().cancel_asked = false;  // it is heard once
+  FiberThread::mine().hears_cancel = false;
+  if (isMainOfFiberThreads()) g_main_leaves = true;
+  g_pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
+  g_pthread_testcancel();
+  __builtin_unreachable();
+}
+
 }  // namespace sylar
 
 using namespace sylar;  // NOLINT: the names below are libc's
@@ -126,9 +132,9 @@ int thrd_create(thrd_t* thread, thrd_start_t function, void* argument) {
   return error == ENOMEM || error == EAGAIN ? thrd_nomem : thrd_error;
 }
 
-/// The kernel thread of a main whose threads are fibers cannot end before them.
+/// The kernel thread of a main whose threads are fibers cannot end before them. See awaitThreadsOfMain().
 void pthread_exit(void* value) {
-  if (isMainOfFiberThreads()) awaitLastThread();
+  if (isMainOfFiberThreads()) g_main_leaves = true;
   g_pthread_exit(value);
   __builtin_unreachable();
 }
@@ -139,7 +145,10 @@ int pthread_kill(pthread_t thread, int signal) noexcept {
   if (isSelf(thread)) return ::raise(signal) == 0 ? 0 : errno;
   if (signal < 0 || signal >= NSIG) return EINVAL;
   if (FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kLeft || signal == 0) return 0;
-  if ((keptSignalMaskOf(thread) & bitOf(signal)) != 0) {
+  const bool blocked = (keptSignalMaskOf(thread) & bitOf(signal)) != 0;
+  if (blocked && (keptSignalMaskOf(threadOfWorker()) & bitOf(signal)) != 0) {
+    raiseHere(signal);  // for the worker's thread, which keeps it; sigwait of the target takes it from there
+  } else if (blocked || !hasBegun(thread)) {
     FiberThread::of(thread).sent.fetch_or(bitOf(signal));
   } else {
     asThread(thread, &raiseHere, signal);
@@ -166,28 +175,40 @@ int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
   return result;
 }
 
-/// libc does the same in a fiber as in a thread, but that it finds no kernel thread to be interrupted.
+// libc notes that such a thread is cancelled, and believes that it has this disabled (see isCancelled()).
 int pthread_cancel(pthread_t thread) {
-  const int error = g_pthread_cancel(thread);
   FiberThread& of = FiberThread::of(thread);
-  if (!of.isFiber() || isSelf(thread)) return error;
+  const int error = g_pthread_cancel(thread);
+  if (!of.hears_cancel) return error;
   of.cancel_asked = true;
-  if (of.isCancelled() && of.state.load(std::memory_order_acquire) == FiberThread::kRuns) asThread(thread, &endWaitHere, 0);
+  if (isSelf(thread)) {
+    if (of.cancel_anywhere && of.isCancelled()) unwindCancelled();
+  } else if (of.isCancelled() && of.state.load(std::memory_order_acquire) != FiberThread::kLeft) {
+    asThread(thread, &endWaitHere, 0);
+  }
   return 0;
 }
-int pthread_setcancelstate(int state, int* old) {
-  const int error = g_pthread_setcancelstate(state, old);
-  if (error == 0) FiberThread::mine().cancel_disabled = state == PTHREAD_CANCEL_DISABLE;
-  return error;
+void pthread_testcancel() {
+  const FiberThread& mine = FiberThread::mine();
+  if (!mine.hears_cancel) return g_pthread_testcancel();
+  if (mine.isCancelled()) unwindCancelled();
 }
-/// For libc, a fiber's type is always the deferred one.
+int pthread_setcancelstate(int state, int* old) {
+  FiberThread& mine = FiberThread::mine();
+  if (!mine.hears_cancel) return g_pthread_setcancelstate(state, old);
+  if (state != PTHREAD_CANCEL_ENABLE && state != PTHREAD_CANCEL_DISABLE) return EINVAL;
+  const bool before = mine.cancel_disabled.exchange(state == PTHREAD_CANCEL_DISABLE);
+  if (old != nullptr) *old = before ? PTHREAD_CANCEL_DISABLE : PTHREAD_CANCEL_ENABLE;
+  if (mine.cancel_anywhere && mine.isCancelled()) unwindCancelled();
+  return 0;
+}
 int pthread_setcanceltype(int type, int* old) {
   FiberThread& mine = FiberThread::mine();
-  if (!mine.isFiber()) return g_pthread_setcanceltype(type, old);
+  if (!mine.hears_cancel) return g_pthread_setcanceltype(type, old);
   if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS) return EINVAL;
   const bool before = std::exchange(mine.cancel_anywhere, type == PTHREAD_CANCEL_ASYNCHRONOUS);
   if (old != nullptr) *old = before ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
-  if (mine.cancel_anywhere) ::pthread_testcancel();
+  if (mine.cancel_anywhere && mine.isCancelled()) unwindCancelled();
   return 0;
 }
 

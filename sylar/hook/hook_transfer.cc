@@ -17,6 +17,7 @@
 #include "sylar/hook/offload.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 
 namespace sylar {
@@ -181,6 +182,7 @@ ssize_t sendfile(int out_fd, int in_fd, off_t* offset, size_t size) noexcept {
     return offloadFileCall([=] { return real::sendfile(out_fd, in_fd, offset, size); }, out_fd, in_fd);
   const bool from_pipe = in.isPipe();  // which it refuses
   if (from_pipe || !out.waits() || !mayWait(in, out)) return real::sendfile(out_fd, in_fd, offset, size);
+  const NoCancellationPoint whole;
   return IoCall::result(sendfileHere(in, out, offset, size));
 }
 ssize_t sendfile64(int out_fd, int in_fd, off64_t* offset, size_t size) noexcept __attribute__((alias("sendfile")));

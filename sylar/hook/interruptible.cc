@@ -151,9 +151,7 @@ void Interruptible::cancelled() {
 
 void Interruptible::actOnCancel() {
 #ifdef SYLAR_THREAD_POINTER
-  if (!isCancelled()) return;
-  FiberThread::mine().cancel_asked = false;  // it is heard once
-  ::pthread_testcancel();
+  if (isCancelled()) unwindCancelled();
 #endif
 }
 

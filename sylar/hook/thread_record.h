@@ -29,22 +29,47 @@ struct FiberThread {
   /// Returns the number of those that have not left.
   static std::atomic<uint32_t>& count();
 
-  /// Returns true if it is to act on a pthread_cancel.
-  bool isCancelled() const { return cancel_asked && !cancel_disabled; }
+  /// Returns true if it is to act on a pthread_cancel. libc believes it disabled, because its own functions must not unwind the thread
+  /// out of the library's sections. The library's waits do, at their ends.
+  bool isCancelled() const {
+    return cancel_asked.load(std::memory_order_relaxed) && !cancel_disabled.load(std::memory_order_relaxed);
+  }
 
   std::atomic<uint32_t> state{kIsThread};
   std::atomic<pid_t> worker{0};  ///< the id of the worker's thread that runs it; 0 before it has begun
   bool gets_signal = false;      ///< the signal that is raised now was sent to this thread
-  bool cancel_asked = false;
-  bool cancel_disabled = false;   ///< pthread_setcancelstate
-  bool cancel_anywhere = false;   ///< pthread_setcanceltype: it need not wait
-  char name[16]{};                ///< "" if it has the name of the program
-  std::atomic<uint64_t> sent{0};  ///< the signals that pthread_kill has sent and it has blocked
+  bool hears_cancel = false;     ///< the library cancels it: it is a fiber, or main
+  std::atomic<bool> cancel_asked{false};
+  std::atomic<bool> cancel_disabled{false};  ///< pthread_setcancelstate
+  bool cancel_anywhere = false;              ///< pthread_setcanceltype: it need not wait
+  char name[16]{};                           ///< "" if it has the name of the program
+  std::atomic<uint64_t> sent{0};             ///< the signals that pthread_kill has sent and it has blocked
 
  private:
   [[gnu::tls_model("initial-exec")]] static constinit thread_local FiberThread t_mine;
 };
 
+/// Unwinds the calling thread by force, because it was cancelled.
+[[noreturn]] void unwindCancelled();
+
 #endif
+
+/// While it exists, no pthread_cancel ends the calling thread's waits, which are in a call that is no cancellation point.
+class NoCancellationPoint {
+ public:
+#ifdef SYLAR_THREAD_POINTER
+  NoCancellationPoint() : m_before(FiberThread::mine().cancel_disabled.exchange(true, std::memory_order_relaxed)) {}
+  ~NoCancellationPoint() { FiberThread::mine().cancel_disabled.store(m_before, std::memory_order_relaxed); }
+#else
+  NoCancellationPoint() {}
+#endif
+  NoCancellationPoint(const NoCancellationPoint&) = delete;
+  NoCancellationPoint& operator=(const NoCancellationPoint&) = delete;
+
+ private:
+#ifdef SYLAR_THREAD_POINTER
+  const bool m_before;
+#endif
+};
 
 }  // namespace sylar

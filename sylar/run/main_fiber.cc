@@ -11,8 +11,10 @@
 #include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook.h"
+#include "sylar/hook/fiber_thread.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/jump.h"
+#include "sylar/hook/thread_record.h"
 #include "sylar/iomanager.h"
 #include "sylar/run/preempt.h"
 #include "sylar/run/report.h"
@@ -91,6 +93,15 @@ SYLAR_SWITCHES void beginLoop() {
   Context::exitTo(g_loop, g_main, ThreadLocals::ofThisThread());
 }
 
+/// Lets main be cancelled like a thread that is a fiber. libc must not do it, because the loop has the same record of the thread.
+void hearCancels() {
+#ifdef SYLAR_THREAD_POINTER
+  int before;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  FiberThread::mine().hears_cancel = true;
+#endif
+}
+
 /// Returns true if `to` is in a frame of main, and not in one of a handler whose signal stack is a part of main's.
 bool isInMain(uintptr_t to) {
   if (to == kSomewhere) return true;
@@ -112,6 +123,12 @@ void leaveFibersIfToMain(uintptr_t to) {
 
 }  // namespace
 
+void leaveMain() {
+#ifdef SYLAR_THREAD_POINTER
+  awaitThreadsOfMain();
+#endif
+}
+
 SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   g_main_stack = stackBelow(stack_top);
   g_loop_stack = StackPool().take(kLoopStackSize);
@@ -122,6 +139,7 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   g_before_jump.store(leaveFibersIfToMain, std::memory_order_relaxed);
   if (const char* const threads = ::getenv(kThreadsVariable); threads != nullptr && std::string_view(threads) == "fibers") {
     static const ThreadsAreFibers for_ever;
+    hearCancels();
     preemptFiberThreads();
     setHookFiles(true);
   } else {

@@ -15,4 +15,7 @@ inline constexpr char kThreadsVariable[] = "SYLAR_RUN_THREADS";
 /// stack that the caller is on. Changes nothing if memory or descriptors do not suffice. To be called once.
 void becomeFiber(void* stack_top);
 
+/// To be called when main is left, also by pthread_exit, which must not end the thread as long as it is that of others.
+void leaveMain();
+
 }  // namespace sylar

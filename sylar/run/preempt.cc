@@ -105,9 +105,11 @@ void giveWay(int, siginfo_t*, void* context) {
   const int error = sys::errnoRef();
   Worker::current()->endBatch();  // timers and descriptors come first, for which the others wait
   Fiber::YieldToReady();
-  if (FiberThread::mine().cancel_anywhere) ::pthread_testcancel();
+  if (FiberThread::mine().cancel_anywhere && FiberThread::mine().isCancelled()) unwindCancelled();
   sys::errnoRef() = error;
-  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &at.uc_sigmask, sizeof(uint64_t));  // the others may have changed it
+  // What the return sets again is the thread's, and others may have changed it meanwhile.
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &at.uc_sigmask, sizeof(uint64_t));
+  sys::signalStack(nullptr, &at.uc_stack);
 }
 
 }  // namespace

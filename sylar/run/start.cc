@@ -10,9 +10,12 @@ using Main = int (*)(int argc, char** argv, char** environment);
 Main g_program;
 void* g_stack_top;
 
-/// Has no object with a destructor: pthread_exit in main unwinds through it.
+/// pthread_exit in main unwinds through it.
 int runProgram(int argc, char** argv, char** environment) {
   sylar::becomeFiber(g_stack_top);
+  const struct Leaving {
+    ~Leaving() { sylar::leaveMain(); }
+  } leaving;
   return g_program(argc, argv, environment);
 }
 

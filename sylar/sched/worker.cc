@@ -48,6 +48,7 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
   SYLAR_DCHECK(t_worker == nullptr);
   t_worker = this;
 }
+[[gnu::noinline]] void Worker::forgetThread() { t_worker = nullptr; }
 
 Worker::Worker(SchedulerCore& scheduler, std::string name)
     : m_scheduler(scheduler), m_clock(scheduler.clock()), m_name(std::move(name)), m_slot(WorkerSlot::acquire()) {

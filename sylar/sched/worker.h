@@ -46,6 +46,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   static Worker* currentHere() { return t_worker; }
   /// Makes this the worker of the calling fiber, which has a thread pointer of its own.
   void adoptThreadPointer();
+  static void forgetThread();
   /// Returns true on its own thread.
   bool isHere() const { return current() == this; }
   /// Gives the calling thread the timer slack that the process had before its first worker. Needed because a new thread or
