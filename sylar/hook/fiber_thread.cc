@@ -59,7 +59,8 @@ struct Birth {
   void* const argument;
   std::atomic<uint32_t> stays{1};  ///< the kernel sets it to 0 when the kernel thread has left
   struct Handover* handover = nullptr;
-  uint64_t signal_mask = 0;  ///< of the creator
+  uint64_t signal_mask = 0;
+  const char* name = nullptr;  ///< of the creator
 };
 
 /// Where the thread and its fiber stand while the other one runs.
@@ -170,6 +171,8 @@ void* begin(void* argument) {
   }
   birth.handover = &handover;
   keepSignalMask(birth.signal_mask);
+  FiberThread::mine().libc_id = handover.id_address;
+  std::memcpy(FiberThread::mine().name, birth.name, sizeof FiberThread::mine().name);
   int before;
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // see isCancelled()
   FiberThread::mine().hears_cancel = true;
@@ -270,7 +273,7 @@ bool makesFiberThreads() {
 }
 
 int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument) {
-  Birth birth{function, argument};
+  Birth birth{.function = function, .argument = argument, .name = FiberThread::mine().name};
   Fiber::ptr fiber;
   Handover** const handover = &birth.handover;
   pthread_t id;

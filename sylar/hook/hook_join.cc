@@ -34,9 +34,14 @@ constexpr LotKind kLeaving{detail::SyncKind::kOnce};
 
 bool threadsAreFibers() { return g_threads_are_fibers.load(std::memory_order_relaxed) != 0; }
 
-/// Waits until `thread`, if it is a fiber, has left that. Returns 0 or ETIMEDOUT.
+/// Waits until `thread`, if it is a fiber, has left that. Returns 0, ETIMEDOUT, or why it cannot be joined.
 int awaitLeaving(pthread_t thread, const LockTime& time) {
   const auto runs = [=] { return FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kRuns; };
+  if (FiberThread::of(thread).isFiber()) {
+    const timespec past{};
+    const int error = runs() ? real::pthread_timedjoin_np(thread, nullptr, &past) : ETIMEDOUT;
+    if (error != ETIMEDOUT) return error;  // it is detached, or somebody joins it already
+  }
   const this_fiber::CancelShield shield;
   Deadline until = time.deadline(true);
   while (runs()) {

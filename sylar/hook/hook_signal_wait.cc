@@ -100,7 +100,8 @@ int sigwait(const sigset_t* set, int* signal) {
   countCall(Hook::sigwait);
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr) return real::sigwait(set, signal);
-  Interruptible call(EndedBy::kNone);
+  Interruptible call(EndedBy::kCancel);
+  call.begin();
   const int taken = take(*engine, call, set, nullptr, kNever);
   if (taken < 0) return -taken;
   *signal = taken;

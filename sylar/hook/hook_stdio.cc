@@ -11,12 +11,21 @@
 #include "sylar/hook/offload.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/thread_record.h"
 
 namespace sylar {
 namespace {
 
 /// How many streams the code that runs on this thread has locked by itself. A helper thread would wait for such a lock without end.
 [[gnu::tls_model("initial-exec")]] constinit thread_local int t_locked = 0;
+
+bool isFiberThread() {
+#ifdef SYLAR_THREAD_POINTER
+  return FiberThread::mine().isFiber() && hookSleeps();
+#else
+  return false;
+#endif
+}
 
 /// Orders a helper's call before a later look at the stream, for ThreadSanitizer, which does not know the lock of a stream.
 constinit std::atomic<uint32_t> g_read_by_helpers{0};
@@ -196,8 +205,11 @@ SYLAR_SCANS_(hooked, vfscanf)
 SYLAR_SCANS_(hookedC99, __isoc99_vfscanf)
 #undef SYLAR_SCANS_
 
+/// Threads that are fibers wait for one another here. Other fibers are one and the same thread to libc.
 void flockfile(FILE* file) noexcept {
-  real::flockfile(file);
+  const NoCancellationPoint whole;
+  while (isFiberThread() && real::ftrylockfile(file) != 0) ::usleep(100);
+  if (!isFiberThread()) real::flockfile(file);
   ++t_locked;
 }
 int ftrylockfile(FILE* file) noexcept {

@@ -41,7 +41,10 @@ SYLAR_LIBC_(pthread_setaffinity_np)
 SYLAR_LIBC_(pthread_getaffinity_np)
 SYLAR_LIBC_(pthread_setschedparam)
 SYLAR_LIBC_(pthread_getschedparam)
+SYLAR_LIBC_(pthread_setschedprio)
 SYLAR_LIBC_(pthread_getcpuclockid)
+SYLAR_LIBC_(pthread_getattr_np)
+SYLAR_LIBC_(sigpending)
 SYLAR_LIBC_(thrd_create)
 #undef SYLAR_LIBC_
 
@@ -83,6 +86,31 @@ void noteMask() {
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &mask, sizeof mask);
   keepSignalMask(mask);
   raiseSent();
+}
+
+/// Makes a call of libc that asks the kernel by the id of `thread`. Meanwhile that is the id of the worker's thread.
+template <class Ask>
+int askOfWorker(pthread_t thread, Ask ask) {
+  const FiberThread& of = FiberThread::of(thread);
+  if (of.state.load(std::memory_order_acquire) != FiberThread::kRuns) return ask();
+  const pid_t worker = of.worker.load(std::memory_order_acquire);
+  const std::atomic_ref id(*of.libc_id);
+  const int before = id.exchange(worker != 0 ? worker : static_cast<pid_t>(sys::call(SYS_gettid)));
+  const int error = ask();
+  id.store(before);
+  return error;
+}
+
+/// Sends a signal to a thread that is a fiber, or main.
+void send(pthread_t thread, int signal) {
+  const bool blocked = (keptSignalMaskOf(thread) & bitOf(signal)) != 0;
+  if (blocked && (keptSignalMaskOf(threadOfWorker()) & bitOf(signal)) != 0) {
+    raiseHere(signal);  // for the worker's thread, which keeps it; sigwait of the target takes it from there
+  } else if (blocked || (isFiber(thread) && !hasBegun(thread))) {
+    FiberThread::of(thread).sent.fetch_or(bitOf(signal));
+  } else {
+    asThread(thread, &raiseHere, signal);
+  }
 }
 
 struct C11Start {
@@ -142,25 +170,24 @@ void pthread_exit(void* value) {
 int pthread_kill(pthread_t thread, int signal) noexcept {
   const bool is_main = !isFiber(thread) && FiberThread::mine().isFiber() && ::pthread_equal(thread, threadOfWorker()) != 0;
   if (!isFiber(thread) && !is_main) return g_pthread_kill(thread, signal);
-  if (isSelf(thread)) return ::raise(signal) == 0 ? 0 : errno;
   if (signal < 0 || signal >= NSIG) return EINVAL;
   if (FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kLeft || signal == 0) return 0;
-  const bool blocked = (keptSignalMaskOf(thread) & bitOf(signal)) != 0;
-  if (blocked && (keptSignalMaskOf(threadOfWorker()) & bitOf(signal)) != 0) {
-    raiseHere(signal);  // for the worker's thread, which keeps it; sigwait of the target takes it from there
-  } else if (blocked || !hasBegun(thread)) {
-    FiberThread::of(thread).sent.fetch_or(bitOf(signal));
-  } else {
-    asThread(thread, &raiseHere, signal);
-  }
+  send(thread, signal);
   return 0;
 }
 
 int raise(int signal) noexcept {
-  bool& gets_signal = FiberThread::mine().gets_signal;
-  const bool before = std::exchange(gets_signal, true);
-  const int result = g_raise(signal);
-  gets_signal = before;
+  if (!FiberThread::mine().isFiber() || signal <= 0 || signal >= NSIG) return g_raise(signal);
+  send(::pthread_self(), signal);
+  return 0;
+}
+
+int sigpending(sigset_t* set) noexcept {
+  const int result = g_sigpending(set);
+  const uint64_t sent = FiberThread::mine().sent.load(std::memory_order_relaxed);
+  for (int signal = 1; result == 0 && sent != 0 && signal < NSIG; ++signal) {
+    if ((sent & bitOf(signal)) != 0) ::sigaddset(set, signal);
+  }
   return result;
 }
 
@@ -228,30 +255,27 @@ int pthread_getname_np(pthread_t thread, char* name, size_t size) noexcept {
   return 0;
 }
 
-/// All fibers have the processors, the policy and the clock of their worker's thread.
+// What the kernel is asked about the thread of a fiber, it is asked about the worker's.
 int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t* processors) noexcept {
-  return isFiber(thread) ? 0 : g_pthread_setaffinity_np(thread, size, processors);
+  return askOfWorker(thread, [=] { return g_pthread_setaffinity_np(thread, size, processors); });
 }
 int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t* processors) noexcept {
-  if (!isFiber(thread)) return g_pthread_getaffinity_np(thread, size, processors);
-  std::memset(processors, 0, size);
-  const long result = sys::call(SYS_sched_getaffinity, 0, size, processors);
-  return result < 0 ? static_cast<int>(-result) : 0;
+  return askOfWorker(thread, [=] { return g_pthread_getaffinity_np(thread, size, processors); });
 }
 int pthread_setschedparam(pthread_t thread, int policy, const sched_param* parameters) noexcept {
-  if (!isFiber(thread)) return g_pthread_setschedparam(thread, policy, parameters);
-  return policy == SCHED_OTHER && parameters->sched_priority == 0 ? 0 : EPERM;
+  return askOfWorker(thread, [=] { return g_pthread_setschedparam(thread, policy, parameters); });
 }
 int pthread_getschedparam(pthread_t thread, int* policy, sched_param* parameters) noexcept {
-  if (!isFiber(thread)) return g_pthread_getschedparam(thread, policy, parameters);
-  *policy = SCHED_OTHER;
-  parameters->sched_priority = 0;
-  return 0;
+  return askOfWorker(thread, [=] { return g_pthread_getschedparam(thread, policy, parameters); });
+}
+int pthread_setschedprio(pthread_t thread, int priority) noexcept {
+  return askOfWorker(thread, [=] { return g_pthread_setschedprio(thread, priority); });
 }
 int pthread_getcpuclockid(pthread_t thread, clockid_t* clock) noexcept {
-  if (!isFiber(thread)) return g_pthread_getcpuclockid(thread, clock);
-  *clock = CLOCK_THREAD_CPUTIME_ID;
-  return 0;
+  return askOfWorker(thread, [=] { return g_pthread_getcpuclockid(thread, clock); });
+}
+int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
+  return askOfWorker(thread, [=] { return g_pthread_getattr_np(thread, attributes); });
 }
 
 pid_t gettid() noexcept {

@@ -42,6 +42,7 @@ struct FiberThread {
   std::atomic<bool> cancel_asked{false};
   std::atomic<bool> cancel_disabled{false};  ///< pthread_setcancelstate
   bool cancel_anywhere = false;              ///< pthread_setcanceltype: it need not wait
+  int* libc_id = nullptr;                    ///< where libc has its id
   char name[16]{};                           ///< "" if it has the name of the program
   std::atomic<uint64_t> sent{0};             ///< the signals that pthread_kill has sent and it has blocked
 

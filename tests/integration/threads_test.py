@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Threads that are fibers: a program with many cases of threads sees the same as in a native run.
+"""HA-11. Threads that are fibers: a program with many cases of threads sees the same as in a native run.
 
     threads_test.py threads_program sylar-run
 """
@@ -15,6 +15,21 @@ from run_support import RUN
 PROGRAM = sys.argv.pop()
 FIBERS = RUN, "--threads=fibers", PROGRAM
 TIMEOUT_S = 60
+# What docs/design/hook-threads.md lists. Some of them would wait for ever.
+DEVIATIONS = {
+    "main leaves and a thread exits",
+    "main leaves and is joined",
+    "a robust mutex that nobody repairs",
+    "a writer that is preferred",
+    "names by prctl",
+    "tgkill of a thread",
+    "pthread_sigqueue",
+    "each sigwait takes its own signal",
+    "a signal of the process reaches who does not block it",
+    "the signal stack is a thread's own",
+    "processors as an attribute",
+    "one processor for a thread",
+}
 
 
 def lines(*command):
@@ -31,6 +46,12 @@ def lines(*command):
     return out.splitlines() + err.splitlines() + [end]
 
 
+def names():
+    """The cases that see the same as natively."""
+    listed = lines(PROGRAM, "--list")[:-1]
+    return [name for name in listed if name not in DEVIATIONS]
+
+
 def natively_and_as_fibers(*arguments):
     return lines(PROGRAM, *arguments), lines(*FIBERS, *arguments)
 
@@ -39,16 +60,16 @@ class Threads(unittest.TestCase):
     maxDiff = None
 
     def test_each_case_sees_what_it_sees_natively(self):
-        names = lines(PROGRAM, "--list")[:-1]
-        self.assertGreaterEqual(len(set(names)), 150)
+        cases = names()
+        self.assertGreaterEqual(len(set(cases)), 150)
         with ThreadPoolExecutor(2) as pool:
-            for name, (native, fibers) in zip(names, pool.map(natively_and_as_fibers, names)):
+            for name, (native, fibers) in zip(cases, pool.map(natively_and_as_fibers, cases)):
                 with self.subTest(name):
                     self.assertTrue(native[0].startswith(f"{name}: ") and native[1:] == ["exit status 0"], native)
                     self.assertEqual(fibers, native)
 
     def test_all_cases_in_one_process(self):
-        native, fibers = natively_and_as_fibers()
+        native, fibers = natively_and_as_fibers(*names())
         self.assertEqual(fibers, native)
 
     def test_64_threads_are_one_kernel_thread(self):
