@@ -12,6 +12,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "sylar/base/own_thread.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
@@ -65,6 +66,7 @@ namespace detail {
 constinit const std::atomic<uint32_t> g_unclaimed{2};
 constinit std::atomic<const std::atomic<uint32_t>*> g_claim{&g_unclaimed};
 [[gnu::tls_model("initial-exec")]] constinit thread_local pid_t t_thread_id = 0;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_makes_own_thread = false;
 
 pid_t learnThreadId() {
   const auto id = static_cast<pid_t>(call(SYS_gettid));

@@ -7,8 +7,6 @@
 
 namespace sylar::sys {
 
-constinit thread_local bool detail::t_makes_own_thread = false;
-
 int eventFd() { return keepOwn(call(SYS_eventfd2, 0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 int epollCreate() { return keepOwn(call(SYS_epoll_create1, EPOLL_CLOEXEC)); }
 int timerFd() { return keepOwn(call(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)); }

@@ -53,7 +53,7 @@ class AllSignalsBlocked {
   uint64_t m_before;
 };
 
-/// Belongs to the creator until the kernel thread has left, then to the thread, in whose first frame it stands.
+/// Stands in the creator's frame. It is over when the kernel thread has left.
 struct Birth {
   void* (*const function)(void*);
   void* const argument;
@@ -63,7 +63,7 @@ struct Birth {
   const char* name = nullptr;  ///< of the creator
 };
 
-/// Where the thread and its fiber stand while the other one runs.
+/// Where the thread and its fiber stand while the other one runs. In the first frame of the thread.
 struct Handover {
   Context thread;
   Context fiber;
