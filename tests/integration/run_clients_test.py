@@ -3,6 +3,7 @@
 
     run_clients_test.py sylar-run
 """
+import concurrent.futures
 import http.server
 import os
 import re
@@ -232,6 +233,63 @@ class Mysql(unittest.TestCase):
         script = f"drop database if exists d; create database d; use d; create table t (i int, s text); insert into t values {rows}; select * from t;"
         status, out, _ = self.mysql(input=script.encode())
         self.assertEqual((status, len(out.splitlines())), (0, 5001))
+
+
+class ThreadedServers(unittest.TestCase):
+    """HA-11: servers whose threads are fibers, with clients that nothing was done to."""
+
+    def serving(self, start, *options):
+        server = start(*options, under=(RUN, "--threads=fibers"))
+        self.addCleanup(server.close)
+        return server
+
+    def in_threads(self, function, count=16):
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            for done in [pool.submit(function, number) for number in range(count)]:
+                done.result(120)
+
+    def kernel_threads(self, server):
+        return sorted((Path("/proc") / str(server.process.pid) / "task" / task / "comm").read_text(encoding="ascii").strip()
+                      for task in os.listdir(f"/proc/{server.process.pid}/task"))
+
+    def test_memcached_with_four_threads(self):
+        server = self.serving(servers.memcached, "-t", "4")
+
+        def store_and_read(number):
+            with socket.create_connection(("127.0.0.1", server.port)) as peer, peer.makefile("rwb") as stream:
+                for i in range(200):
+                    value = b"x" * (i * 37 % 5000)
+                    stream.write(b"set %d.%d 0 0 %d\r\n%b\r\nget %d.%d\r\n" % (number, i, len(value), value, number, i))
+                    stream.flush()
+                    self.assertEqual([stream.readline(), stream.readline()],
+                                     [b"STORED\r\n", b"VALUE %d.%d 0 %d\r\n" % (number, i, len(value))])
+                    self.assertEqual(stream.read(len(value) + 7), value + b"\r\nEND\r\n")
+
+        self.in_threads(store_and_read)
+        self.assertEqual(self.kernel_threads(server), ["memcached"])
+
+    def test_redis(self):
+        server = self.serving(servers.redis, "--appendonly", "yes", "--appendfsync", "everysec")
+        cli = "redis-cli", "-p", str(server.port)
+        self.in_threads(lambda number: self.assertEqual(result(*cli, "-r", "50", "incr", "n")[0], 0))
+        self.assertEqual(result(*cli, "get", "n")[1], b"800\n")
+        self.assertEqual(result(*cli, "flushall", "async")[1], b"OK\n")
+        self.assertEqual(set(self.kernel_threads(server)) - {"jemalloc_bg_thd", "sylar_blocking"}, {"redis-server"})
+
+    def test_mariadb(self):
+        server = self.serving(servers.mariadb, "--innodb-use-native-aio=0")
+        client = "mysql", "--no-defaults", "--protocol=tcp", "-h127.0.0.1", "-P", str(server.port), "-uroot"
+        status, _, err = result(*client, "-e", "create database d; create table d.t (i int primary key, s text) engine=innodb")
+        self.assertEqual(status, 0, err)
+
+        def insert(number):
+            rows = ", ".join(f"({number * 1000 + i}, repeat('x', 100))" for i in range(100))
+            status, _, err = result(*client, "d", "-e", f"insert into t values {rows}; select sleep(0.05); select count(*) from t")
+            self.assertEqual(status, 0, err)
+
+        self.in_threads(insert)
+        self.assertEqual(result(*client, "d", "-N", "-e", "select count(*) from t")[1], b"1600\n")
+        self.assertEqual(set(self.kernel_threads(server)) - {"sylar_blocking"}, {"mariadbd"})
 
 
 if __name__ == "__main__":

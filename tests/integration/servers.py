@@ -109,9 +109,9 @@ def wait_until(process, states):
             pass
 
 
-def redis(*options):
+def redis(*options, under=()):
     return Daemon(lambda port, folder: [
-        "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder,
+        *under, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder,
         "--enable-debug-command", "yes", *options])
 
 
@@ -128,17 +128,18 @@ def postgres(*options):
         lambda port: [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", port], user="postgres")
 
 
-def mariadb_with(prepare, *options):
+def mariadb_with(prepare, *options, under=()):
     own = ["--no-defaults", *(["--user=root"] if os.getuid() == 0 else [])]
     return Daemon(
-        lambda port, folder: ["/usr/sbin/mariadbd", *own, f"--datadir={folder}/data", "--bind-address=127.0.0.1", f"--port={port}",
+        lambda port, folder: [*under, "/usr/sbin/mariadbd", *own, f"--datadir={folder}/data", "--bind-address=127.0.0.1", f"--port={port}",
                               f"--socket={folder}/socket", "--innodb-flush-log-at-trx-commit=0", *options],
         lambda folder: prepare(folder, own))
 
 
-def mariadb():
+def mariadb(*options, under=()):
     return mariadb_with(lambda folder, own: [
-        ["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db", f"--datadir={folder}/data"]])
+        ["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db", f"--datadir={folder}/data"]],
+        *options, under=under)
 
 
 def mariadb_in_brief():
@@ -147,8 +148,8 @@ def mariadb_in_brief():
                         "--skip-grant-tables", "--innodb=OFF", "--default-storage-engine=Aria")
 
 
-def memcached():
-    return Daemon(lambda port, _: ["memcached", "-l", "127.0.0.1", "-p", port, "-U", "0"], user="memcache")
+def memcached(*options, under=()):
+    return Daemon(lambda port, _: [*under, "memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", *options], user="memcache")
 
 
 NGINX = """
