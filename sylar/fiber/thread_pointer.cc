@@ -20,7 +20,7 @@ constinit bool g_by_instruction = false;
 
 namespace {
 
-/// Of the thread to which it belongs.
+/// The mask of the thread in whose memory it stands.
 [[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_signal_mask = 0;
 
 }  // namespace

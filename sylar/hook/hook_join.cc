@@ -34,14 +34,9 @@ constexpr LotKind kLeaving{detail::SyncKind::kOnce};
 
 bool threadsAreFibers() { return g_threads_are_fibers.load(std::memory_order_relaxed) != 0; }
 
-/// Waits until `thread`, if it is a fiber, has left that. Returns 0, ETIMEDOUT, or why it cannot be joined.
+/// Waits until `thread`, if it is a fiber, has left that. Returns 0 or ETIMEDOUT.
 int awaitLeaving(pthread_t thread, const LockTime& time) {
   const auto runs = [=] { return FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kRuns; };
-  if (FiberThread::of(thread).isFiber()) {
-    const timespec past{};
-    const int error = runs() ? real::pthread_timedjoin_np(thread, nullptr, &past) : ETIMEDOUT;
-    if (error != ETIMEDOUT) return error;  // it is detached, or somebody joins it already
-  }
   const this_fiber::CancelShield shield;
   Deadline until = time.deadline(true);
   while (runs()) {
@@ -59,15 +54,23 @@ int awaitLeaving(pthread_t thread, const LockTime& time) {
   return 0;
 }
 
+/// Joins `thread`, if it is a fiber, or tells why it cannot be joined. Returns ETIMEDOUT if it has not ended.
+int joinAtOnce(pthread_t thread, void** value) {
+  const timespec past{};
+  return FiberThread::of(thread).isFiber() ? real::pthread_timedjoin_np(thread, value, &past) : ETIMEDOUT;
+}
+
 #else
 
 bool threadsAreFibers() { return false; }
+int joinAtOnce(pthread_t, void**) { return ETIMEDOUT; }
 int awaitLeaving(pthread_t, const LockTime&) { return 0; }
 
 #endif
 
 /// Joins until a time. No helper thread does it, because many of them could wait for threads that never end.
 int joinUntil(pthread_t thread, void** value, const LockTime& time) {
+  if (const int joined = joinAtOnce(thread, value); joined != ETIMEDOUT) return joined;
   if (const int late = awaitLeaving(thread, time); late != 0) return late;
   int error = ::pthread_tryjoin_np(thread, value);
   if (error == EBUSY && !time.isValid()) return EINVAL;

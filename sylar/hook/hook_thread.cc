@@ -168,8 +168,9 @@ void pthread_exit(void* value) {
 }
 
 int pthread_kill(pthread_t thread, int signal) noexcept {
-  const bool is_main = !isFiber(thread) && FiberThread::mine().isFiber() && ::pthread_equal(thread, threadOfWorker()) != 0;
-  if (!isFiber(thread) && !is_main) return g_pthread_kill(thread, signal);
+  const bool by_worker = !outsideFibers() && !sys::inForkedChild();
+  const bool is_main = by_worker && FiberThread::mine().isFiber() && ::pthread_equal(thread, threadOfWorker()) != 0;
+  if (!by_worker || !(isFiber(thread) || is_main)) return g_pthread_kill(thread, signal);  // which finds no fiber: ESRCH
   if (signal < 0 || signal >= NSIG) return EINVAL;
   if (FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kLeft || signal == 0) return 0;
   send(thread, signal);
@@ -177,7 +178,8 @@ int pthread_kill(pthread_t thread, int signal) noexcept {
 }
 
 int raise(int signal) noexcept {
-  if (!FiberThread::mine().isFiber() || signal <= 0 || signal >= NSIG) return g_raise(signal);
+  const bool runs = FiberThread::mine().state.load(std::memory_order_relaxed) == FiberThread::kRuns;
+  if (!runs || sys::inForkedChild() || signal <= 0 || signal >= NSIG) return g_raise(signal);
   send(::pthread_self(), signal);
   return 0;
 }
