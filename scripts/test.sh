@@ -13,7 +13,8 @@ scripts/setup.sh
 cmake --preset "$preset"
 cmake --build --preset "$preset" --parallel "$jobs"
 
-test=(ctest --preset "$preset" --output-on-failure --no-tests=error --parallel "$jobs")
+# Most tests wait more than they compute.
+test=(ctest --preset "$preset" --output-on-failure --no-tests=error --parallel "$((2 * jobs))")
 [[ $preset != *san ]] || test=(scripts/run_sanitized.sh "${test[@]}")
 
 run_tests() {

@@ -1,12 +1,8 @@
-sylar_test(app/application_test LINKS sylar::app sylar::hook)
-sylar_test(app/fields_test LINKS sylar::app)
-sylar_test(app/listen_address_test LINKS sylar::app)
-sylar_test(app/command_line_test LINKS sylar::app)
-sylar_test(app/pid_file_test LINKS sylar::app)
-sylar_test(app/signals_test LINKS sylar::app)
-sylar_test(app/settings_test LINKS sylar::app)
+sylar_tests(app LINKS sylar::app sylar::hook FILES
+  application command_line fields listen_address pid_file signals)
 sylar_test(app/settings_clash_test LINKS sylar::app)
 sylar_test(app/no_application_test LINKS sylar::app sylar::testing)
+sylar_test(app/settings_test LINKS sylar::app)
 target_compile_definitions(app_settings_test PRIVATE SYLAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 # The demo service as its users see it. A sanitizer's runtime makes system calls of its own.

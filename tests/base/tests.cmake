@@ -1,10 +1,3 @@
-sylar_test(base/check_test LINKS sylar::base)
-sylar_test(base/clock_test LINKS sylar::base)
-sylar_test(base/fd_test LINKS sylar::base)
-sylar_test(base/log_test LINKS sylar::base)
-sylar_test(base/thread_mutex_test LINKS sylar::base)
-sylar_test(base/os_mutex_test LINKS sylar::base)
+sylar_tests(base LINKS sylar::base FILES
+  check clock fd log os_mutex signal_wait sys thread thread_mutex)
 sylar_test(base/os_mutex_race_test LINKS sylar::base)
-sylar_test(base/signal_wait_test LINKS sylar::base)
-sylar_test(base/sys_test LINKS sylar::base)
-sylar_test(base/thread_test LINKS sylar::base)

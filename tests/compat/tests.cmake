@@ -1,5 +1,2 @@
-sylar_test(compat/fs_util_test LINKS sylar::compat)
-sylar_test(compat/params_test LINKS sylar::compat)
-sylar_test(compat/speed_limit_test LINKS sylar::io sylar::hook sylar::compat)
-sylar_test(compat/string_util_test LINKS sylar::compat)
-sylar_test(compat/util_test LINKS sylar::compat sylar::sync)
+sylar_tests(compat LINKS sylar::compat sylar::sync sylar::io sylar::hook FILES
+  fs_util params speed_limit string_util util)

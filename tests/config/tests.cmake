@@ -1,10 +1,3 @@
-sylar_test(config/config_dir_test LINKS sylar::config)
-sylar_test(config/config_errors_test LINKS sylar::config)
-sylar_test(config/config_fork_test LINKS sylar::config)
-sylar_test(config/config_limits_test LINKS sylar::config)
-sylar_test(config/config_preview_test LINKS sylar::config)
+sylar_tests(config LINKS sylar::config FILES
+  config config_dir config_errors config_fork config_limits config_preview config_var env lexical_cast)
 sylar_test(config/config_race_test LINKS sylar::config)
-sylar_test(config/config_test LINKS sylar::config)
-sylar_test(config/config_var_test LINKS sylar::config)
-sylar_test(config/env_test LINKS sylar::config)
-sylar_test(config/lexical_cast_test LINKS sylar::config)

@@ -13,12 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fiber/make.h"
 #include "tests/support/fibers.h"
 
 namespace sylar {
 namespace {
 
-Fiber::ptr make(std::function<void()> cb) { return std::make_shared<Fiber>(std::move(cb)); }
+using test::make;
 
 /// Throws `mine`, suspends in the handler, rethrows, and returns what arrives outside.
 template <class Suspend>

@@ -15,17 +15,18 @@
 
 #include "sylar/fiber.h"
 #include "sylar/fiber/stack.h"
+#include "tests/fiber/make.h"
 
 namespace sylar {
 namespace {
+
+using test::make;
 
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
 constexpr size_t kMany = 2'000;  // ThreadSanitizer has room for 8 000
 #else
 constexpr size_t kMany = 20'000;
 #endif
-
-Fiber::ptr make(std::function<void()> cb, size_t stack_size = 0) { return std::make_shared<Fiber>(std::move(cb), stack_size); }
 
 /// As many fibers at its end as at its beginning; what the library logs in between.
 class FiberLifetime : public testing::Test {

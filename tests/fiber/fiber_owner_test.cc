@@ -8,13 +8,12 @@
 
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/park.h"
+#include "tests/fiber/make.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
 namespace sylar::test {
 namespace {
-
-Fiber::ptr make(std::function<void()> cb) { return std::make_shared<Fiber>(std::move(cb)); }
 
 // Cause: its end by hand left it in the scheduler's list of live fibers.
 TEST(FiberOwner, ASchedulersFiberIsNotResumedByHand) {

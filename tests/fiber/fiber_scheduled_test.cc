@@ -10,12 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fiber/make.h"
 #include "tests/support/fibers.h"
 
 namespace sylar {
 namespace {
 
-Fiber::ptr make(std::function<void()> cb) { return std::make_shared<Fiber>(std::move(cb)); }
+using test::make;
 
 class FiberScheduled : public test::OverWorkers {};
 INSTANTIATE_TEST_SUITE_P(Workers, FiberScheduled, test::kWorkerCounts);

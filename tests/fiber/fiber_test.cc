@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "sylar/fiber/stack.h"
+#include "tests/fiber/make.h"
 
 namespace sylar {
 namespace {
 
-Fiber::ptr make(std::function<void()> cb) { return std::make_shared<Fiber>(std::move(cb)); }
+using test::make;
 
 /// Returns what the library logs while `body` runs.
 std::string logOf(const std::function<void()>& body) {

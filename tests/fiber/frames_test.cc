@@ -15,13 +15,15 @@
 #include "sylar/fiber/stack.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/iomanager.h"
+#include "tests/fiber/make.h"
 
 namespace sylar {
 namespace {
 
+using test::byHand;
+
 constexpr int kMaxFrames = 100;
 
-void byHand(std::function<void()> body) { std::make_shared<Fiber>(std::move(body))->resume(); }
 void inAWorker(std::function<void()> body) {
   IOManager iom(1, false, "frames");
   iom.schedule(std::move(body));

@@ -17,9 +17,12 @@
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/iomanager.h"
 #include "sylar/scheduler.h"
+#include "tests/fiber/make.h"
 
 namespace sylar {
 namespace {
+
+using test::byHand;
 
 #ifdef SYLAR_ASAN
 constexpr bool kLeaksAreJudged = true;
@@ -35,8 +38,6 @@ class ProcessEndDeathTest : public testing::Test {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }  // a new program: a mere fork of one with workers is no other
 };
-
-void byHand(std::function<void()> body) { std::make_shared<Fiber>(std::move(body))->resume(); }
 
 template <class Pool>
 void inAWorker(std::function<void()> body) {

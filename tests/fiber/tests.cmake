@@ -1,5 +1,6 @@
-sylar_test(fiber/stack_test LINKS sylar::fiber)
-sylar_test(fiber/fiber_local_test LINKS sylar::fiber)
+sylar_tests(fiber LINKS sylar::io FILES
+  end_observers fiber fiber_core fiber_join fiber_lifetime fiber_local fiber_owner
+  fiber_requests fiber_scheduled frames process_end stack wait_word)
 sylar_test(fiber/stack_failure_test LINKS sylar::io)
 sylar_test(fiber/context_test LINKS sylar::fiber)
 # The same with Boost.Context's switch. A sanitizer's build has no other.
@@ -10,25 +11,14 @@ if(NOT SYLAR_SANITIZE)
   set_target_properties(fiber_context_boost_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   gtest_discover_tests(fiber_context_boost_test TEST_PREFIX Boost. DISCOVERY_MODE PRE_TEST)
 endif()
-sylar_test(fiber/frames_test LINKS sylar::io)
-sylar_test(fiber/wait_word_test LINKS sylar::fiber)
-sylar_test(fiber/fiber_requests_test LINKS sylar::fiber)
-sylar_test(fiber/end_observers_test LINKS sylar::fiber)
-sylar_test(fiber/wait_word_race_test LINKS sylar::fiber)
-sylar_test(fiber/fiber_core_test LINKS sylar::sched)
-sylar_test(fiber/fiber_test LINKS sylar::fiber)
-sylar_test(fiber/fiber_lifetime_test LINKS sylar::fiber)
-sylar_test(fiber/fiber_join_test LINKS sylar::io)
-sylar_test(fiber/fiber_owner_test LINKS sylar::io)
-sylar_test(fiber/fiber_scheduled_test LINKS sylar::io)
 sylar_test(fiber/fiber_exceptions_test LINKS sylar::io sylar::hook)
-sylar_test(fiber/process_end_test LINKS sylar::io)
+sylar_test(fiber/wait_word_race_test LINKS sylar::fiber)
 
 # What a compiler takes for granted about threads shows with optimisation only, so these are -O2 in every preset. The second
 # program takes them from a shared library, as third-party clients come: there each thread_local goes through __tls_get_addr.
 sylar_test(fiber/pinning_test LINKS sylar::io sylar::hook)
 target_sources(fiber_pinning_test PRIVATE fiber/pinning_programs.cc)
-set_source_files_properties(fiber/pinning_programs.cc PROPERTIES COMPILE_OPTIONS "-O2")
+set_source_files_properties(fiber/pinning_programs.cc PROPERTIES COMPILE_OPTIONS "-O2" SKIP_PRECOMPILE_HEADERS ON)
 
 add_library(fiber_pinning_programs SHARED fiber/pinning_programs.cc)
 target_include_directories(fiber_pinning_programs PRIVATE ${PROJECT_SOURCE_DIR})
@@ -37,6 +27,7 @@ target_link_libraries(fiber_pinning_programs PRIVATE sylar_flags Threads::Thread
 add_executable(fiber_pinning_pic_test fiber/pinning_test.cc)
 target_compile_options(fiber_pinning_pic_test PRIVATE -O2 -fPIC)
 target_link_libraries(fiber_pinning_pic_test PRIVATE sylar_flags fiber_pinning_programs sylar::io sylar::hook GTest::gtest_main)
+set_target_properties(fiber_pinning_pic_test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 set_target_properties(fiber_pinning_pic_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 gtest_discover_tests(fiber_pinning_pic_test TEST_PREFIX Pic. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 

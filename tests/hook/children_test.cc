@@ -151,7 +151,7 @@ TEST_P(ChildrenParking, WithHooksOffBlocksTheOnlyWorker) {
 }
 
 /// Calls that wait for `child`, which does not end while they do, in all ways.
-std::vector<std::function<int()>> waitsFor(pid_t child) {
+std::vector<std::function<int()>> waysToWaitFor(pid_t child) {
   return {
       [=] { return ::waitpid(child, nullptr, 0); },
       [=] { return ::waitpid(child, nullptr, WUNTRACED); },
@@ -165,7 +165,7 @@ TEST(Children, ACancelEndsTheWaitAndLeavesTheChild) {
   const LeakCheck leaks;
   const Pair pipe = pipePair();
   const pid_t child = childThatReads(pipe.a);
-  for (const auto& wait : waitsFor(child)) {
+  for (const auto& wait : waysToWaitFor(child)) {
     inFiber([&] {
       const auto waiter = std::make_shared<Fiber>([&] {
         EXPECT_EQ(wait(), -1);
@@ -186,7 +186,7 @@ TEST(Children, ACancelEndsTheWaitAndLeavesTheChild) {
 TEST(Children, ADeadlineEndsTheWaitButNotWhatIsThere) {
   const Pair pipe = pipePair();
   const pid_t child = childThatReads(pipe.a);
-  for (const auto& wait : waitsFor(child)) {
+  for (const auto& wait : waysToWaitFor(child)) {
     VirtualTime time;
     time.run([&] {
       withDeadline(Deadline::after(1min, time), [&] {

@@ -11,7 +11,7 @@
 namespace sylar::test {
 namespace {
 
-bool isOpen(int fd) { return ::syscall(SYS_fcntl, fd, F_GETFD) != -1; }
+bool kernelHas(int fd) { return ::syscall(SYS_fcntl, fd, F_GETFD) != -1; }
 
 /// A close that lingers, on a thread of its own, until end(): the number is free, and the close goes on.
 class LingeringClose {
@@ -25,7 +25,7 @@ class LingeringClose {
       EXPECT_EQ(::close(m_fd), 0);
       m_ended.store(true);
     });
-    while (isOpen(m_fd)) std::this_thread::yield();
+    while (kernelHas(m_fd)) std::this_thread::yield();
   }
   ~LingeringClose() { end(); }
   LingeringClose(const LingeringClose&) = delete;
@@ -85,7 +85,7 @@ TEST(ANumberThatIsBeingClosed, IsItsNextOwnersWhileTheOldCloseLingers) {
     EXPECT_FALSE(lingering.ended());
   });
   lingering.end();
-  EXPECT_FALSE(isOpen(next));
+  EXPECT_FALSE(kernelHas(next));
 }
 
 TEST(ANumberThatIsBeingClosed, TakesACopyWhileTheOldCloseLingers) {
@@ -166,7 +166,7 @@ TEST(AStreamThatIsClosed, SaysWhatItCouldNotWrite) {
   const int fd = ::fileno(full);
   EXPECT_EQ(::fclose(full), EOF);
   EXPECT_EQ(errno, ENOSPC);
-  EXPECT_FALSE(isOpen(fd));
+  EXPECT_FALSE(kernelHas(fd));
 }
 
 // Cause: the fiber kept its worker until the end of the close, for which the peer's fiber on the same worker was needed.
@@ -219,7 +219,7 @@ void onACancelledThread(Body body) {
 TEST(ACloseThatIsCancelled, LeavesTheNumberOpenForEverybody) {
   Pair pair = unixPair();
   onACancelledThread([&] { ::close(pair.a); });
-  ASSERT_TRUE(isOpen(pair.a));
+  ASSERT_TRUE(kernelHas(pair.a));
   ASSERT_FALSE(Entry::isClosing(FdTable::find(pair.a)->life()));
   inFiber([&] {
     IOManager::GetThis()->schedule([&] { EXPECT_EQ(::write(pair.b, "x", 1), 1); });
@@ -227,7 +227,7 @@ TEST(ACloseThatIsCancelled, LeavesTheNumberOpenForEverybody) {
     EXPECT_EQ(::read(pair.a, &byte, 1), 1);
     pair.closeA();
   });
-  EXPECT_FALSE(isOpen(pair.a));
+  EXPECT_FALSE(kernelHas(pair.a));
 }
 
 TEST(ACloseThatIsCancelled, WakesThoseWhoWait) {
@@ -259,7 +259,7 @@ TEST(ACloseThatIsCancelled, IsNoRangeOfThem) {
       } else {
         ::close_range(static_cast<unsigned>(high), static_cast<unsigned>(high), 0);
       }
-      EXPECT_FALSE(isOpen(high));
+      EXPECT_FALSE(kernelHas(high));
       ::pthread_testcancel();
     });
   }

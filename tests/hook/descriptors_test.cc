@@ -293,13 +293,10 @@ TEST(WanderingDescriptor, ReaderAndWriterOfDifferentManagers) {
 // ------------------------------------------------
 
 /// Receives once with room for more than there is.
-ssize_t shortRead(int fd, int flags = 0) {
+ssize_t readWithRoom(int fd, int flags = 0) {
   char buffer[64];
   return ::recv(fd, buffer, sizeof buffer, flags);
 }
-
-/// `step` runs when the reading fiber has parked.
-void whenParked(const std::function<void()>& step) { IOManager::GetThis()->schedule(step); }
 
 class ShortRead : public testing::TestWithParam<Ends (*)(const Calls& creators)> {
  protected:
@@ -313,9 +310,9 @@ TEST_P(ShortRead, ThenTheEndThatCameWithTheData) {
       EXPECT_EQ(::write(pair.b, "data", 4), 4);
       pair.closeB();
     });
-    EXPECT_EQ(shortRead(pair.a), 4);
-    EXPECT_EQ(shortRead(pair.a), 0);
-    EXPECT_EQ(shortRead(pair.a), 0);
+    EXPECT_EQ(readWithRoom(pair.a), 4);
+    EXPECT_EQ(readWithRoom(pair.a), 0);
+    EXPECT_EQ(readWithRoom(pair.a), 0);
   });
 }
 
@@ -323,9 +320,9 @@ TEST_P(ShortRead, ThenTheEndThatComesLater) {
   inFiber([&] {
     Pair pair(make());
     whenParked([&] { EXPECT_EQ(::write(pair.b, "data", 4), 4); });
-    EXPECT_EQ(shortRead(pair.a), 4);
+    EXPECT_EQ(readWithRoom(pair.a), 4);
     whenParked([&] { pair.closeB(); });
-    EXPECT_EQ(shortRead(pair.a), 0);
+    EXPECT_EQ(readWithRoom(pair.a), 0);
   });
 }
 
@@ -334,9 +331,9 @@ TEST_P(ShortRead, ThenMoreData) {
     const Pair pair(make());
     for (int i = 0; i < 100; ++i) {
       whenParked([&] { EXPECT_EQ(::write(pair.b, "data", 4), 4); });
-      EXPECT_EQ(shortRead(pair.a), 4);
+      EXPECT_EQ(readWithRoom(pair.a), 4);
       EXPECT_EQ(::write(pair.b, "more", 4), 4);  // between two reads, with nobody waiting
-      EXPECT_EQ(shortRead(pair.a), 4);
+      EXPECT_EQ(readWithRoom(pair.a), 4);
     }
   });
 }
@@ -345,11 +342,11 @@ TEST_P(ShortRead, AfterAPeek) {
   inFiber([&] {
     const Pair pair(make());
     whenParked([&] { EXPECT_EQ(::write(pair.b, "data", 4), 4); });
-    EXPECT_EQ(shortRead(pair.a, MSG_PEEK), 4);
-    EXPECT_EQ(shortRead(pair.a, MSG_PEEK), 4);
-    EXPECT_EQ(shortRead(pair.a), 4);
+    EXPECT_EQ(readWithRoom(pair.a, MSG_PEEK), 4);
+    EXPECT_EQ(readWithRoom(pair.a, MSG_PEEK), 4);
+    EXPECT_EQ(readWithRoom(pair.a), 4);
     whenParked([&] { EXPECT_EQ(::write(pair.b, "data", 4), 4); });
-    EXPECT_EQ(shortRead(pair.a), 4);
+    EXPECT_EQ(readWithRoom(pair.a), 4);
   });
 }
 
@@ -357,9 +354,9 @@ TEST_P(ShortRead, ThenOurOwnShutdown) {
   inFiber([&] {
     const Pair pair(make());
     whenParked([&] { EXPECT_EQ(::write(pair.b, "data", 4), 4); });
-    EXPECT_EQ(shortRead(pair.a), 4);
+    EXPECT_EQ(readWithRoom(pair.a), 4);
     whenParked([&] { EXPECT_EQ(::shutdown(pair.a, SHUT_RD), 0); });
-    EXPECT_EQ(shortRead(pair.a), 0);
+    EXPECT_EQ(readWithRoom(pair.a), 0);
   });
 }
 
@@ -367,11 +364,11 @@ TEST_P(ShortRead, ThenNothingWithoutWaiting) {
   inFiber([&] {
     const Pair pair(make());
     whenParked([&] { EXPECT_EQ(::write(pair.b, "data", 4), 4); });
-    EXPECT_EQ(shortRead(pair.a), 4);
-    EXPECT_EQ(shortRead(pair.a, MSG_DONTWAIT), -1);
+    EXPECT_EQ(readWithRoom(pair.a), 4);
+    EXPECT_EQ(readWithRoom(pair.a, MSG_DONTWAIT), -1);
     EXPECT_EQ(errno, EAGAIN);
     EXPECT_EQ(::write(pair.b, "data", 4), 4);
-    EXPECT_EQ(shortRead(pair.a, MSG_DONTWAIT), 4);
+    EXPECT_EQ(readWithRoom(pair.a, MSG_DONTWAIT), 4);
   });
 }
 
@@ -390,7 +387,7 @@ TEST(ShortReadOnTcp, AtAnUrgentByteLeavesTheRest) {
       });
       size_t received = 0;
       while (received < 4) {
-        const ssize_t n = shortRead(pair.a);
+        const ssize_t n = readWithRoom(pair.a);
         ASSERT_GT(n, 0);
         received += static_cast<size_t>(n);
       }
@@ -403,14 +400,14 @@ TEST(ShortReadOnTcp, ThenAReset) {
   inFiber([] {
     Pair pair = tcpPair();
     whenParked([&] { EXPECT_EQ(::write(pair.b, "data", 4), 4); });
-    EXPECT_EQ(shortRead(pair.a), 4);
+    EXPECT_EQ(readWithRoom(pair.a), 4);
     whenParked([&] {
       resetOnClose(pair.b);
       pair.closeB();
     });
-    EXPECT_EQ(shortRead(pair.a), -1);
+    EXPECT_EQ(readWithRoom(pair.a), -1);
     EXPECT_EQ(errno, ECONNRESET);
-    EXPECT_EQ(shortRead(pair.a), 0);
+    EXPECT_EQ(readWithRoom(pair.a), 0);
   });
 }
 
@@ -424,7 +421,7 @@ TEST(ShortReadOnTcp, AgainstAWriterOnAnotherThread) {
         pair.closeB();
       });
       ssize_t received = 0;
-      for (ssize_t n; (n = shortRead(pair.a)) != 0; received += n) ASSERT_GT(n, 0);
+      for (ssize_t n; (n = readWithRoom(pair.a)) != 0; received += n) ASSERT_GT(n, 0);
       EXPECT_EQ(received, 4 * (i % 7));
       writer.join();
     }

@@ -1,11 +1,11 @@
 // Signal handlers that run while a fiber waits in a hooked call: which of them end the call, as the kernel would have it.
 #include <atomic>
 #include <chrono>
-#include <fstream>
 
 #include "sylar/base/sanitizers.h"
 #include "tests/hook/children.h"
 #include "tests/hook/signal_support.h"
+#include "tests/support/thread_state.h"
 
 namespace sylar::test {
 namespace {
@@ -47,16 +47,6 @@ Outcome inFiberInterrupted(const WaitingCase& one) {
   return outcome;
 }
 
-/// Returns false also for a thread that has ended, and for one that waits for a lock, as those of a sanitizer.
-bool sleeps(pid_t thread) {
-  const std::string task = "/proc/self/task/" + std::to_string(thread);
-  std::ifstream stat(task + "/stat"), in_call(task + "/syscall");
-  std::string line;
-  std::getline(stat, line);
-  long number = -1;
-  return line.find(") S ") != std::string::npos && in_call >> number && number >= 0 && number != SYS_futex;
-}
-
 /// Makes the call on a plain thread, where it is the kernel's.
 Outcome onThreadInterrupted(const WaitingCase& one) {
   const Waiting waiting = one.make();
@@ -69,7 +59,7 @@ Outcome onThreadInterrupted(const WaitingCase& one) {
     done.store(true);
   });
   const auto untilItWaits = [&] {
-    while (!done.load() && (thread.load() == 0 || !sleeps(thread.load()))) std::this_thread::yield();
+    while (!done.load() && (thread.load() == 0 || !sleepsInCall(thread.load()))) std::this_thread::yield();
   };
   untilItWaits();
   sys::call(SYS_tgkill, ::getpid(), thread.load(), SIGUSR1);
@@ -127,14 +117,14 @@ long readByte(int fd) {
 constexpr Outcome kWaits{1, 0};
 
 /// Fibers that each make a call, and wait in it. All must have ended by the end of the scope, or be about to.
-class Waiters {
+class Callers {
  public:
-  Waiters() = default;
-  ~Waiters() {
+  Callers() = default;
+  ~Callers() {
     for (const auto& one : m_all) one->fiber->join();
   }
-  Waiters(const Waiters&) = delete;
-  Waiters& operator=(const Waiters&) = delete;
+  Callers(const Callers&) = delete;
+  Callers& operator=(const Callers&) = delete;
 
   void add(std::function<long()> call) {
     One& one = *m_all.emplace_back(std::make_unique<One>());
@@ -161,7 +151,7 @@ TEST(EintrOfMany, EndsTheLongestWaitOnly) {
   const CountingHandler handler(0);
   inFiber([] {
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     for (size_t i = 0; i < 3; ++i) outcomes.add([&pipe] { return readByte(pipe.a); });
     for (size_t ended = 1; ended <= 3; ++ended) {
       ::raise(SIGUSR1);
@@ -177,7 +167,7 @@ TEST(EintrOfMany, SkipsCallsThatAreRestarted) {
   const CountingHandler handler(SA_RESTART);
   inFiber([] {
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     outcomes.add([] { return ::poll(nullptr, 0, -1); });
     ::raise(SIGUSR1);
@@ -193,7 +183,7 @@ TEST(EintrOfMany, EndsPauseBeforeLongerWaits) {
   const CountingHandler handler(0);
   inFiber([] {
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     outcomes.add([] { return ::pause(); });
     ::raise(SIGUSR1);
@@ -209,7 +199,7 @@ TEST(EintrOfMany, SparesACallWhoseMaskBlocksTheSignal) {
   const CountingHandler handler(0);
   inFiber([] {
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     outcomes.add([&pipe] {
       pollfd in{pipe.a, POLLIN, 0};
       sigset_t mask;
@@ -232,7 +222,7 @@ TEST(EintrOfMany, SparesACallWhoseMaskBlocksTheSignalWhenItWaitsAgain) {
   const CountingHandler handler(0);
   inFiber([] {
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     outcomes.add([&pipe] {
       pollfd in{pipe.a, POLLIN, 0};
       sigset_t mask;
@@ -265,7 +255,7 @@ TEST(EintrOfMany, EndsNothingElseThanTheCallThatLetsTheSignalThrough) {
     ::sigaddset(&blocked, SIGUSR1);
     ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     outcomes.add([&before] { return ::ppoll(nullptr, 0, nullptr, &before); });
     ::raise(SIGUSR1);
@@ -284,7 +274,7 @@ TEST(EintrOfMany, ComesFromHandlersOfTheWorkersThreadOnly) {
   const CountingHandler handler(0);
   inFiber([] {
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     std::thread([] { ::raise(SIGUSR1); }).join();
     EXPECT_EQ(g_handled.load(), 1);
@@ -303,7 +293,7 @@ TEST(EintrOfMany, DoesNotComeFromFaultsOfTheRunningCode) {
   g_handled = 0;
   inFiber([] {
     const Pair pipe(makePipe(hookedCalls()));
-    Waiters outcomes;
+    Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     ::raise(SIGTRAP);
     EXPECT_EQ(g_handled.load(), 1);
@@ -320,7 +310,7 @@ TEST(Eintr, WakesAWorkerThatSleeps) {
   const CountingHandler handler(0);
   std::atomic<pid_t> worker{0};
   std::thread sender([&worker] {
-    while (worker.load() == 0 || !sleeps(worker.load())) std::this_thread::yield();
+    while (worker.load() == 0 || !sleepsInCall(worker.load())) std::this_thread::yield();
     sys::call(SYS_tgkill, ::getpid(), worker.load(), SIGUSR1);
   });
   inFiber([&worker] {

@@ -40,7 +40,7 @@ struct OpenCase {
 };
 std::ostream& operator<<(std::ostream& out, const OpenCase& one) { return out << one.name; }
 
-const OpenCase kCases[] = {
+const OpenCase kOpenCases[] = {
     {"open", [](const char* path, int flags) { return ::open(path, flags); }},
     {"open64", [](const char* path, int flags) { return ::open64(path, flags); }},
     {"openat", [](const char* path, int flags) { return ::openat(AT_FDCWD, path, flags); }},
@@ -59,7 +59,7 @@ class FifoOpen : public testing::TestWithParam<OpenCase> {
  protected:
   Fifo m_fifo;
 };
-INSTANTIATE_TEST_SUITE_P(By, FifoOpen, testing::ValuesIn(kCases), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(By, FifoOpen, testing::ValuesIn(kOpenCases), [](const auto& one) { return one.param.name; });
 
 TEST_P(FifoOpen, BringsTwoFibersOfTheOnlyWorkerTogether) {
   for (const int first : {O_RDONLY, O_WRONLY}) {

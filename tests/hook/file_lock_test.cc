@@ -28,7 +28,7 @@ int lockByControl(int fd) {
   return control(fd, command, &whole);
 }
 
-const LockCase kCases[] = {
+const LockCase kLockCases[] = {
     {"flock", [](int fd) { return ::flock(fd, LOCK_EX); }},       {"lockf", [](int fd) { return ::lockf(fd, F_LOCK, 0); }},
     {"lockf64", [](int fd) { return ::lockf64(fd, F_LOCK, 0); }}, {"F_SETLKW", lockByControl<F_SETLKW, ::fcntl>},
     {"F_SETLKW_fcntl64", lockByControl<F_SETLKW, ::fcntl64>},     {"F_OFD_SETLKW", lockByControl<F_OFD_SETLKW, ::fcntl>},
@@ -76,7 +76,7 @@ class FileLock : public testing::TestWithParam<LockCase> {
   Owned m_files;
   const std::string m_name = m_files.file();
 };
-INSTANTIATE_TEST_SUITE_P(By, FileLock, testing::ValuesIn(kCases), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(By, FileLock, testing::ValuesIn(kLockCases), [](const auto& one) { return one.param.name; });
 
 TEST_P(FileLock, LetsAnotherFiberOfTheOnlyWorkerRun) {
   Holder holder(m_name, GetParam().lock);

@@ -19,12 +19,6 @@ namespace sylar::test {
 namespace {
 
 /// Waits for a child without blocking the worker.
-int exitOf(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) ::usleep(1000);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
 /// A child that hangs is killed, and the test sees it.
 int exitOfOrKilled(const std::function<int()>& in_child) {
   const pid_t child = ::fork();

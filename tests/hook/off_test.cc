@@ -216,12 +216,6 @@ TEST(SleepDeathTest, VeryLongOnesDoNotOverflow) {
 // ---- fork. --------------------------------------------------------------------------------------------------------------------
 
 /// Waits for a child without blocking the worker.
-int exitOf(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) ::usleep(1000);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
 /// Forks in a fiber; `in_child` is the child's exit status.
 pid_t forkInFiber(const std::function<int()>& in_child) {
   const pid_t child = ::fork();

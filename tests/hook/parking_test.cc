@@ -353,19 +353,6 @@ TEST(ParkingDeathTest, FortifiedCallsEndTheProcessOnASmallBuffer) {
   EXPECT_EQ(n, 0);
 }
 
-/// Runs `wait` in a fiber and, when it has parked, `release` on the same worker.
-void waitsFor(const std::function<void()>& wait, const std::function<void()>& release) {
-  bool released = false;
-  inFiber([&] {
-    IOManager::GetThis()->schedule([&] {
-      released = true;
-      release();
-    });
-    wait();
-    EXPECT_TRUE(released);
-  });
-}
-
 // The same on every kind of descriptor, in both directions.
 TEST(Parking, OnEveryKindOfDescriptor) {
   const std::function<Ends()> kinds[] = {

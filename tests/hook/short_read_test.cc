@@ -4,9 +4,6 @@
 namespace sylar::test {
 namespace {
 
-/// Runs `step` on the same worker when the reading fiber has parked.
-void whenParked(const std::function<void()>& step) { IOManager::GetThis()->schedule(step); }
-
 /// Reads with room for more than there is.
 std::string shortRead(int fd) {
   char buffer[256];

@@ -6,13 +6,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <set>
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/socket.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/hook/stay_support.h"
+#include "tests/support/thread_state.h"
 
 namespace sylar::test {
 namespace {
@@ -70,16 +70,6 @@ std::string toldInFiber(const StayingCase& one) {
   return all;
 }
 
-/// Returns false also for a thread that has ended, and for one that waits for a lock, as those of a sanitizer.
-bool sleeps(pid_t thread) {
-  const std::string task = "/proc/self/task/" + std::to_string(thread);
-  std::ifstream stat(task + "/stat"), in_call(task + "/syscall");
-  std::string line;
-  std::getline(stat, line);
-  long number = -1;
-  return line.find(") S ") != std::string::npos && in_call >> number && number >= 0 && number != SYS_futex;
-}
-
 [[maybe_unused]] std::string toldOnThread(const StayingCase& one) {
   const StayingCall call = one.make();
   std::string all;
@@ -88,7 +78,7 @@ bool sleeps(pid_t thread) {
     thread.store(threadId());
     all = call.call();
   });
-  busyUntil([&] { return thread.load() != 0 && sleeps(thread.load()); });
+  busyUntil([&] { return thread.load() != 0 && sleepsInCall(thread.load()); });
   EXPECT_EQ(::close(call.fd), 0);
   EXPECT_FALSE(isOpen(call.fd));
   call.finish();
@@ -258,13 +248,13 @@ TEST(StayingRead, EndsWithACancel) {
   });
 }
 
-struct Closer {
+struct ClosingCall {
   const char* name;
   void (*close)(int fd);
   bool puts_another;  ///< what it leaves is open
-  friend void PrintTo(const Closer& closer, std::ostream* os) { *os << closer.name; }
+  friend void PrintTo(const ClosingCall& closer, std::ostream* os) { *os << closer.name; }
 };
-const Closer kClosers[] = {
+const ClosingCall kClosingCalls[] = {
     {"close", [](int fd) { EXPECT_EQ(::close(fd), 0); }, false},
     {"syscall", [](int fd) { EXPECT_EQ(::syscall(SYS_close, fd), 0); }, false},
     {"fclose", [](int fd) { EXPECT_EQ(std::fclose(::fdopen(fd, "r")), 0); }, false},
@@ -283,9 +273,9 @@ const Closer kClosers[] = {
      },
      false},
 };
-class StayingReadWithACloser : public testing::TestWithParam<Closer> {};
-INSTANTIATE_TEST_SUITE_P(By, StayingReadWithACloser, testing::ValuesIn(kClosers),
-                         [](const testing::TestParamInfo<Closer>& one) { return std::string(one.param.name); });
+class StayingReadWithACloser : public testing::TestWithParam<ClosingCall> {};
+INSTANTIATE_TEST_SUITE_P(By, StayingReadWithACloser, testing::ValuesIn(kClosingCalls),
+                         [](const testing::TestParamInfo<ClosingCall>& one) { return std::string(one.param.name); });
 
 // HA-10
 TEST_P(StayingReadWithACloser, GoesOnWhoeverCloses) {

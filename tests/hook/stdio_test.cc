@@ -60,7 +60,7 @@ struct ReadCase {
 };
 std::ostream& operator<<(std::ostream& out, const ReadCase& one) { return out << one.name; }
 
-const ReadCase kCases[] = {
+const ReadCase kReadCases[] = {
     {"fgets", "a li", "ne\nmore", "a line\n",
      [](FILE* file) {
        char line[64] = {};
@@ -154,7 +154,7 @@ TEST_P(StdioRead, GivesTheSameOnAThread) {
   EXPECT_EQ(GetParam().read(stream.file), GetParam().result);
 }
 
-INSTANTIATE_TEST_SUITE_P(Calls, StdioRead, testing::ValuesIn(kCases), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Calls, StdioRead, testing::ValuesIn(kReadCases), [](const auto& one) { return one.param.name; });
 
 class Stdio : public testing::Test {
  protected:

@@ -28,6 +28,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -208,6 +209,29 @@ inline void untilParked(const Fiber& fiber) {
 inline void untilPolled(uint64_t times = 2) {
   const auto polls = [] { return IOManager::GetThis()->getWorkerStats().polls; };
   for (const uint64_t end = polls() + times; polls() < end;) Fiber::YieldToReady();
+}
+
+/// Runs `step` on the same worker when the fiber that calls this has parked.
+inline void whenParked(const std::function<void()>& step) { IOManager::GetThis()->schedule(step); }
+
+/// Runs `wait` in a fiber and, when it has parked, `release` on the same worker.
+inline void waitsFor(const std::function<void()>& wait, const std::function<void()>& release) {
+  bool released = false;
+  inFiber([&] {
+    whenParked([&] {
+      released = true;
+      release();
+    });
+    wait();
+    EXPECT_TRUE(released);
+  });
+}
+
+/// The exit status of a child, or 1000 and the number of the signal that ended it. For fibers.
+inline int exitOf(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) ::usleep(1000);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 inline pid_t threadId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }

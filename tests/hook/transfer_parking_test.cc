@@ -9,19 +9,6 @@
 namespace sylar::test {
 namespace {
 
-/// Runs `wait` in a fiber and, when it has parked, `release` on the same worker.
-void waitsFor(const std::function<void()>& wait, const std::function<void()>& release) {
-  bool released = false;
-  inFiber([&] {
-    IOManager::GetThis()->schedule([&] {
-      released = true;
-      release();
-    });
-    wait();
-    EXPECT_TRUE(released);
-  });
-}
-
 /// A file of the test's own, with the bytes of the stream.
 int fileOf(Owned& owned, size_t size) {
   const int fd = owned.keep(::open(owned.file().c_str(), O_RDWR | O_CLOEXEC));

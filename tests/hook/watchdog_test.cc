@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 constexpr auto kLimit = 20ms;
 
 bool computes(pid_t /*thread*/) { return g_computes.load(); }
-bool sleeps(pid_t thread) { return stateOfThread(thread) == 'S'; }
+bool sleepsNow(pid_t thread) { return stateOfThread(thread) == 'S'; }
 
 /// Runs `body` in a fiber "culprit" of the first of two workers, the other one of which sleeps. Returns what a watchdog told of it.
 /// It begins when `is_held`, since a busy machine may keep the culprit from what is to hold it for longer than the limit. `told`
@@ -102,7 +102,7 @@ TEST(Watchdog, NamesTheCallThatBlocks) {
       [&] {
         while (word.load() == 0) sys::futexWait(word, 0, kNever);
       },
-      sleeps,
+      sleepsNow,
       [&] {
         word.store(1);
         sys::futexWake(word, 1);
@@ -118,7 +118,7 @@ TEST(Watchdog, NamesTheCallThatBlocks) {
 /// Makes `call` in the culprit, which must give `result` though the watchdog tells of it. `finish` lets it succeed.
 void expectUndisturbed(const char* name, long result, const std::function<long()>& call, const std::function<void()>& finish) {
   long got = -1;
-  const std::vector<HeldWorker> reports = watch([&] { got = call(); }, sleeps, finish);
+  const std::vector<HeldWorker> reports = watch([&] { got = call(); }, sleepsNow, finish);
   EXPECT_EQ(got, result) << name;
   ASSERT_EQ(reports.size(), 1u) << name;
   EXPECT_EQ(reports[0].call, name);

@@ -166,8 +166,18 @@ class Serving {
   uint16_t m_port = 0;
 };
 
+/// The shortest request.
+inline std::string request(const std::string& method, const std::string& target, const std::string& fields = "") {
+  return method + ' ' + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
+}
+
 inline int32_t hello(HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr) {
   response->setBody("hello");
+  return 0;
+}
+
+inline int32_t sizeOfBody(HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr) {
+  response->setBody(std::to_string(request->getBody().size()));
   return 0;
 }
 

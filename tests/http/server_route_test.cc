@@ -17,16 +17,14 @@ namespace {
 using test::Answer;
 using test::Client;
 using test::hello;
+using test::request;
+using test::sizeOfBody;
 using Serving = test::Serving<>;
 
 class ServerRoute : public testing::Test {
  private:
   sylar::test::LeakCheck m_leaks;
 };
-
-std::string request(const std::string& method, const std::string& target, const std::string& fields = "") {
-  return method + ' ' + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
-}
 
 // ---- Methods. ---------------------------------------------------------------------------------------------------------------
 
@@ -165,11 +163,6 @@ TEST_F(ServerRoute, GateIsAskedBeforeTheBody) {
 // ---- All bodies together. -----------------------------------------------------------------------------------------------------
 
 constexpr size_t kFree = BodyShare::kOwn;
-
-int32_t sizeOfBody(HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr) {
-  response->setBody(std::to_string(request->getBody().size()));
-  return 0;
-}
 
 TEST_F(ServerRoute, BodiesOfAllConnectionsHaveOneBudget) {
   HttpLimits limits;

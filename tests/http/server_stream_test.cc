@@ -18,16 +18,13 @@ namespace {
 using namespace std::chrono_literals;
 using test::Answer;
 using test::Client;
+using test::request;
 using Serving = test::Serving<>;
 
 class ServerStream : public testing::Test {
  private:
   sylar::test::LeakCheck m_leaks;
 };
-
-std::string request(const std::string& method, const std::string& target, const std::string& fields = "") {
-  return method + ' ' + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
-}
 
 // ---- Streams without an end of their own. -----------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ using sylar::test::LeakCheck;
 using test::Answer;
 using test::Client;
 using test::hello;
+using test::request;
+using test::sizeOfBody;
 using Serving = test::Serving<>;
 
 class Server : public testing::Test {
@@ -34,11 +36,6 @@ class Server : public testing::Test {
 
 /// More than a client's kernel takes before the client reads.
 constexpr size_t kLargeAnswer = 2 << 20;
-
-/// The shortest request.
-std::string request(const std::string& method, const std::string& target, const std::string& fields = "") {
-  return method + ' ' + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
-}
 
 // ---- Connections. -----------------------------------------------------------------------------------------------------------
 
@@ -356,11 +353,6 @@ TEST_F(Server, ResponseIsNewForEachRequest) {
 }
 
 // ---- Bodies. ----------------------------------------------------------------------------------------------------------------
-
-int32_t sizeOfBody(HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr) {
-  response->setBody(std::to_string(request->getBody().size()));
-  return 0;
-}
 
 // SEC-03, CD-N3: at the limit, and one beyond; the route's own limit.
 TEST_F(Server, BodyLimitHoldsToTheByteAndARouteMayHaveItsOwn) {

@@ -1,15 +1,6 @@
-sylar_test(http/chunk_decoder_test LINKS sylar::http)
-sylar_test(http/glob_test LINKS sylar::http)
-sylar_test(http/message_test LINKS sylar::http)
-sylar_test(http/object_pool_test LINKS sylar::http)
-sylar_test(http/request_reader_test LINKS sylar::http)
-sylar_test(http/response_writer_test LINKS sylar::http)
-sylar_test(http/servlet_test LINKS sylar::http)
-sylar_test(http/verdict_test LINKS sylar::http)
-sylar_test(http/server_test LINKS sylar::sylar sylar::hook)
-sylar_test(http/server_stream_test LINKS sylar::sylar sylar::hook)
-sylar_test(http/server_route_test LINKS sylar::sylar sylar::hook)
-sylar_test(http/virtual_time_test LINKS sylar::http sylar::testing)
+sylar_tests(http LINKS sylar::http sylar::sylar sylar::hook sylar::testing FILES
+  chunk_decoder glob message object_pool request_reader response_writer server server_route server_stream servlet
+  verdict virtual_time)
 sylar_test(http/server_race_test LINKS sylar::sylar sylar::hook)
 if(NOT SYLAR_SANITIZE)  # they bring their own operator new, and so do the sanitizers
   sylar_test(http/steady_memory_test LINKS sylar::http)

@@ -38,7 +38,7 @@ constexpr uint32_t kBothEvents = kReadEvents | EPOLLOUT;
 constexpr auto kRead = Direction::kRead;
 constexpr auto kWrite = Direction::kWrite;
 
-using Entry = FdEntry<FakeEngine>;
+using FakeEntry = FdEntry<FakeEngine>;
 using Waiter = FdWaiter<FakeEngine>;
 
 class FdEntryTest : public testing::Test {
@@ -57,7 +57,7 @@ class FdEntryTest : public testing::Test {
     const std::string name;
   };
 
-  uint32_t generation() { return Entry::generationOf(entry.life()); }
+  uint32_t generation() { return FakeEntry::generationOf(entry.life()); }
   int enqueue(Waiter& waiter, Direction direction = kRead, bool ask_kernel = false) {
     return entry.enqueue(kFd, generation(), direction, entry.edges(direction), ask_kernel, waiter);
   }
@@ -66,7 +66,7 @@ class FdEntryTest : public testing::Test {
   std::vector<std::string> takeWoken() { return std::exchange(woken, {}); }
 
   ZeroMemory memory;
-  Entry& entry = memory.entry();
+  FakeEntry& entry = memory.entry();
   FakeEngine engine;
   FakeEngine other;
   std::vector<std::string> woken;
@@ -79,7 +79,7 @@ using Names = std::vector<std::string>;
 // ---- The start, and readiness. -----------------------------------------------------------------------------------------------
 
 TEST_F(FdEntryTest, ZeroMemoryIsAnOpenReadyEntryOfUnknownKind) {
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
   EXPECT_EQ(generation(), 0u);
   EXPECT_FALSE(entry.registered());
   EXPECT_FALSE(entry.sticky());
@@ -377,7 +377,7 @@ TEST_F(FdEntryTest, APinHoldsForItsGenerationOnly) {
   EXPECT_FALSE(entry.pin(first));
   EXPECT_TRUE(entry.pin(first + 1));
   entry.unpin();
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
 }
 
 TEST_F(FdEntryTest, CloseComesAfterTheWaitersAndTheRegistrationAreGone) {
@@ -388,7 +388,7 @@ TEST_F(FdEntryTest, CloseComesAfterTheWaitersAndTheRegistrationAreGone) {
     EXPECT_EQ(takeWoken(), (Names{"a", "b"}));
     EXPECT_EQ(engine.calls.back(), (FakeEngine::Call{"remove"}));
     EXPECT_FALSE(entry.registered());
-    EXPECT_TRUE(Entry::isClosing(entry.life()));
+    EXPECT_TRUE(FakeEntry::isClosing(entry.life()));
     EXPECT_FALSE(entry.pin(before));
     EXPECT_EQ(enqueue(c), -EBADF);
     EXPECT_EQ(entry.enqueueAnew(kFd, kRead, c), -EBADF);
@@ -396,7 +396,7 @@ TEST_F(FdEntryTest, CloseComesAfterTheWaitersAndTheRegistrationAreGone) {
   });
   EXPECT_EQ(result, 42);
   EXPECT_EQ(generation(), before + 1);
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
   EXPECT_EQ(entry.enqueue(kFd, before, kRead, entry.edges(kRead), false, c), -EBADF);
 }
 
@@ -406,7 +406,7 @@ TEST_F(FdEntryTest, AtTheBeginningOfACloseTheEngineMayKeepTheFile) {
   FakeEngine::on_closing = [&](int fd, uint32_t closing) {
     EXPECT_EQ(fd, kFd);
     EXPECT_EQ(closing, generation());
-    EXPECT_TRUE(Entry::isClosing(entry.life()));
+    EXPECT_TRUE(FakeEntry::isClosing(entry.life()));
     woken.push_back("engine");
   };
   EXPECT_EQ(close(), 0);
@@ -451,14 +451,14 @@ TEST_F(FdEntryTest, OnlyOneClosesAtATime) {
   });
   second.join();
   EXPECT_EQ(closed, 2);
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
 }
 
 TEST_F(FdEntryTest, AwaitOpenIsTheLifeOfANumberThatNobodyCloses) {
   EXPECT_EQ(entry.awaitOpen(kFd), entry.life());
   std::thread waiter;
   close([&] {
-    waiter = std::thread([&] { EXPECT_EQ(Entry::generationOf(entry.awaitOpen(kFd)), 1u); });
+    waiter = std::thread([&] { EXPECT_EQ(FakeEntry::generationOf(entry.awaitOpen(kFd)), 1u); });
     return 0;
   });
   waiter.join();
@@ -469,14 +469,14 @@ TEST_F(FdEntryTest, NobodyWaitsForTheEndOfACloseWhoseNumberIsFree) {
   EXPECT_EQ(close([&] {
               FakeEngine::number_is_open = false;
               std::thread([&] {
-                EXPECT_TRUE(Entry::isClosing(entry.awaitOpen(kFd)));
+                EXPECT_TRUE(FakeEntry::isClosing(entry.awaitOpen(kFd)));
                 EXPECT_EQ(close([] { return -7; }), -7);
               }).join();
               return -8;
             }),
             -8);
   FakeEngine::number_is_open = true;
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
   EXPECT_EQ(generation(), 1u);
 }
 
@@ -486,7 +486,7 @@ TEST_F(FdEntryTest, ACloseThatDoesNotComeBackIsOverAllTheSame) {
   ASSERT_EQ(enqueue(a), 0);
   EXPECT_THROW(close([]() -> int { throw 1; }), int);
   EXPECT_EQ(takeWoken(), Names{"a"});
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
   EXPECT_EQ(generation(), 2u);
   EXPECT_EQ(entry.kind(), FdKind::kUnknown);
   EXPECT_FALSE(entry.isPrivate());
@@ -499,12 +499,12 @@ TEST_F(FdEntryTest, ANumberThatIsReusedBeforeTheCloseHasEndedIsTheNewOwners) {
   close([&] {
     entry.open(kFd, FdKind::kPipe, true, true);
     entry.setTimeoutNs(kRead, 9);
-    EXPECT_FALSE(Entry::isClosing(entry.life()));
+    EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
     EXPECT_EQ(enqueue(a), 0);
     return 0;
   });
   EXPECT_EQ(generation(), before + 1);
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
   EXPECT_EQ(entry.kind(), FdKind::kPipe);
   EXPECT_EQ(entry.timeoutNs(kRead), 9);
   event(EPOLLIN);
@@ -544,7 +544,7 @@ TEST_F(FdEntryTest, AGenerationMayBeginWhileAPinIsHeld) {
   EXPECT_EQ(generation(), 1u);
   entry.unpin();
   EXPECT_EQ(generation(), 1u);
-  EXPECT_FALSE(Entry::isClosing(entry.life()));
+  EXPECT_FALSE(FakeEntry::isClosing(entry.life()));
   EXPECT_EQ(close(), 0);
 }
 
@@ -559,7 +559,7 @@ TEST_F(FdEntryTest, CloseWaitsForThePins) {
       return 0;
     });
   });
-  EXPECT_TRUE(eventually([&] { return Entry::isClosing(entry.life()); }));
+  EXPECT_TRUE(eventually([&] { return FakeEntry::isClosing(entry.life()); }));
   EXPECT_FALSE(entry.pin(0)) << "no new ones";
   entry.unpin();
   EXPECT_FALSE(closed);

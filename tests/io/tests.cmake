@@ -1,14 +1,8 @@
-sylar_test(io/bad_input_test LINKS sylar::io)
-sylar_test(io/fd_entry_test LINKS sylar::io)
-sylar_test(io/fd_entry_signal_test LINKS sylar::io)
-sylar_test(io/fd_table_test LINKS sylar::io)
-sylar_test(io/iomanager_promises_test LINKS sylar::io)
-sylar_test(io/iomanager_event_test LINKS sylar::io)
-sylar_test(io/iomanager_timer_test LINKS sylar::io)
+sylar_tests(io LINKS sylar::io FILES
+  bad_input fd_entry fd_entry_signal fd_table iomanager_event iomanager_promises iomanager_timer stop_timer_sync)
 sylar_test(io/precise_sleep_test LINKS sylar::io)
 sylar_test(io/sleep_kernel_test LINKS sylar::io)
 sylar_test(io/spin_test LINKS sylar::io)
-sylar_test(io/stop_timer_sync_test LINKS sylar::io)
 sylar_test(io/timer_pass_test LINKS sylar::io)
 if(NOT SYLAR_SANITIZE)  # it brings its own operator new, and so do the sanitizers
   sylar_test(io/timer_memory_test LINKS sylar::io)

@@ -1,9 +1,8 @@
 # The replicas of examples/jobs: their parts, their stores against real servers, and the whole of them while they are killed.
 if(TARGET jobs)
   find_package(nlohmann_json REQUIRED)
-  foreach(each jobs jobs_race memory_store parts request)
-    sylar_test(jobs/${each}_test LINKS jobs_parts sylar::testing)
-  endforeach()
+  sylar_tests(jobs LINKS jobs_parts sylar::testing FILES jobs memory_store parts request)
+  sylar_test(jobs/jobs_race_test LINKS jobs_parts sylar::testing)
 
   # A server takes seconds to start, so its tests are run by one process.
   foreach(each redis postgres)

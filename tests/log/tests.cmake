@@ -1,16 +1,10 @@
-sylar_test(log/apply_test LINKS sylar::log)
+sylar_tests(log LINKS sylar::log FILES
+  apply file formatter last_words level logger macros writer)
 sylar_test(log/fiber_test LINKS sylar::sylar sylar::hook)
-sylar_test(log/file_test LINKS sylar::log)
 if(NOT SYLAR_SANITIZE)  # the sanitizers' own locks are left taken in the child of many threads
   sylar_test(log/fork_test LINKS sylar::log)
 endif()
-sylar_test(log/formatter_test LINKS sylar::log)
-sylar_test(log/last_words_test LINKS sylar::log)
-sylar_test(log/level_test LINKS sylar::log)
 sylar_test(log/log_race_test LINKS sylar::log)
-sylar_test(log/logger_test LINKS sylar::log)
-sylar_test(log/macros_test LINKS sylar::log)
-sylar_test(log/writer_test LINKS sylar::log)
 
 # Before main, and after it.
 add_executable(log_early_late_program ${CMAKE_CURRENT_LIST_DIR}/early_late_program.cc)

@@ -17,6 +17,7 @@ target_compile_options(model_check PRIVATE ${model_optimised})
 target_link_libraries(model_check PRIVATE sylar_flags model_program)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
+set_target_properties(model_checker_test model_check PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 if(SYLAR_SANITIZE)  # the scenarios themselves: one preemption is enough to run all of their lines
   add_test(NAME Model.OnePreemption COMMAND model_check --bound 1)
   set_tests_properties(Model.OnePreemption PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})

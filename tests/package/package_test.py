@@ -62,10 +62,14 @@ run_both(work / "by_pkg_config")
 
 
 
-def compiles(text):
-    """Whether a user's source with `text` compiles."""
+def compiled(text):
+    """The compiler's verdict on a user's source with `text`."""
     command = [*"g++ -fsyntax-only -x c++ -".split(), *(flag for flag in flags if not flag.startswith("-l"))]
-    return subprocess.run(command, input=text, env=environment, capture_output=True, text=True).returncode == 0
+    return subprocess.run(command, input=text, env=environment, capture_output=True, text=True)
+
+
+def compiles(text):
+    return compiled(text).returncode == 0
 
 
 def check_headers():
@@ -84,11 +88,15 @@ def check_headers():
     hidden = """sylar::Entry* entry; | sylar::Idle<int>* idle; | sylar::Request request; | sylar::QueueNode node; | sylar::FiberCore core;
         fiber.next = nullptr; | fiber.move(1, 2); | fiber.m_control[0]; | sylar::detail::FiberControl::of(fiber);
         iom.idle(); | iom.workers(); | iom.m_core; | sylar::detail::SchedulerCore::of(iom); | sylar::Timer timer; | sylar::EpollEngine* engine;"""
-    head = '#include "sylar/sylar.h"\nvoid user([[maybe_unused]] sylar::Fiber& fiber, [[maybe_unused]] sylar::IOManager& iom) {'
-    if not compiles(head + " fiber.getId(); iom.getName(); }"):
+    top = '#include "sylar/sylar.h"\n'
+    user = "void user{}([[maybe_unused]] sylar::Fiber& fiber, [[maybe_unused]] sylar::IOManager& iom) {{ {} }}\n"
+    if not compiles(top + user.format("", "fiber.getId(); iom.getName();")):
         sys.exit("sylar/sylar.h does not compile")
-    for statement in re.split(r"[|\n]", hidden):
-        if compiles(f"{head} {statement} }}"):
+    statements = re.split(r"[|\n]", hidden)  # a line for each, so that the compiler says which it refuses
+    verdict = compiled(top + "".join(user.format(number, statement) for number, statement in enumerate(statements)))
+    refused = {int(line) for line in re.findall(r"^<stdin>:(\d+):\d+: error", verdict.stderr, re.MULTILINE)}
+    for line, statement in enumerate(statements, start=2):
+        if line not in refused:
             sys.exit(f"a user can say: {statement.strip()}")
 
     installed = {path.relative_to(prefix / "include") for path in (prefix / "include").rglob("*") if path.is_file()}

@@ -33,7 +33,7 @@ using test::eventually;
 
 Deadline atOnce() { return Deadline::after(0ms); }
 
-void parkForEver() {
+void stayParked() {
   Wait wait;
   wait.park();
 }
@@ -91,7 +91,7 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   other.start();
   const int thread = coreOf(scheduler).workers()[0]->threadId();
   const Fiber::ptr parked = make("parked", [] {
-    for (;;) parkForEver();
+    for (;;) stayParked();
   });
   const Fiber::ptr computes = make("computes", trap.function());
   const Fiber::ptr pinned = make("pinned", [] { FAIL(); });
@@ -127,7 +127,7 @@ TEST_P(DetachTest, WhatItsFibersWereAskedMeanwhileEnds) {
   scheduler.start();
   const int thread = coreOf(scheduler).workers()[0]->threadId();
   const Fiber::ptr parked = make("parked", [] {
-    for (;;) parkForEver();
+    for (;;) stayParked();
   });
   const Fiber::ptr held = make("held", [] {
     for (;;) Fiber::YieldToHold();
@@ -219,7 +219,7 @@ TEST_P(DetachTest, WhatItsFiberResumedByHandMayParkWhenTheSchedulerIsGone) {
   const Fiber::ptr inner = make("inner", [computes, over] {
     computes->open();
     while (!*over) sched_yield();
-    parkForEver();
+    stayParked();
   });
   {
     Scheduler scheduler(GetParam(), false, "stuck");
@@ -238,7 +238,7 @@ TEST_P(DetachTest, OnlyTheFibersOfItsChainAreReported) {
   const Trap trap;
   scheduler.start();
   const Fiber::ptr parked = make("parked", [] {
-    for (;;) parkForEver();
+    for (;;) stayParked();
   });
   const Fiber::ptr held = make("held", [] { Fiber::YieldToHold(); });
   const int thread = coreOf(scheduler).workers()[0]->threadId();
@@ -425,7 +425,7 @@ TEST_P(DetachTest, WhatWasAbandonedBeforeIsReported) {
   scheduler.start();
   const int thread = coreOf(scheduler).workers()[0]->threadId();
   const Fiber::ptr stubborn = make("stubborn", [] {
-    for (;;) parkForEver();
+    for (;;) stayParked();
   });
   stubborn->cancel();
   scheduler.schedule(stubborn, thread);

@@ -105,9 +105,9 @@ TEST(Select, DoesNotMeetItself) {
 }
 
 /// Cannot be queued, and just then somebody has sent.
-class Fails : public detail::SelectCase {
+class FailsToWait : public detail::SelectCase {
  public:
-  explicit Fails(Channel<int>& channel) : m_channel(channel) {}
+  explicit FailsToWait(Channel<int>& channel) : m_channel(channel) {}
   const void* place() const override { return reinterpret_cast<const void*>(UINTPTR_MAX); }  // the last
   bool tryNow() override { return false; }
   bool enqueue(detail::SyncWait& /*wait*/) override {
@@ -126,7 +126,7 @@ class Fails : public detail::SelectCase {
 TEST(Select, AValueThatCameBeforeAFailureIsNotLost) {
   Channel<int> channel;
   std::optional<int> got;
-  Fails fails(channel);
+  FailsToWait fails(channel);
   EXPECT_TRUE(select(onReceive(channel, [&](auto value) { got = value; }), std::move(fails)));
   EXPECT_EQ(fails.sent, 1);  // NOLINT(bugprone-use-after-move)
   EXPECT_EQ(got, 1);

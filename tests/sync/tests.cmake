@@ -1,24 +1,11 @@
-sylar_test(sync/semaphore_test LINKS sylar::io sylar::sync)
-sylar_test(sync/wait_group_test LINKS sylar::io sylar::sync)
-sylar_test(sync/channel_test LINKS sylar::io sylar::sync)
-sylar_test(sync/select_test LINKS sylar::sylar sylar::hook)
+sylar_tests(sync LINKS sylar::io sylar::sync FILES
+  blocking_pool channel condition_variable event fork future held_locks mutex once rw_mutex semaphore task_group
+  wait_group waiters when worker_group)
+sylar_tests(sync_hooked LINKS sylar::sylar sylar::hook FILES
+  blocking select)
 sylar_test(sync/select_race_test LINKS sylar::io sylar::sync)
-sylar_test(sync/held_locks_test LINKS sylar::io sylar::sync)
-sylar_test(sync/when_test LINKS sylar::io sylar::sync)
 sylar_test(sync/sync_race_test LINKS sylar::io sylar::sync)
-sylar_test(sync/waiters_test LINKS sylar::io sylar::sync)
 sylar_test(sync/mixed_race_test LINKS sylar::io sylar::sync)
-sylar_test(sync/mutex_test LINKS sylar::io sylar::sync)
-sylar_test(sync/rw_mutex_test LINKS sylar::io sylar::sync)
-sylar_test(sync/condition_variable_test LINKS sylar::io sylar::sync)
-sylar_test(sync/event_test LINKS sylar::io sylar::sync)
-sylar_test(sync/once_test LINKS sylar::io sylar::sync)
-sylar_test(sync/worker_group_test LINKS sylar::io sylar::sync)
-sylar_test(sync/future_test LINKS sylar::io sylar::sync)
-sylar_test(sync/task_group_test LINKS sylar::io sylar::sync)
-sylar_test(sync/blocking_pool_test LINKS sylar::io sylar::sync)
-sylar_test(sync/blocking_test LINKS sylar::sylar sylar::hook)
-sylar_test(sync/fork_test LINKS sylar::io sylar::sync)
 
 # What fibers of one worker do for one another, seen from outside: strace counts.
 add_executable(sync_hand_off_program ${CMAKE_CURRENT_LIST_DIR}/hand_off_program.cc)

@@ -172,8 +172,8 @@ TEST(When, EmptyFuturesArePassedOver) {
 }
 
 /// Its end takes a while.
-struct Slow {
-  ~Slow() {
+struct SlowToDie {
+  ~SlowToDie() {
     if (live == nullptr) return;
     Fiber::YieldToReady();
     --*live;
@@ -182,7 +182,7 @@ struct Slow {
 };
 
 TEST_P(WhenTest, ValuesHaveEndedWhenTheFiberIsAwaited) {
-  const FiberLocal<Slow> slow;
+  const FiberLocal<SlowToDie> slow;
   std::atomic<int> live{0};
   IOManager iom(workers(), false, "ends");
   const auto task = [&] {

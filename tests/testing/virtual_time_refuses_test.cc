@@ -22,15 +22,12 @@
 #include "sylar/testing/virtual_time.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
+#include "tests/testing/on.h"
 
 namespace sylar::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-SchedulerOptions on(const VirtualTime& time, size_t workers) {
-  return {.threads = workers, .use_caller = false, .name = "test", .clock = &time};
-}
 
 /// A reason is looked at again whenever a Hold ends: so this is a thousand decisions.
 bool standsStill(VirtualTime& time) {

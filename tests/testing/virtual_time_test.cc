@@ -28,6 +28,7 @@
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 #include "tests/support/seed.h"
+#include "tests/testing/on.h"
 
 namespace sylar::test {
 namespace {
@@ -49,10 +50,6 @@ struct SocketPair {
 void setTimeout(int fd, int which, std::chrono::seconds timeout) {
   const timeval value{timeout.count(), 0};
   ASSERT_EQ(setsockopt(fd, SOL_SOCKET, which, &value, sizeof value), 0);
-}
-
-SchedulerOptions on(const VirtualTime& time, size_t workers = 1) {
-  return {.threads = workers, .use_caller = false, .name = "test", .clock = &time};
 }
 
 // ---- Every kind of wait. -----------------------------------------------------------------------------------------------------
