@@ -19,8 +19,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "sylar/base/os_mutex.h"
+#include "sylar/base/memory.h"
 #include "sylar/hook/interruptible.h"
+#include "sylar/hook/lot_steps.h"
 #include "sylar/sync/wait_queue.h"
 
 namespace sylar {
@@ -45,6 +46,30 @@ struct LotKind {
 };
 
 class LotBucket;
+class LotWait;
+
+struct LotMemory : StdMemory {
+  /// Orders an atomic read-modify-write before the loads behind it, as it already is on x86-64.
+  [[gnu::always_inline]] static void fence() {
+#ifdef __x86_64__
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
+};
+
+struct LotTypes {
+  using Memory = LotMemory;
+  using Wait = LotWait;
+  using Bucket = LotBucket;
+  using Wakes = detail::SyncWakes;
+  using Waker = sylar::Waker;
+  static constexpr int kHandlerTries = 1000;
+
+  static LotBucket& bucketOf(const void* object);
+  static void begin(LotWait& wait);
+};
 
 /// One wait of the calling fiber or thread, in its frame. If it was entered, park() or withdraw() must end it.
 class LotWait final : public detail::SyncWait {
@@ -69,7 +94,7 @@ class LotWait final : public detail::SyncWait {
     return enterUnless(is_there, turn);
   }
   /// Returns true if somebody waits for the same object. For `is_there`.
-  bool othersWait() const SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  bool othersWait() const;
   /// Says which bits of a waker's bits wake it. Before the entry, or in its `is_there`.
   void wakeBy(uint32_t bits) { m_bits = bits; }
   void enter() {
@@ -85,13 +110,11 @@ class LotWait final : public detail::SyncWait {
   bool withdraw();
 
  private:
-  friend class LotBucket;
-  friend class ParkingLot;
+  friend struct LotSteps<LotTypes>;
+  friend LotTypes;
 
-  void lockForEntry() SYLAR_NO_THREAD_SAFETY_ANALYSIS;
-  void enterAndUnlock(bool enters, uint64_t& turn) SYLAR_NO_THREAD_SAFETY_ANALYSIS;
-  bool isOpen() const;
-  void leave() SYLAR_NO_THREAD_SAFETY_ANALYSIS;
+  void lockForEntry();
+  void enterAndUnlock(bool enters, uint64_t& turn);
   template <class Memory>
   LotEnd parkThread(Deadline deadline);
   LotEnd told() const { return m_granted ? LotEnd::kGranted : LotEnd::kTold; }
@@ -118,21 +141,15 @@ class alignas(64) LotBucket {
   bool mayWait() const { return m_waiting.load(std::memory_order_relaxed) != 0; }
 
  private:
-  friend LotWait;
-  friend class ParkingLot;
-  class Hold;
-
-  void link(LotWait& one) SYLAR_REQUIRES(m_lock);
-  void unlink(LotWait& one) SYLAR_REQUIRES(m_lock);
-  bool take(LotWait& one, detail::SyncWakes* wakes) SYLAR_REQUIRES(m_lock);
-  void unlock() SYLAR_RELEASE(m_lock);
+  friend struct LotSteps<LotTypes>;
 
   std::atomic<uint32_t> m_waiting{0};  ///< who is linked, or about to be
   std::atomic<bool> m_posted{false};   ///< a signal handler wants whoever has the lock to look again
   OsMutex m_lock;
-  uint64_t m_last_turn SYLAR_GUARDED_BY(m_lock) = 0;
-  LotWait* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
-  LotWait* m_last SYLAR_GUARDED_BY(m_lock) = nullptr;
+  // Under m_lock:
+  uint64_t m_last_turn = 0;
+  LotWait* m_first = nullptr;
+  LotWait* m_last = nullptr;
 };
 
 /// Thread safety: all calls from any thread.
@@ -140,21 +157,11 @@ class ParkingLot {
  public:
   /// Returns false if nobody waits at `object`. To be asked after the object was changed.
   [[gnu::always_inline]] static bool mayWait(const void* object) {
-#ifdef __x86_64__  // where the change was a full fence
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-#else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
+    LotMemory::fence();
     return bucketOf(object).mayWait();
   }
 
-  /// How a release acts on those who wait.
-  enum class Release : uint8_t {
-    kHandOver,  ///< It takes the object for them, one after the other, as long as it can be had.
-    // For an object at which threads wait in the kernel as well, and have their chance.
-    kWakeOne,  ///< It wakes the oldest, which tries again.
-    kWakeAll,  ///< It wakes all of them, for an object that several may have at once.
-  };
+  using Release = LotRelease;
   /// Acts on those who wait for `object` as `what`. If the call may be made in a signal handler, that is `in_handler`.
   static void release(void* object, detail::SyncKind what, Release how, bool in_handler = false);
 
@@ -182,5 +189,7 @@ class ParkingLot {
 
   static constinit LotBucket s_buckets[1 << kBucketBits];
 };
+
+inline LotBucket& LotTypes::bucketOf(const void* object) { return ParkingLot::bucketOf(object); }
 
 }  // namespace sylar

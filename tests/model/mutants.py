@@ -18,6 +18,7 @@ TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_po
 NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
 STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
 EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
+LOT = "hook/lot_steps.h"
 AGAIN = "tests/model/scenarios_sync.cc"  # the primitives that are written again there
 REQUESTS, ENDS, RUN = "fiber/fiber_requests.h", "fiber/end_observers.h", "sched/run_queue.h"
 
@@ -462,6 +463,34 @@ MUTANTS = {
     "future_ended_before_its_value": (
         AGAIN, "    m_value.set(value);\n    m_ended.set();", "    m_ended.set();\n    m_value.set(value);",
         "sync/future_brought_once", "tso"),
+    # P6
+    "lot_entered_without_a_fence": (
+        LOT, "    bucket.m_lock.lock();\n    Memory::fence();\n  }", "    bucket.m_lock.lock();\n  }",
+        "lot/mutex_against_a_timeout", "weak"),
+    "lot_posted_without_a_fence": (
+        LOT, "      bucket.m_posted.exchange(true, std::memory_order_seq_cst);\n      Memory::fence();\n",
+        "      bucket.m_posted.exchange(true, std::memory_order_seq_cst);\n", "lot/post_in_a_handler", "weak"),
+    "lot_posted_and_not_looked_at": (
+        LOT, "while (bucket.m_posted.load(std::memory_order_relaxed) &&", "while (false &&", "lot/post_in_a_handler", "tso"),
+    "lot_posted_before_the_last_try": (
+        LOT, "return bucket.m_lock.tryLock();  // else", "return false;  // else", "lot/post_in_a_handler", "tso"),
+    "lot_left_where_it_was": (
+        LOT, "const bool here = mine.m_bucket.load(std::memory_order_relaxed) == &bucket;", "const bool here = true;",
+        "lot/requeue_against_a_timeout", "tso"),
+    "lot_claim_taken_for_granted": (
+        LOT, "if (!one.claim()) return false;", "(void)one.claim();", "lot/condition_against_a_timeout", "tso"),
+    "lot_taken_and_not_given_back": (
+        LOT, "if (!told && error == 0) give_back(object);", "", "lot/mutex_against_a_cancel", "tso"),
+    "lot_moved_and_not_counted": (
+        LOT, "        target.m_waiting.fetch_add(1, std::memory_order_seq_cst);\n", "", "lot/requeue_against_a_timeout", "tso"),
+    "lot_moved_without_an_end": (
+        LOT, "one == last ? nullptr : ", "", "lot/requeue_in_one_bucket", "tso"),
+    "lot_serves_any_object": (
+        LOT, "one->m_object == object && one->m_kind.what == what", "one->m_kind.what == what", "lot/mutexes_in_one_bucket", "tso"),
+    "lot_told_under_the_lock": (
+        LOT, "    Wakes wakes;\n    const Hold hold(bucket, in_handler);\n    if (!hold.hasIt()) return;",
+        "    const Hold hold(bucket, in_handler);\n    Wakes wakes;\n    if (!hold.hasIt()) return;",
+        "lot/mutex_against_a_timeout", "tso"),
 }
 
 

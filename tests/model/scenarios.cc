@@ -5,7 +5,7 @@ namespace sylar::model {
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
   for (const auto& group : {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios(), lifeScenarios(), timerScenarios(),
-                            serveScenarios(), coreScenarios(), syncScenarios()}) {
+                            serveScenarios(), coreScenarios(), syncScenarios(), lotScenarios()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

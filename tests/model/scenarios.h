@@ -20,6 +20,7 @@ std::vector<Scenario> coreScenarios();   ///< core_pool.h
 std::vector<Scenario> timerScenarios();  ///< timer_state.h, run_waits.h
 std::vector<Scenario> serveScenarios();  ///< front_news.h, timer_pass.h (P4)
 std::vector<Scenario> syncScenarios();   ///< thread_wait.h, sync_steps.h, mutex_word.h, select_steps.h, exchange.h (P5)
+std::vector<Scenario> lotScenarios();    ///< lot_steps.h (P6)
 
 /// Those of the program.
 std::vector<Scenario> scenarios();

@@ -12,7 +12,7 @@ target_compile_options(model_checker_test PRIVATE ${model_optimised})
 
 add_executable(model_check model/scenarios.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
   model/scenarios_fd.cc model/scenarios_life.cc model/scenarios_timer.cc model/scenarios_serve.cc model/scenarios_core.cc
-  model/scenarios_sync.cc)
+  model/scenarios_sync.cc model/scenarios_lot.cc)
 target_compile_options(model_check PRIVATE ${model_optimised})
 target_link_libraries(model_check PRIVATE sylar_flags model_program)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
@@ -27,8 +27,8 @@ endif()
 # RG-02, RT-7.1 to RT-7.7: all orders with two preemptions, in both memories. A group that has become a tenth smaller than
 # it was has lost something.
 foreach(size tso:wait:94000 tso:sleep:3500000 tso:queue:19000 tso:stop:3700000 tso:fd:860000 tso:life:69000 tso:timer:33000 tso:serve:545000 tso:core:500
-    tso:sync:1650000
-    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:119000 weak:core:500 weak:sync:1750000)
+    tso:sync:1650000 tso:lot:410000
+    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:119000 weak:core:500 weak:sync:1750000 weak:lot:430000)
   string(REPLACE ":" ";" size ${size})
   list(GET size 0 memory)
   list(GET size 1 group)
