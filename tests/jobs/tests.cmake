@@ -29,6 +29,11 @@ if(TARGET jobs)
   add_test(NAME Jobs.api COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/api_test.py $<TARGET_FILE:jobs> $<TARGET_FILE:jobs_receiver>)
   set_tests_properties(Jobs.api PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 
+  if(NOT SYLAR_SANITIZE)  # it shows what the script and HAProxy do; the replicas are the other tests' matter
+    add_test(NAME Jobs.cluster COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/cluster_test.py $<TARGET_FILE:jobs>)
+    set_tests_properties(Jobs.cluster PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+  endif()
+
   add_test(NAME Jobs.ConfigIsRight COMMAND jobs -c ${PROJECT_SOURCE_DIR}/examples/jobs/config --check-config)
   set_tests_properties(Jobs.ConfigIsRight PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endif()

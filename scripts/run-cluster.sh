@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# A cluster of examples/jobs on loopback: three replicas on one Redis, behind HAProxy.
+#
+#   scripts/run-cluster.sh           starts it, prints what to try, and ends it at Ctrl-C
+#   scripts/run-cluster.sh --kill    ends a random replica of the running cluster at once; another takes its place
+#   scripts/run-cluster.sh --roll    restarts one replica after the other, and no request fails
+#
+# The environment may name the first of five ports (SYLAR_CLUSTER_PORT, else 8030: that of HAProxy, then the replicas', then Redis'), a
+# folder for settings, logs and data (SYLAR_CLUSTER_FOLDER, else build/cluster), and a program that is built already (SYLAR_JOBS).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+port=${SYLAR_CLUSTER_PORT:-8030}
+folder=${SYLAR_CLUSTER_FOLDER:-build/cluster}
+program=${SYLAR_JOBS:-build/release/bin/jobs}
+replicas=(1 2 3)
+redis_port=$((port + ${#replicas[@]} + 1))
+
+write_settings() {
+  for each in "${replicas[@]}"; do
+    mkdir -p "$folder/$each"
+    sed "s/8030/$((port + each))/; s/store: memory/store: redis/; s/port: 6379/port: $redis_port/; s/replica: \"\"/replica: r$each/" \
+      examples/jobs/config/jobs.yml > "$folder/$each/jobs.yml"
+  done
+  {
+    cat <<END
+global
+  maxconn 2000
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 1m
+  timeout server 1m
+frontend jobs
+  bind 127.0.0.1:$port
+  stats enable
+  stats uri /haproxy
+  default_backend replicas
+backend replicas
+  option httpchk GET /readyz
+  default-server check inter 200ms fall 1 rise 1
+END
+    for each in "${replicas[@]}"; do echo "  server r$each 127.0.0.1:$((port + each))"; done
+  } > "$folder/haproxy.cfg"
+}
+
+# A replica, and another one whenever it ends.
+keep_running() {
+  local replica
+  trap 'kill "$replica"; wait "$replica"; exit' TERM
+  while true; do
+    "$program" -c "$folder/$1" >> "$folder/$1.log" 2>&1 &
+    replica=$!
+    echo "$replica" > "$folder/$1.pid"
+    wait "$replica" || true
+    rm -f "$folder/$1.pid"
+    sleep 0.2
+  done
+}
+
+# Of a replica, as HAProxy sees it: UP or DOWN, and how many requests it has there.
+seen() {
+  curl -sf "http://127.0.0.1:$port/haproxy;csv" | awk -F, -v name="r$1" '$1 == "replicas" && $2 == name {print $18, $5}'
+}
+wait_until() {
+  for ((i = 0; i < 600; ++i)); do
+    ! "$@" || return 0
+    sleep 0.1
+  done
+  echo "run-cluster: waited for a minute in vain: $*; the logs are in $folder" >&2
+  exit 1
+}
+is_up() { [[ $(seen "$1") == UP\ * ]]; }
+is_left() { [[ $(seen "$1") == "DOWN 0" ]]; }
+is_killed() { kill -KILL "$(cat "$folder/$1.pid")" 2>/dev/null; }
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
+
+start() {
+  if [[ -z ${SYLAR_JOBS:-} ]]; then
+    scripts/setup.sh
+    cmake --preset release
+    cmake --build --preset release --target jobs --parallel "$(nproc)"
+  fi
+  mkdir -p "$folder"
+  write_settings
+  trap 'trap - EXIT; kill $(jobs -p); wait' EXIT
+  trap 'exit 0' INT TERM
+  redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly yes --dir "$folder" > "$folder/redis.log" &
+  for each in "${replicas[@]}"; do keep_running "$each" & done
+  haproxy -f "$folder/haproxy.cfg" > "$folder/haproxy.log" 2>&1 &
+  for each in "${replicas[@]}"; do wait_until is_up "$each"; done
+  cat <<END
+
+The cluster runs. Its logs are $folder/{1,2,3}.log. Try, in another terminal:
+
+  curl -X PUT http://127.0.0.1:$port/jobs/tea -d '{"in_ms": 3000, "payload": "it is ready"}'
+  tail -f $folder/?.log                   one of them runs it after 3 s
+  scripts/run-cluster.sh --kill           ends a replica at once; the others run what is due
+  scripts/run-cluster.sh --roll           restarts all of them; no request fails meanwhile
+
+  http://127.0.0.1:$port/                 the jobs
+  http://127.0.0.1:$port/haproxy          the replicas
+END
+  wait
+}
+
+kill_one() {
+  local -r victim=${replicas[RANDOM % ${#replicas[@]}]}
+  wait_until is_killed "$victim"
+  echo "run-cluster: r$victim was killed"
+}
+
+# A replica that drains is not ready, so HAProxy sends it nothing more. When it has answered what it had, it may end.
+roll() {
+  for each in "${replicas[@]}"; do
+    local old
+    old=$(cat "$folder/$each.pid")
+    curl -sf -X POST "http://127.0.0.1:$((port + each))/drain" > /dev/null
+    wait_until is_left "$each"
+    kill -TERM "$old"
+    wait_until has_ended "$old"
+    wait_until is_up "$each"
+    echo "run-cluster: r$each was restarted"
+  done
+}
+
+case ${1:-} in
+  "") start ;;
+  --kill) kill_one ;;
+  --roll) roll ;;
+  *)
+    sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""scripts/run-cluster.sh with real parts: replicas, Redis, HAProxy, and wrk in front of it.
+
+    cluster_test.py JOBS
+"""
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from contextlib import ExitStack
+from pathlib import Path
+
+from jobs_support import LIMIT, request
+
+PROGRAM = sys.argv[1]
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "run-cluster.sh"
+PUTS = """
+local id = 0
+function request()
+  id = id + 1
+  return wrk.format("PUT", "/jobs/" .. id, {["Content-Type"] = "application/json"}, '{"in_ms": 3600000}')
+end
+"""
+
+
+def five_ports():
+    """The first of five free ports, below those that the kernel gives away."""
+    while True:
+        first = random.randrange(10_000, 30_000)
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + 5):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+
+
+class Cluster(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.port = five_ports()
+        self.environment = os.environ | {"SYLAR_JOBS": PROGRAM, "SYLAR_CLUSTER_PORT": str(self.port), "SYLAR_CLUSTER_FOLDER": str(self.folder)}
+        self.cluster = subprocess.Popen([SCRIPT], env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.end)
+        for line in self.cluster.stdout:
+            if line.startswith("The cluster runs"):
+                return
+        self.fail("the cluster did not start")
+
+    def end(self):
+        self.cluster.send_signal(signal.SIGTERM)
+        self.cluster.communicate(timeout=LIMIT)
+
+    def run_script(self, option):
+        return subprocess.run([SCRIPT, option], env=self.environment, check=True, capture_output=True, text=True, timeout=10 * LIMIT).stdout
+
+    # J-8
+    def test_a_rolling_restart_fails_no_request(self):
+        puts = self.folder / "puts.lua"
+        puts.write_text(PUTS)
+        load = subprocess.Popen(["wrk", "-t1", "-c20", "-d600", "--timeout", f"{LIMIT}s", "-s", puts, f"http://127.0.0.1:{self.port}"],
+                                stdout=subprocess.PIPE, text=True)
+        before = [int((self.folder / f"{each}.pid").read_text()) for each in (1, 2, 3)]
+        while request(self.port, "GET", "/status")[1]["jobs"]["all"] == 0:
+            time.sleep(0.01)
+        self.run_script("--roll")
+        load.send_signal(signal.SIGINT)
+        report, _ = load.communicate(timeout=LIMIT)
+        self.assertNotIn("Socket errors", report)
+        self.assertNotIn("Non-2xx", report)
+        answered = int(re.search(r"(\d+) requests in", report)[1])
+        after = [int((self.folder / f"{each}.pid").read_text()) for each in (1, 2, 3)]
+        self.assertFalse(set(before) & set(after))
+        self.assertGreaterEqual(request(self.port, "GET", "/status")[1]["jobs"]["all"], answered)
+        print(f"{answered} requests, none failed")
+
+    # J-1
+    def test_what_was_put_runs_though_replicas_are_killed(self):
+        self.assertEqual(request(self.port, "PUT", "/jobs/tea", {"in_ms": 2000, "payload": "it is ready"})[0], 200)
+        for _ in range(3):
+            self.assertIn("was killed", self.run_script("--kill"))
+        logs = [self.folder / f"{each}.log" for each in (1, 2, 3)]
+        while not any("tea is due" in log.read_text(errors="replace") for log in logs):
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
