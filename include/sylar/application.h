@@ -22,8 +22,12 @@
 //
 // On SIGHUP it reads the folder again, on a thread of its own, which also calls the listeners of settings.
 //
-// An Application changes the process, as a library may not. Its constructor blocks SIGTERM, SIGINT and SIGHUP in the calling
-// thread, and so in the threads made later, in order to wait for them (make it first in main). run() ignores SIGPIPE and raises
+// On SIGUSR2 it starts its program anew, with the same arguments, and leaves its listening sockets to that process. When that one
+// serves, this one ends as on SIGTERM. No connection is refused meanwhile. If the new process does not start, this one goes on.
+// Listening sockets are also taken over from systemd. Both need addresses that name their port. Source: sd_listen_fds(3).
+//
+// An Application changes the process, as a library may not. Its constructor blocks SIGTERM, SIGINT, SIGHUP and SIGUSR2 in the
+// calling thread, and so in the threads made later, in order to wait for them (make it first in main). run() ignores SIGPIPE and raises
 // the soft limit of descriptors to the hard one.
 //
 // Thread safety: one per process, for its main thread; servers(), getServer(), listAllServer() and worker() from any thread

@@ -22,6 +22,7 @@
 #include "sylar/app/log_settings.h"
 #include "sylar/app/pid_file.h"
 #include "sylar/app/reloader.h"
+#include "sylar/app/replacement.h"
 #include "sylar/app/signals.h"
 #include "sylar/base/log.h"
 #include "sylar/check.h"
@@ -30,6 +31,7 @@
 #include "sylar/http/limits.h"
 #include "sylar/iomanager.h"
 #include "sylar/log.h"
+#include "sylar/net/socket_control.h"
 #include "sylar/tcp_server.h"
 #include "sylar/watchdog.h"
 
@@ -116,16 +118,22 @@ class Application::Impl {
   bool drain(Deadline deadline);
   void waitForSignals();
 
+  void replace();
+
+  std::string m_program;  // the file
+  std::vector<std::string> m_arguments;
   std::string m_config_dir;
   Status m_status = kEnded;
   bool m_up = false;  // the servers accept, or have accepted
   std::map<std::string, ServerMaker> m_types;
   std::vector<std::function<void()>> m_on_ready, m_on_up, m_on_stop;
+  std::unique_ptr<Predecessor> m_predecessor;
   std::unique_ptr<PidFile> m_pid_file;
   std::vector<std::unique_ptr<WorkerGroup>> m_workers;  // in the order of their names; outlive the servers
   std::vector<Served> m_servers;
   std::map<std::string, std::string> m_started_with;  // settings that are not live, by name, as text
   std::unique_ptr<Reloader> m_reloader;               // set while the service runs
+  std::unique_ptr<Replacement> m_replacement;
 };
 
 bool Application::Impl::init(int argc, char** argv) {
@@ -138,6 +146,8 @@ bool Application::Impl::init(int argc, char** argv) {
     return false;
   }
 
+  m_arguments.assign(argv, argv + argc);
+  if (std::error_code none; argc > 0) m_program = std::filesystem::read_symlink("/proc/self/exe", none);
   m_config_dir = line.config_dir;
   if (std::error_code none; !std::filesystem::is_directory(m_config_dir, none)) {
     std::fprintf(stderr, "%s: there is no folder '%s' in %s: make it, with a server.yml, or name another one with -c DIR\n",
@@ -222,7 +232,10 @@ bool Application::Impl::run() {
 
 /// Makes and starts everything. Returns false if the service was told to end before all callbacks had returned.
 bool Application::Impl::start() {
-  if (const std::string path = pidFileSetting(); !path.empty()) m_pid_file = std::make_unique<PidFile>(path);
+  m_predecessor = std::make_unique<Predecessor>();
+  if (const std::string path = pidFileSetting(); !path.empty()) {
+    m_pid_file = std::make_unique<PidFile>(path, m_predecessor->takePidFile());
+  }
   makeWorkers();
   makeServers();
   if (!inFiber(m_on_ready)) return false;
@@ -234,6 +247,8 @@ bool Application::Impl::start() {
   warnOfNothing();
   m_up = true;
   if (!inFiber(m_on_up)) return false;
+  if (m_pid_file != nullptr) m_pid_file->takeOver();
+  m_predecessor->relieve();
   log::info("the service runs: process {}, {} servers, configured by {}", ::getpid(), m_servers.size(), m_config_dir);
   return true;
 }
@@ -361,14 +376,30 @@ void Application::Impl::waitForSignals() {
     }
   });
   int signal;
-  while ((signal = awaitSignal()) == SIGHUP) {
+  while ((signal = awaitSignal()) == SIGHUP || signal == SIGUSR2) {
     try {
-      m_reloader->ask();
+      signal == SIGHUP ? m_reloader->ask() : replace();
     } catch (const std::system_error& failure) {
-      log::error("signal {}: there is no thread to reload on: {}", signal, failure.what());
+      log::error("signal {}: cannot {}: {}", signal, signal == SIGHUP ? "reload" : "start the program anew", failure.what());
     }
   }
   log::info("signal {}: the service ends", signal);
+}
+
+/// Starts the program anew, which tells this process to end when it serves.
+void Application::Impl::replace() {
+  if (m_replacement != nullptr && !m_replacement->hasFailed()) {
+    log::warn("signal {}: the program has been started anew already", SIGUSR2);
+    return;
+  }
+  std::vector<int> listeners;
+  for (const Served& each : m_servers) {
+    for (const Socket::ptr& socket : each.server->getSocks()) listeners.push_back(socket->getSocket());
+  }
+  m_replacement.reset();
+  m_replacement = std::make_unique<Replacement>(m_program, m_arguments, listeners, m_pid_file != nullptr ? m_pid_file->fd() : -1,
+                                                [] { ::kill(::getpid(), SIGTERM); });
+  log::info("signal {}: {} was started anew, and takes over when it serves", SIGUSR2, m_program);
 }
 
 /// Loads the files again, on the reloader's thread.
@@ -406,6 +437,12 @@ std::future<void> Application::Impl::tellOfStop() {
 /// Ends everything: connections and fibers that are idle at once, those at work by `deadline`. Returns true if all of them ended
 /// by themselves.
 bool Application::Impl::drain(Deadline deadline) {
+  if (m_replacement != nullptr && m_replacement->serves()) {
+    for (const Served& each : m_servers) {
+      for (const Socket::ptr& socket : each.server->getSocks()) SocketControl::leaveFile(*socket);
+    }
+  }
+  m_replacement.reset();
   for (const Served& each : m_servers) each.server->stop();
   std::future<void> told = tellOfStop();
   bool in_time = true;

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "sylar/base/log.h"
+
 namespace sylar {
 namespace {
 
@@ -37,11 +39,14 @@ bool isPidFile(int fd) {
   return digits.find_first_not_of("0123456789") == std::string_view::npos && (line.empty() || !digits.empty());
 }
 
+std::string ownLine() { return fmt::format("{}\n", ::getpid()); }
+
 std::string reason(int error) { return std::system_category().message(error); }
 
 }  // namespace
 
-PidFile::PidFile(const std::string& path) : m_path(path) {
+PidFile::PidFile(const std::string& path, int locked) : m_path(path), m_fd(locked) {
+  if (locked >= 0 && isAt(locked, path)) return;
   do {  // until the locked file is the one at the path, which the previous service may remove in between
     if (m_fd >= 0) ::close(m_fd);
     m_fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
@@ -59,16 +64,27 @@ PidFile::PidFile(const std::string& path) : m_path(path) {
     ::close(m_fd);
     fail(path, "has something else in it, and stays as it is; must be empty, or have the process id of a service that has ended");
   }
-  const std::string text = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(m_fd, 0) == 0 && ::pwrite(m_fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) return;
+  if (write()) return;
   const int error = errno;
   ::close(m_fd);
   fail(path, reason(error));
 }
 
+bool PidFile::write() const {
+  const std::string text = ownLine();
+  return ::ftruncate(m_fd, 0) == 0 && ::pwrite(m_fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
+void PidFile::takeOver() {
+  if (!write()) log::warn("server.pid_file: '{}': {}", m_path, reason(errno));
+}
+
 PidFile::~PidFile() {
   if (m_fd < 0) return;
-  if (isAt(m_fd, m_path)) ::unlink(m_path.c_str());
+  char text[32];
+  const ssize_t size = ::pread(m_fd, text, sizeof text, 0);
+  const bool own = size >= 0 && ownLine() == std::string_view(text, static_cast<size_t>(size));
+  if (own && isAt(m_fd, m_path)) ::unlink(m_path.c_str());
   ::close(m_fd);
 }
 

@@ -28,16 +28,16 @@ int takeEndSignal(timespec patience) {
 }  // namespace
 
 void blockSignals() {
-  const sigset_t set = setOf({SIGTERM, SIGINT, SIGHUP});
+  const sigset_t set = setOf({SIGTERM, SIGINT, SIGHUP, SIGUSR2});
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 int awaitSignal() {
-  const sigset_t set = setOf({SIGTERM, SIGINT, SIGHUP});
+  const sigset_t set = setOf({SIGTERM, SIGINT, SIGHUP, SIGUSR2});
   int signal = 0;
   ::sigwait(&set, &signal);  // if several are pending, takes the one with the lowest number
   const int end = takeEndSignal({});
-  return signal == SIGHUP && end != 0 ? end : signal;
+  return (signal == SIGHUP || signal == SIGUSR2) && end != 0 ? end : signal;
 }
 
 bool endsBeforeASignal(const std::future<void>& ended) {

@@ -1,4 +1,4 @@
-// Internal. The signals of a service: SIGTERM and SIGINT end it, SIGHUP has it read its configuration again.
+// Internal. The signals of a service: SIGTERM and SIGINT end it, SIGHUP has it read its configuration again, SIGUSR2 has it replaced.
 //
 // Thread safety: blockSignals() and releaseEndSignals() affect the calling thread, and threads that it makes later; one thread at
 // a time may call the others.
@@ -9,10 +9,10 @@
 
 namespace sylar {
 
-/// Blocks all three signals, so that they stay pending until a function below takes them.
+/// Blocks all four signals, so that they stay pending until a function below takes them.
 void blockSignals();
 
-/// Waits for one of the three signals and returns it. SIGTERM and SIGINT take precedence over SIGHUP, whichever came first, and
+/// Waits for one of the four signals and returns it. SIGTERM and SIGINT take precedence over the others, whichever came first, and
 /// all of them that are pending by then count as one. Source: sigwait(3).
 int awaitSignal();
 

@@ -309,6 +309,23 @@ bool Socket::bind(const Address::ptr addr) {
   return true;
 }
 
+bool SocketControl::adopt(Socket& socket, int fd, const Address& address) {
+  const Socket::Use use(socket);
+  const bool done = use && socket.result(::dup3(fd, use.fd(), O_CLOEXEC)) >= 0;
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  if (!done) return false;
+  if (const auto* const path = dynamic_cast<const UnixAddress*>(&address)) socket.setFile(SocketFile::of(*path));
+  socket.setAddresses(nullptr, nullptr);
+  return true;
+}
+
+void SocketControl::leaveFile(Socket& listener) {
+  const Lock lock(listener.m_lock);
+  if (listener.m_file != nullptr) listener.m_file->leave();
+}
+
 /// Replaces the socket file, and removes the one that was there.
 void Socket::setFile(std::unique_ptr<SocketFile> file) {
   const Lock lock(m_lock);

@@ -1,4 +1,4 @@
-// Internal. Lets a server watch its connections, and end the waits of its listeners.
+// Internal. Lets a server watch its connections, end the waits of its listeners, and have listeners of other processes.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,11 @@ class SocketControl {
   /// Returns false after endWaiting(). Then accept() of `listener` fails with EAGAIN if no connection is in the queue.
   static bool acceptWaits(const Socket& listener) { return listener.m_accept_waits; }
   static void endWaiting(Socket& listener) { listener.m_accept_waits = false; }
+
+  /// Puts `fd`, a socket that is bound to `address`, in the place of the one that `socket` has, and closes it. Returns false with errno.
+  static bool adopt(Socket& socket, int fd, const Address& address);
+  /// Leaves the file of a Unix socket to the process that listens there from now on.
+  static void leaveFile(Socket& listener);
 };
 
 }  // namespace sylar

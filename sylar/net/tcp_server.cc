@@ -10,6 +10,7 @@
 
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
+#include "sylar/net/inherited_listeners.h"
 #include "sylar/net/tcp_server_control.h"
 
 namespace sylar {
@@ -53,7 +54,9 @@ Socket::ptr TcpServer::Impl::listenOn(const Address::ptr& addr) {
     return nullptr;
   }
   Socket::ptr socket = server.makeListener(addr);
-  if (socket->bind(addr) && socket->listen(limits.backlog)) {
+  const int inherited = inherited_listeners::take(*addr);
+  const bool bound = inherited >= 0 ? SocketControl::adopt(*socket, inherited, *addr) : socket->bind(addr);
+  if (bound && socket->listen(limits.backlog)) {
     socket->getLocalAddress();  // remembered, for reports when there is no memory for it
     return socket;
   }

@@ -23,6 +23,8 @@ class SocketFile {
   /// Returns the file at the path of `address`, or null if the name is abstract or there is no file. Throws std::bad_alloc.
   static std::unique_ptr<SocketFile> of(const UnixAddress& address);
   ~SocketFile();
+  /// Leaves the file where it is.
+  void leave() { m_process = 0; }
   SocketFile(const SocketFile&) = delete;
   SocketFile& operator=(const SocketFile&) = delete;
 
@@ -32,7 +34,7 @@ class SocketFile {
   const std::string m_path;
   const dev_t m_device;
   const ino_t m_inode;
-  const pid_t m_process;
+  pid_t m_process;  // that removes it
 };
 
 }  // namespace sylar

@@ -1,5 +1,6 @@
 #include "sylar/app/pid_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -62,6 +64,32 @@ TEST_F(PidFileTest, TakesTheFileOfAServiceThatHasDied) {
 }
 
 // Somebody else may have chosen where it leads.
+// CD-G8
+TEST_F(PidFileTest, IsHandedOverWithItsLock) {
+  {
+    auto old = std::make_unique<PidFile>(path());
+    write("demo.pid", "1\n");  // as if that one were another process
+    PidFile file(path(), ::dup(old->fd()));
+    EXPECT_EQ(read(), "1\n");
+    file.takeOver();
+    EXPECT_EQ(read(), std::to_string(::getpid()) + '\n');
+    write("demo.pid", "1\n");  // so that the old one finds the number of another
+    old.reset();
+    EXPECT_EQ(read(), "1\n");
+    file.takeOver();
+    expectRefused("a running service holds it");
+  }
+  EXPECT_FALSE(fs::exists(path()));
+}
+
+// CD-G8
+TEST_F(PidFileTest, ADescriptorOfAnotherFileIsNotTaken) {
+  write("other", "");
+  const PidFile file(path(), ::open(path("other").c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(read(), std::to_string(::getpid()) + '\n');
+  EXPECT_EQ(read("other"), "");
+}
+
 TEST_F(PidFileTest, FollowsNoLink) {
   write("target", "7\n");
   fs::create_symlink(path("target"), path());

@@ -7,7 +7,7 @@ target_compile_definitions(app_settings_test PRIVATE SYLAR_SOURCE_DIR="${PROJECT
 
 # The demo service as its users see it. A sanitizer's runtime makes system calls of its own.
 if(TARGET service)
-  set(service_tests broken_folders service)
+  set(service_tests broken_folders hot_restart service)
   if(NOT SYLAR_SANITIZE)
     list(APPEND service_tests idle_service)
   endif()

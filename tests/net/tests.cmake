@@ -1,5 +1,5 @@
 sylar_tests(net LINKS sylar::net sylar::testing FILES
-  address forked_child lookup peer_scope socket socket_close tcp_server tcp_server_accept)
+  address forked_child inherited_listeners lookup peer_scope socket socket_close tcp_server tcp_server_accept)
 sylar_test(net/socket_race_test LINKS sylar::net)
 sylar_test(net/tcp_server_idle_test LINKS sylar::net)
 sylar_counts_queue_operations(net_tcp_server_idle_test)
