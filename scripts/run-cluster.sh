@@ -2,11 +2,12 @@
 # A cluster of examples/jobs on loopback: three replicas on one Redis, behind HAProxy.
 #
 #   scripts/run-cluster.sh           starts it, prints what to try, and ends it at Ctrl-C
-#   scripts/run-cluster.sh --kill    ends a random replica of the running cluster at once; another takes its place
+#   scripts/run-cluster.sh --kill    ends a random replica of the running cluster every 2 s for 20 s, while jobs come, and counts them
 #   scripts/run-cluster.sh --roll    restarts one replica after the other, and no request fails
 #
 # The environment may name the first of five ports (SYLAR_CLUSTER_PORT, else 8030: that of HAProxy, then the replicas', then Redis'), a
-# folder for settings, logs and data (SYLAR_CLUSTER_FOLDER, else build/cluster), and a program that is built already (SYLAR_JOBS).
+# folder for settings, logs and data (SYLAR_CLUSTER_FOLDER, else build/cluster), a program that is built already (SYLAR_JOBS), and
+# other seconds than 20 (SYLAR_CLUSTER_SECONDS).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,7 +20,8 @@ redis_port=$((port + ${#replicas[@]} + 1))
 write_settings() {
   for each in "${replicas[@]}"; do
     mkdir -p "$folder/$each"
-    sed "s/8030/$((port + each))/; s/store: memory/store: redis/; s/port: 6379/port: $redis_port/; s/replica: \"\"/replica: r$each/" \
+    sed "s/8030/$((port + each))/; s/store: memory/store: redis/; s/port: 6379/port: $redis_port/; s/replica: \"\"/replica: r$each/
+      s/visibility_ms: 30000/visibility_ms: 4000/; s/handler_timeout_ms: 10000/handler_timeout_ms: 2000/" \
       examples/jobs/config/jobs.yml > "$folder/$each/jobs.yml"
   done
   {
@@ -95,7 +97,7 @@ The cluster runs. Its logs are $folder/{1,2,3}.log. Try, in another terminal:
 
   curl -X PUT http://127.0.0.1:$port/jobs/tea -d '{"in_ms": 3000, "payload": "it is ready"}'
   tail -f $folder/?.log                   one of them runs it after 3 s
-  scripts/run-cluster.sh --kill           ends a replica at once; the others run what is due
+  scripts/run-cluster.sh --kill           kills a replica every 2 s; no job is lost
   scripts/run-cluster.sh --roll           restarts all of them; no request fails meanwhile
 
   http://127.0.0.1:$port/                 the jobs
@@ -104,10 +106,33 @@ END
   wait
 }
 
-kill_one() {
-  local -r victim=${replicas[RANDOM % ${#replicas[@]}]}
-  wait_until is_killed "$victim"
-  echo "run-cluster: r$victim was killed"
+# Puts 100 jobs, due within 3 s, until a replica has taken them.
+put_jobs() {
+  local jobs="" i
+  for ((i = 0; i < 100; ++i)); do jobs+=",{\"id\": \"$1-$i\", \"in_ms\": $((RANDOM % 3000))}"; done
+  wait_until curl -sf -X POST "http://127.0.0.1:$port/jobs" -d "[${jobs:1}]" -o /dev/null
+}
+none_is_left() { curl -sf "http://127.0.0.1:$port/status" | grep -q '"jobs":{"all":0,"dead":0,'; }
+
+# Each run of a job has a line in a log. The names of the jobs are new each time.
+kill_replicas() {
+  local -r name="kill-$$-$RANDOM" end=$((SECONDS + ${SYLAR_CLUSTER_SECONDS:-20}))
+  local put=0 killed=0 next=$SECONDS victim ran
+  while ((SECONDS < end)); do
+    put_jobs "$name-$put"
+    put=$((put + 1))
+    if ((SECONDS >= next)); then
+      victim=${replicas[RANDOM % ${#replicas[@]}]}
+      wait_until is_killed "$victim"
+      killed=$((killed + 1))
+      next=$((SECONDS + 2))
+    fi
+    sleep 0.1
+  done
+  wait_until none_is_left
+  ran=$(cat "$folder"/?.log | grep -o "$name-[0-9]*-[0-9]* is due" | sort)
+  echo "run-cluster: $killed replicas were killed; of $((100 * put)) jobs $((100 * put - $(uniq <<< "$ran" | wc -l))) were lost," \
+    "$(uniq -d <<< "$ran" | wc -l) ran more than once"
 }
 
 # A replica that drains is not ready, so HAProxy sends it nothing more. When it has answered what it had, it may end.
@@ -126,10 +151,10 @@ roll() {
 
 case ${1:-} in
   "") start ;;
-  --kill) kill_one ;;
+  --kill) kill_replicas ;;
   --roll) roll ;;
   *)
-    sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
     exit 2
     ;;
 esac
