@@ -484,7 +484,7 @@ MUTANTS = {
     "lot_moved_and_not_counted": (
         LOT, "        target.m_waiting.fetch_add(1, std::memory_order_seq_cst);\n", "", "lot/requeue_against_a_timeout", "tso"),
     "lot_moved_without_an_end": (
-        LOT, "one == last ? nullptr : ", "", "lot/requeue_in_one_bucket", "tso"),
+        LOT, "one == last ? nullptr : ", "", "lot/requeue_to_itself", "tso"),
     "lot_serves_any_object": (
         LOT, "one->m_object == object && one->m_kind.what == what", "one->m_kind.what == what", "lot/mutexes_in_one_bucket", "tso"),
     "lot_told_under_the_lock": (

@@ -440,11 +440,15 @@ void wakeOfOneAgainstATimeout() {
 
 // ---- Requeues. ---------------------------------------------------------------------------------------------------------------
 
-/// Two wait at one futex and are moved to another one, in another bucket, while one of them gives up.
-void requeue(bool cancels, size_t target) {
+/// Where those who wait are moved to.
+enum class Target : uint8_t { kOtherBucket, kSameBucket, kSameObject };
+
+/// Two wait at one futex and are moved while one of them gives up.
+void requeue(bool cancels, Target target) {
   Cast cast;
   Lot lot;
-  Object from(lot.bucket(0)), to(lot.bucket(target));
+  Object from(lot.bucket(0)), another(lot.bucket(target == Target::kOtherBucket ? 1 : 0));
+  Object& to = target == Target::kSameObject ? from : another;
   uint32_t told = 0, woken = 0;
   FiberParty* leaver = nullptr;
   const auto wait = [&](Deadline deadline) {
@@ -458,7 +462,7 @@ void requeue(bool cancels, size_t target) {
   cast.thread("mover", [&] {
     if (cancels) leaver->cancel();
     from.word.fetch_add(1, std::memory_order_release);
-    if (mayWait(from)) Steps::requeue(&from, &to, 2);
+    if (mayWait(from)) Steps::requeue(&from, &to, ~0u);
     for (Object* const object : {&from, &to}) {  // those who came in between see the word
       if (mayWait(*object)) woken += Steps::wake(object, 2, ~0u, false);
     }
@@ -467,9 +471,10 @@ void requeue(bool cancels, size_t target) {
   require(told == woken, "each wake-up is of one that waits");
   lot.check();
 }
-void requeueAgainstATimeout() { requeue(false, 1); }
-void requeueAgainstACancel() { requeue(true, 1); }
-void requeueInOneBucket() { requeue(false, 0); }
+void requeueAgainstATimeout() { requeue(false, Target::kOtherBucket); }
+void requeueAgainstACancel() { requeue(true, Target::kOtherBucket); }
+void requeueInOneBucket() { requeue(false, Target::kSameBucket); }
+void requeueToItself() { requeue(false, Target::kSameObject); }
 
 // ---- Signal handlers. --------------------------------------------------------------------------------------------------------
 
@@ -519,6 +524,7 @@ std::vector<Scenario> lotScenarios() {
       {"lot/requeue_against_a_timeout", requeueAgainstATimeout},
       {"lot/requeue_against_a_cancel", requeueAgainstACancel},
       {"lot/requeue_in_one_bucket", requeueInOneBucket},
+      {"lot/requeue_to_itself", requeueToItself},
       {"lot/post_in_a_handler", postInAHandler},
       {"lot/post_in_a_handler_of_the_section", postInAHandlerOfTheSection},
   };
