@@ -46,12 +46,12 @@ END
   } > "$folder/haproxy.cfg"
 }
 
-# A replica, and another one whenever it ends.
+# A replica, and another one whenever it ends. Ctrl-C at the terminal is not for the replica, which would take it for a second signal.
 keep_running() {
-  local replica
-  trap 'kill "$replica"; wait "$replica"; exit' TERM
+  local replica=
+  trap 'trap "" TERM; kill $replica || true; wait; exit' TERM
   while true; do
-    "$program" -c "$folder/$1" >> "$folder/$1.log" 2>&1 &
+    setsid "$program" -c "$folder/$1" >> "$folder/$1.log" 2>&1 &
     replica=$!
     echo "$replica" > "$folder/$1.pid"
     wait "$replica" || true
@@ -60,9 +60,9 @@ keep_running() {
   done
 }
 
-# Of a replica, as HAProxy sees it: UP or DOWN, and how many requests it has there.
+# Of a replica, as HAProxy sees it: UP or DOWN, how many requests it has there, and what its last check gave.
 seen() {
-  curl -sf "http://127.0.0.1:$port/haproxy;csv" | awk -F, -v name="r$1" '$1 == "replicas" && $2 == name {print $18, $5}'
+  curl -sf "http://127.0.0.1:$port/haproxy;csv" | awk -F, -v name="r$1" '$1 == "replicas" && $2 == name {print $18, $5, $37}'
 }
 wait_until() {
   for ((i = 0; i < 600; ++i)); do
@@ -72,8 +72,8 @@ wait_until() {
   echo "run-cluster: waited for a minute in vain: $*; the logs are in $folder" >&2
   exit 1
 }
-is_up() { [[ $(seen "$1") == UP\ * ]]; }
-is_left() { [[ $(seen "$1") == "DOWN 0" ]]; }
+is_up() { [[ $(seen "$1") == UP\ *\ L7OK ]]; }  # not before the first check
+is_left() { [[ $(seen "$1") == DOWN\ 0\ * ]]; }
 is_killed() { kill -KILL "$(cat "$folder/$1.pid")" 2>/dev/null; }
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
@@ -85,7 +85,7 @@ start() {
   fi
   mkdir -p "$folder"
   write_settings
-  trap 'trap - EXIT; kill $(jobs -p); wait' EXIT
+  trap 'trap - EXIT; kill $(jobs -p) || true; wait' EXIT
   trap 'exit 0' INT TERM
   redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly yes --dir "$folder" > "$folder/redis.log" &
   for each in "${replicas[@]}"; do keep_running "$each" & done

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <stdexcept>
 #include <system_error>
@@ -66,6 +67,23 @@ TcpServer::ptr makeHttpServer(const ServerSetting& setting, const Application::W
   return server;
 }
 
+/// Returns the file of this program, by the name that it was called by if that leads there: it may lead to a newer version later.
+std::string programFile(const std::string& called) {
+  std::error_code none;
+  const std::filesystem::path own = "/proc/self/exe";
+  const std::filesystem::path name = std::filesystem::absolute(called, none);
+  if (called.find('/') != std::string::npos && std::filesystem::equivalent(name, own, none)) return name;
+  return std::filesystem::read_symlink(own, none);
+}
+
+/// Returns what this process was called with. The program may have shown less to the Application.
+std::vector<std::string> ownArguments() {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
 /// Returns true if a listener on one address keeps the other from its port: they are the same, or one of them is the wildcard.
 bool sharePort(const IPAddress& a, const IPAddress& b) {
   if (a.getFamily() != b.getFamily() || a.getPort() != b.getPort()) return false;
@@ -118,16 +136,18 @@ class Application::Impl {
   bool drain(Deadline deadline);
   void waitForSignals();
 
+  void takeOver();
+  std::vector<Socket::ptr> listeners() const;
   void replace();
+  bool isReplaced() const { return m_replacement != nullptr && m_replacement->end(); }
 
+  Predecessor m_predecessor;
   std::string m_program;  // the file
-  std::vector<std::string> m_arguments;
   std::string m_config_dir;
   Status m_status = kEnded;
   bool m_up = false;  // the servers accept, or have accepted
   std::map<std::string, ServerMaker> m_types;
   std::vector<std::function<void()>> m_on_ready, m_on_up, m_on_stop;
-  std::unique_ptr<Predecessor> m_predecessor;
   std::unique_ptr<PidFile> m_pid_file;
   std::vector<std::unique_ptr<WorkerGroup>> m_workers;  // in the order of their names; outlive the servers
   std::vector<Served> m_servers;
@@ -146,8 +166,7 @@ bool Application::Impl::init(int argc, char** argv) {
     return false;
   }
 
-  m_arguments.assign(argv, argv + argc);
-  if (std::error_code none; argc > 0) m_program = std::filesystem::read_symlink("/proc/self/exe", none);
+  m_program = programFile(program);
   m_config_dir = line.config_dir;
   if (std::error_code none; !std::filesystem::is_directory(m_config_dir, none)) {
     std::fprintf(stderr, "%s: there is no folder '%s' in %s: make it, with a server.yml, or name another one with -c DIR\n",
@@ -224,7 +243,7 @@ bool Application::Impl::run() {
   } catch (...) {
     std::fprintf(stderr, "a callback threw something that is no std::exception\n");
   }
-  releaseEndSignals();  // a second signal ends the process at once
+  if (!isReplaced()) releaseEndSignals();  // a second signal ends the process at once
   const bool in_time = drain(Deadline::after(drainSetting()));
   if (m_status == kEnded && !in_time) m_status = kTimedOut;
   return m_status == kEnded;
@@ -232,9 +251,8 @@ bool Application::Impl::run() {
 
 /// Makes and starts everything. Returns false if the service was told to end before all callbacks had returned.
 bool Application::Impl::start() {
-  m_predecessor = std::make_unique<Predecessor>();
   if (const std::string path = pidFileSetting(); !path.empty()) {
-    m_pid_file = std::make_unique<PidFile>(path, m_predecessor->takePidFile());
+    m_pid_file = std::make_unique<PidFile>(path, m_predecessor.takePidFile());
   }
   makeWorkers();
   makeServers();
@@ -247,10 +265,28 @@ bool Application::Impl::start() {
   warnOfNothing();
   m_up = true;
   if (!inFiber(m_on_up)) return false;
-  if (m_pid_file != nullptr) m_pid_file->takeOver();
-  m_predecessor->relieve();
   log::info("the service runs: process {}, {} servers, configured by {}", ::getpid(), m_servers.size(), m_config_dir);
+  takeOver();
   return true;
+}
+
+/// Takes over from an old process, if there is one.
+void Application::Impl::takeOver() {
+  if (m_pid_file != nullptr) m_pid_file->takeOver();
+  const std::vector<Address::ptr> files = m_predecessor.relieve();
+  for (const Socket::ptr& socket : listeners()) {
+    const auto is_here = [&](const Address::ptr& each) { return *each == *socket->getLocalAddress(); };
+    if (std::ranges::any_of(files, is_here)) SocketControl::takeFile(*socket);
+  }
+}
+
+std::vector<Socket::ptr> Application::Impl::listeners() const {
+  std::vector<Socket::ptr> all;
+  for (const Served& each : m_servers) {
+    const auto sockets = each.server->getSocks();
+    all.insert(all.end(), sockets.begin(), sockets.end());
+  }
+  return all;
 }
 
 /// Warns of settings that are valid but serve nobody.
@@ -377,6 +413,10 @@ void Application::Impl::waitForSignals() {
   });
   int signal;
   while ((signal = awaitSignal()) == SIGHUP || signal == SIGUSR2) {
+    if (m_replacement != nullptr && m_replacement->serves()) {
+      log::info("process {} has taken over: this one ends", m_replacement->process());
+      return;
+    }
     try {
       signal == SIGHUP ? m_reloader->ask() : replace();
     } catch (const std::system_error& failure) {
@@ -386,20 +426,28 @@ void Application::Impl::waitForSignals() {
   log::info("signal {}: the service ends", signal);
 }
 
-/// Starts the program anew, which tells this process to end when it serves.
+/// Starts the program anew. When that process serves, another SIGUSR2 ends this one.
 void Application::Impl::replace() {
   if (m_replacement != nullptr && !m_replacement->hasFailed()) {
-    log::warn("signal {}: the program has been started anew already", SIGUSR2);
+    log::warn("signal {}: process {} was started before, and takes over when it serves", SIGUSR2, m_replacement->process());
     return;
   }
-  std::vector<int> listeners;
-  for (const Served& each : m_servers) {
-    for (const Socket::ptr& socket : each.server->getSocks()) listeners.push_back(socket->getSocket());
-  }
+  std::vector<Socket::ptr> sockets = listeners();
+  const auto others = std::stable_partition(sockets.begin(), sockets.end(),
+                                            [](const Socket::ptr& each) { return SocketControl::ownsFile(*each); });
+  Legacy legacy;
+  legacy.with_files = static_cast<size_t>(others - sockets.begin());
+  for (const Socket::ptr& each : sockets) legacy.listeners.push_back(each->getSocket());
+  if (m_pid_file != nullptr) legacy.pid_file = m_pid_file->fd();
   m_replacement.reset();
-  m_replacement = std::make_unique<Replacement>(m_program, m_arguments, listeners, m_pid_file != nullptr ? m_pid_file->fd() : -1,
-                                                [] { ::kill(::getpid(), SIGTERM); });
-  log::info("signal {}: {} was started anew, and takes over when it serves", SIGUSR2, m_program);
+  m_replacement = std::make_unique<Replacement>(m_program, ownArguments(), legacy, [this](bool serves) {
+    if (serves) {
+      ::kill(::getpid(), SIGUSR2);
+    } else if (m_pid_file != nullptr) {
+      m_pid_file->takeOver();  // that one may have written its number
+    }
+  });
+  log::info("signal {}: process {} was started, and takes over when it serves", SIGUSR2, m_replacement->process());
 }
 
 /// Loads the files again, on the reloader's thread.
@@ -437,12 +485,9 @@ std::future<void> Application::Impl::tellOfStop() {
 /// Ends everything: connections and fibers that are idle at once, those at work by `deadline`. Returns true if all of them ended
 /// by themselves.
 bool Application::Impl::drain(Deadline deadline) {
-  if (m_replacement != nullptr && m_replacement->serves()) {
-    for (const Served& each : m_servers) {
-      for (const Socket::ptr& socket : each.server->getSocks()) SocketControl::leaveFile(*socket);
-    }
+  if (isReplaced()) {
+    for (const Socket::ptr& socket : listeners()) SocketControl::leaveFile(*socket);
   }
-  m_replacement.reset();
   for (const Served& each : m_servers) each.server->stop();
   std::future<void> told = tellOfStop();
   bool in_time = true;
@@ -465,6 +510,10 @@ bool Application::Impl::drain(Deadline deadline) {
     log::error("a listener of a setting does not end");
     stuck = true;
   }
+  if (m_replacement != nullptr && !m_replacement->await(deadline)) {
+    log::warn("process {}, which was to take over, is killed", m_replacement->process());
+  }
+  m_replacement.reset();
   m_pid_file.reset();
   if (stuck) {  // such a fiber or listener may use anything, so nothing may be destroyed before it ends
     LoggerMgr::GetInstance()->flush(Deadline::after(std::chrono::seconds(1)));

@@ -72,7 +72,9 @@ PidFile::PidFile(const std::string& path, int locked) : m_path(path), m_fd(locke
 
 bool PidFile::write() const {
   const std::string text = ownLine();
-  return ::ftruncate(m_fd, 0) == 0 && ::pwrite(m_fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  const auto size = static_cast<ssize_t>(text.size());
+  return ::pwrite(m_fd, text.data(), text.size(), 0) == size &&
+         ::ftruncate(m_fd, size) == 0;  // never empty, for those who read it
 }
 
 void PidFile::takeOver() {

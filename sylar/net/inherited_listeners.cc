@@ -28,16 +28,16 @@ int optionOf(int fd, int option) {
 
 }  // namespace
 
-bool add(int fd) {
+Address::ptr add(int fd) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
-  if (optionOf(fd, SO_ACCEPTCONN) != 1 || optionOf(fd, SO_TYPE) != SOCK_STREAM) return false;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) return false;
+  if (optionOf(fd, SO_ACCEPTCONN) != 1 || optionOf(fd, SO_TYPE) != SOCK_STREAM) return nullptr;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) return nullptr;
   Address::ptr address = Address::Create(reinterpret_cast<sockaddr*>(&name), size);
-  if (address == nullptr) return false;
+  if (address == nullptr) return nullptr;
   const Lock lock(g_mutex);
-  g_all.push_back({std::move(address), fd});
-  return true;
+  g_all.push_back({address, fd});
+  return address;
 }
 
 int take(const Address& address) {

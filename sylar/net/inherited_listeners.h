@@ -8,8 +8,9 @@
 
 namespace sylar::inherited_listeners {
 
-/// Keeps `fd` until somebody takes it. Returns false if it is no listening stream socket; then it stays the caller's.
-bool add(int fd);
+/// Keeps `fd` until somebody takes it, and returns its address. Returns null if it is no listening stream socket; then it stays the
+/// caller's.
+Address::ptr add(int fd);
 /// Returns the socket that listens on `address`, which is the caller's from here on, or -1. May throw std::bad_alloc.
 int take(const Address& address);
 /// Closes those that nobody has taken, and returns how many there were.

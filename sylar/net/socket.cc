@@ -177,13 +177,19 @@ bool Socket::close() {
   return leave(kCall);
 }
 
+static bool listens(int fd) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value == 1;
+}
+
 /// Ends the calls that are running on `fd`. A socket that is neither connected nor listening replaces the descriptor: waiting
 /// fibers are woken, and a thread that is about to call finds that socket. Threads that block in the kernel notice only a
 /// shutdown. A shutdown also affects other processes that have the socket, so it is not made without need.
 void Socket::breakOff(int fd, bool blocking_calls) {
   const int nothing = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool none_left = nothing < 0;
-  if ((blocking_calls || none_left) && !sys::inForkedChild()) ::shutdown(fd, SHUT_RDWR);
+  if ((blocking_calls || (none_left && !listens(fd))) && !sys::inForkedChild()) ::shutdown(fd, SHUT_RDWR);
   if (none_left) {
     cancelWaits(fd, Direction::kRead);
     cancelWaits(fd, Direction::kWrite);
@@ -309,21 +315,31 @@ bool Socket::bind(const Address::ptr addr) {
   return true;
 }
 
-bool SocketControl::adopt(Socket& socket, int fd, const Address& address) {
+bool SocketControl::adopt(Socket& socket, int fd) {
   const Socket::Use use(socket);
   const bool done = use && socket.result(::dup3(fd, use.fd(), O_CLOEXEC)) >= 0;
   const int error = errno;
   ::close(fd);
   errno = error;
   if (!done) return false;
-  if (const auto* const path = dynamic_cast<const UnixAddress*>(&address)) socket.setFile(SocketFile::of(*path));
+  if (socket.m_family != AF_UNIX) socket.setOption(IPPROTO_TCP, TCP_NODELAY, int{1});  // connections have it of their listener
   socket.setAddresses(nullptr, nullptr);
   return true;
+}
+
+bool SocketControl::ownsFile(const Socket& listener) {
+  const Lock lock(listener.m_lock);
+  return listener.m_file != nullptr;
 }
 
 void SocketControl::leaveFile(Socket& listener) {
   const Lock lock(listener.m_lock);
   if (listener.m_file != nullptr) listener.m_file->leave();
+}
+
+void SocketControl::takeFile(Socket& listener) {
+  const auto path = std::dynamic_pointer_cast<UnixAddress>(listener.getLocalAddress());
+  if (path != nullptr) listener.setFile(SocketFile::of(*path));
 }
 
 /// Replaces the socket file, and removes the one that was there.

@@ -26,10 +26,14 @@ class SocketControl {
   static bool acceptWaits(const Socket& listener) { return listener.m_accept_waits; }
   static void endWaiting(Socket& listener) { listener.m_accept_waits = false; }
 
-  /// Puts `fd`, a socket that is bound to `address`, in the place of the one that `socket` has, and closes it. Returns false with errno.
-  static bool adopt(Socket& socket, int fd, const Address& address);
-  /// Leaves the file of a Unix socket to the process that listens there from now on.
+  /// Puts `fd`, which listens, in the place of the descriptor that `socket` has, and closes it. The file of a Unix socket stays that
+  /// of others. Returns false with errno.
+  static bool adopt(Socket& socket, int fd);
+  /// Returns true if `listener` will remove its file.
+  static bool ownsFile(const Socket& listener);
+  /// Leaves the file of a Unix socket to the process that listens there from now on, or takes it.
   static void leaveFile(Socket& listener);
+  static void takeFile(Socket& listener);
 };
 
 }  // namespace sylar

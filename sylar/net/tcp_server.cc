@@ -55,7 +55,7 @@ Socket::ptr TcpServer::Impl::listenOn(const Address::ptr& addr) {
   }
   Socket::ptr socket = server.makeListener(addr);
   const int inherited = inherited_listeners::take(*addr);
-  const bool bound = inherited >= 0 ? SocketControl::adopt(*socket, inherited, *addr) : socket->bind(addr);
+  const bool bound = inherited >= 0 ? SocketControl::adopt(*socket, inherited) : socket->bind(addr);
   if (bound && socket->listen(limits.backlog)) {
     socket->getLocalAddress();  // remembered, for reports when there is no memory for it
     return socket;

@@ -15,7 +15,7 @@ import time
 import unittest
 from pathlib import Path
 
-SERVICE = sys.argv[1]
+SERVICE = Path(sys.argv[1]).resolve()
 PATIENCE = 20  # seconds until a test gives up
 CONNECTIONS = 200
 GREETING = "demo: {greeting: hello}\n"
@@ -32,6 +32,7 @@ def wait_until(condition, what):
 
 def answer_to(connection, request=b"GET /hello HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"):
     """All that comes for a request."""
+    connection.settimeout(PATIENCE)
     with connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
@@ -85,13 +86,22 @@ class HotRestart(unittest.TestCase):
         if last == self.process.pid:
             self.process.wait(PATIENCE)
         else:
-            wait_until(lambda: not Path(f"/proc/{last}").exists(), self.text)
+            wait_until(lambda: self.has_ended(last), self.text)
+
+    @staticmethod
+    def has_ended(process):
+        """Whoever has to bury it may take his time."""
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except OSError:
+            return True
 
     def replace(self):
         """Has the last process replaced, and waits until it has ended."""
-        old = self.serving()[-1]
+        old, count = self.serving()[-1], len(self.serving())
         os.kill(old, signal.SIGUSR2)
-        self.wait_for("the service has ended", len(self.serving()))
+        self.wait_for("the service runs: process", count + 1)
+        self.wait_for("the service has ended", count)
         if old == self.process.pid:
             self.assertEqual(self.process.wait(PATIENCE), 0)
         return old
@@ -106,7 +116,7 @@ class HotRestart(unittest.TestCase):
                 reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 path = "/sleep?ms=20" if answers % 5 == 0 else "/hello"
                 writer.write(f"GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".encode())
-                answer = await reader.read()
+                answer = await asyncio.wait_for(reader.read(), PATIENCE)
                 assert answer.startswith(b"HTTP/1.1 200"), answer
                 writer.close()
                 answers += 1
@@ -145,6 +155,61 @@ class HotRestart(unittest.TestCase):
         self.assertEqual(self.replace(), self.process.pid)
         self.assertIn("welcome", answer_to(socket.create_connection(("127.0.0.1", self.port))))
 
+    # CD-G8
+    def test_what_is_shared_survives_a_new_process_that_fails_half_way(self):
+        self.start()
+        with socket.socket() as busy:
+            busy.bind(("127.0.0.1", 0))
+            server = self.conf / "server.yml"
+            before = server.read_text()
+            server.write_text(before.replace(f"'{self.unix}'", f"'{self.unix}', '127.0.0.1:{busy.getsockname()[1]}'"))
+            os.kill(self.process.pid, signal.SIGUSR2)
+            self.wait_for("this one goes on", 1)
+            server.write_text(before)
+        self.assertIn("cannot listen", self.text())
+        for connection in (socket.create_connection(("127.0.0.1", self.port)), socket.socket(socket.AF_UNIX)):
+            if connection.family == socket.AF_UNIX:
+                connection.connect(str(self.unix))
+            self.assertIn("hello", answer_to(connection))
+        self.replace()
+        self.assertTrue(self.unix.exists())
+
+    # CD-G8
+    def test_a_new_process_has_what_it_was_left_and_no_more(self):
+        self.log.touch()
+        with open(self.log, "rb") as kept:
+            os.set_inheritable(kept.fileno(), True)
+            self.start(pass_fds=[kept.fileno()])
+        self.replace()
+        links = [os.readlink(each) for each in Path(f"/proc/{self.serving()[-1]}/fd").iterdir()]
+        self.assertEqual(links.count(str(self.log)), 2)  # stdout, stderr
+        self.assertEqual(sum(link == str(self.pid_file) for link in links), 1)
+
+    # CD-G8
+    def test_a_service_that_ends_takes_its_replacement_with_it(self):
+        self.start()
+        program = self.folder / "program"
+        program.write_text("#!/bin/sh\ntrap '' TERM\nexec sleep 1000\n")
+        program.chmod(0o755)
+        (self.conf / "own.yml").write_text(GREETING + "app: {drain_ms: 500}\n")
+        os.kill(self.process.pid, signal.SIGHUP)
+        self.wait_for("settings changed", 1)
+        named = self.folder / "named"
+        named.symlink_to(SERVICE)
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(PATIENCE), 0)
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([named, "-c", self.conf], stdout=log, stderr=log)
+        self.wait_for("the service runs: process", 2)
+        named.unlink()
+        named.symlink_to(program)
+        self.process.send_signal(signal.SIGUSR2)
+        self.wait_for("was started, and takes over", 1)
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(PATIENCE)
+        self.assertFalse(self.pid_file.exists())
+        self.assertIn("is killed", self.text())
+
     # CD-G9
     def test_sockets_of_systemd_are_taken(self):
         with socket.socket() as given:
@@ -158,7 +223,7 @@ class HotRestart(unittest.TestCase):
                 os.dup2(given.fileno(), 3)
                 os.environ["LISTEN_FDS"] = "1"
                 os.environ["LISTEN_PID"] = str(os.getpid())
-                os.execv(SERVICE, [SERVICE, "-c", str(self.conf)])
+                os.execv(SERVICE, [str(SERVICE), "-c", str(self.conf)])
 
             self.start(preexec_fn=as_systemd, close_fds=False)
         self.assertIn("hello", answer_to(early))

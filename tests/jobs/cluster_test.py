@@ -69,6 +69,7 @@ class Cluster(unittest.TestCase):
         puts.write_text(PUTS)
         load = subprocess.Popen(["wrk", "-t1", "-c20", "-d600", "--timeout", f"{LIMIT}s", "-s", puts, f"http://127.0.0.1:{self.port}"],
                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(load.kill)
         before = [int((self.folder / f"{each}.pid").read_text()) for each in (1, 2, 3)]
         while request(self.port, "GET", "/status")[1]["jobs"]["all"] == 0:
             time.sleep(0.01)
