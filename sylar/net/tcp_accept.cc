@@ -79,7 +79,7 @@ void TcpServer::startAccept(Socket::ptr sock) {
     Fiber::YieldToReady();
     left = kAcceptsInARow;
   }
-  m_impl->retire(*sock);
+  if (SocketControl::acceptWaits(*sock)) m_impl->retire(*sock);  // else stop() does, when it has accepted the rest
 }
 
 /// Accepts one connection. Returns false if `listener` accepts no more.

@@ -1,5 +1,7 @@
 // Accepts that fail: the listener is one that fails when the test says so.
+#include <atomic>
 #include <deque>
+#include <functional>
 #include <mutex>
 
 #include "sylar/testing/virtual_time.h"
@@ -127,6 +129,53 @@ TEST(FailingAccept, DoesNotKeepStopWaiting) {
   server->stop();
   iom.stop();
   EXPECT_LT(server->getCounts().accept_errors, 100u);
+}
+
+/// Says when its accepting fiber has ended.
+class WatchedServer : public TestServer {
+ public:
+  using TestServer::TestServer;
+  std::function<void()> before_last_accept;
+  std::atomic<bool> fiber_ended{false};
+
+ protected:
+  class Listener : public Socket {
+   public:
+    explicit Listener(std::function<void()> before) : Socket(IPv4, TCP), m_before(std::move(before)) {}
+    Socket::ptr accept() override {
+      if (IOManager::GetThis() == nullptr && m_before) std::exchange(m_before, nullptr)();
+      return Socket::accept();
+    }
+
+   private:
+    std::function<void()> m_before;
+  };
+  Socket::ptr makeListener(const Address::ptr& /*addr*/) override { return std::make_shared<Listener>(before_last_accept); }
+  void startAccept(Socket::ptr sock) override {
+    TcpServer::startAccept(std::move(sock));
+    fiber_ended = true;
+  }
+};
+
+// Cause: the accepting fiber, which a connection wakes during stop(), closed the listener, with whoever was in its queue.
+TEST(Stop, AcceptsWhoWaitsThoughTheAcceptingFiberEndsMeanwhile) {
+  const LeakCheck leaks;
+  IOManager iom(1, false, "server");
+  const auto server = std::make_shared<WatchedServer>(iom, echo);
+  const Socket::ptr early = Socket::CreateTCP(loopback()), late = Socket::CreateTCP(loopback());
+  server->before_last_accept = [&] {  // in stop()
+    EXPECT_TRUE(early->connect(server->address()));
+    until([&] { return server->fiber_ended.load(); });
+    EXPECT_TRUE(late->connect(server->address()));
+  };
+  ASSERT_TRUE(server->bind(loopback()));
+  ASSERT_TRUE(server->start());
+  server->stop();
+  EXPECT_TRUE(echoes(*early));
+  EXPECT_TRUE(echoes(*late));
+  early->close();
+  late->close();
+  EXPECT_TRUE(server->join());
 }
 
 }  // namespace
