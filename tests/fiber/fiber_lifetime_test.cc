@@ -258,15 +258,20 @@ struct RunsAtTheEnd {
 
 // A destructor of a thread_local that was made before the thread ran fibers runs after they have been put away.
 TEST(FiberThreads, FibersOfLateDestructorsLeaveNothing) {
-  uintptr_t on_stack = 0;
-  std::thread([&on_stack] {
-    thread_local RunsAtTheEnd last;
-    last.where = &on_stack;
-    make([] {})->resume();
-  }).join();
-  ASSERT_NE(on_stack, 0u) << "the fiber ran";
-  unsigned char resident;
-  EXPECT_NE(mincore(reinterpret_cast<void*>(on_stack & ~uintptr_t{4095}), 4096, &resident), 0) << "its stack is still mapped";
+  const auto keeps_the_stack = [] {
+    uintptr_t on_stack = 0;
+    std::thread([&on_stack] {
+      thread_local RunsAtTheEnd last;
+      last.where = &on_stack;
+      make([] {})->resume();
+    }).join();
+    EXPECT_NE(on_stack, 0u) << "the fiber ran";
+    unsigned char resident;
+    return mincore(reinterpret_cast<void*>(on_stack & ~uintptr_t{4095}), 4096, &resident) == 0;
+  };
+  int kept = 0;  // or something else came to lie there, as a sanitizer's runtime
+  while (kept < 20 && keeps_the_stack()) ++kept;
+  EXPECT_LT(kept, 20) << "its stack is still mapped";
 }
 
 }  // namespace
