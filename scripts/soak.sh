@@ -22,7 +22,7 @@ done
 end=$(awk -v now="$(date +%s)" -v hours="${1:-1}" 'BEGIN { printf "%d", now + hours * 3600 }')
 steps=()
 for memory in tso weak; do
-  for group in wait sleep queue stop fd life timer serve core sync; do steps+=("model $memory $group/"); done
+  for group in wait sleep queue stop fd life timer serve core sync lot; do steps+=("model $memory $group/"); done
 done
 for mode in release asan tsan strict; do
   for program in build/release/bin/*_race_test build/release/bin/integration_cycles_test; do
@@ -30,7 +30,7 @@ for mode in release asan tsan strict; do
   done
 done
 
-steps+=("retry testing_retry_test" "fuzz parsers" "differential release" "differential asan" "mistakes hooks")
+steps+=("retry testing_tests" "fuzz parsers" "differential release" "differential asan" "mistakes hooks")
 
 newSeed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
 
@@ -40,7 +40,7 @@ setCommand() {
   read -r mode program group <<<"${steps[$2]}"
   command=(env "SYLAR_TEST_SEED=$seed" "SYLAR_TEST_SCALE=$scale")
   case $mode in
-    retry) command=(env SYLAR_TEST_SCALE=50 "build/release/bin/$program") ;;  # 1 000 times the same trace
+    retry) command=(env SYLAR_TEST_SCALE=50 "build/release/bin/$program" "--gtest_filter=Retry.*") ;;  # 1 000 times the same trace
     fuzz) command=(scripts/fuzz.sh 60) ;;
     differential) command=(scripts/run_sanitized.sh "build/$program/bin/hook_differential" --seed "$seed" --seconds 1800) ;;
     mistakes) command=(tests/hook/differential/mistakes.py build/release) ;;
