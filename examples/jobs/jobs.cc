@@ -124,8 +124,8 @@ void Jobs::listenLoop() {
   while (!sylar::this_fiber::cancelled()) {
     try {
       m_store.listen([this, &failures](Time at) {
-        failures = 0;
         const std::lock_guard guard(m_lock);
+        failures = 0;
         m_alarm.set(wakeNs(at));
       });
     } catch (const StoreError& failure) {

@@ -54,7 +54,8 @@ class Store {
   virtual StoreCounts counts() = 0;
 
   /// Calls `earlier` with the time of each job that has become the first of all, through whatever replica, and once at the
-  /// beginning, with a time long past, because what was before has not been heard. `earlier` must not call the store. Returns when the fiber is cancelled, and throws StoreError when the connection is lost.
+  /// beginning, with a time long past, because what was before has not been heard. Several threads may call `earlier` at once,
+  /// and it must not call the store. Returns when the fiber is cancelled, and throws StoreError when the connection is lost.
   virtual void listen(const std::function<void(Time)>& earlier) = 0;
 };
 
