@@ -25,7 +25,7 @@ for memory in tso weak; do
   for group in wait sleep queue stop fd life timer serve core sync lot; do steps+=("model $memory $group/"); done
 done
 for mode in release asan tsan strict; do
-  for program in build/release/bin/*_race_test build/release/bin/integration_cycles_test; do
+  for program in build/release/bin/*_race_test{,s} build/release/bin/integration_cycles_test; do
     steps+=("$mode $(basename "$program")")
   done
 done

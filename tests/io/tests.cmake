@@ -8,9 +8,9 @@ if(NOT SYLAR_SANITIZE)  # it brings its own operator new, and so do the sanitize
   sylar_test(io/timer_memory_test LINKS sylar::io)
 endif()
 sylar_test(io/iomanager_race_test LINKS sylar::io)
+sylar_tests(io_hooked_race LINKS sylar::sylar sylar::hook FILES
+  mix_race socket_timeout_race)
 sylar_test(io/socket_timeout_test LINKS sylar::sylar sylar::hook)
-sylar_test(io/socket_timeout_race_test LINKS sylar::sylar sylar::hook)
-sylar_test(io/mix_race_test LINKS sylar::sylar sylar::hook)
 
 # What an idle process does, seen from outside: strace counts.
 add_executable(io_idle_program ${CMAKE_CURRENT_LIST_DIR}/idle_program.cc)

@@ -1,9 +1,9 @@
 sylar_tests(net LINKS sylar::net sylar::testing FILES
   address forked_child inherited_listeners lookup peer_scope socket socket_close tcp_server tcp_server_accept)
-sylar_test(net/socket_race_test LINKS sylar::net)
+sylar_tests(net_race LINKS sylar::net FILES
+  socket_race tcp_server_race)
 sylar_test(net/tcp_server_idle_test LINKS sylar::net)
 sylar_counts_queue_operations(net_tcp_server_idle_test)
-sylar_test(net/tcp_server_race_test LINKS sylar::net)
 if(NOT SYLAR_SANITIZE MATCHES "thread")  # it brings its own operator new
   sylar_test(net/tcp_server_faults_test LINKS sylar::net)
   target_sources(net_tcp_server_faults_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/faults/injector.cc)

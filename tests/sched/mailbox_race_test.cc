@@ -18,7 +18,7 @@ constexpr size_t kLetters = 10'000;
 #else
 constexpr size_t kLetters = 50'000;
 #endif
-constexpr size_t kSources = 4;
+constexpr size_t kSenders = 4;
 
 struct Letter : QueueNode {
   Letter(size_t from, size_t what) : QueueNode(Kind::kMessage), source(from), value(what) {}
@@ -33,7 +33,7 @@ struct Owner {
   std::atomic<size_t> notifications{0};
   size_t sleeps = 0;
   size_t received = 0;
-  std::vector<size_t> next = std::vector<size_t>(kSources, 0);
+  std::vector<size_t> next = std::vector<size_t>(kSenders, 0);
 
   void notify() {
     notifications.fetch_add(1);
@@ -59,9 +59,9 @@ struct Owner {
 };
 
 std::vector<std::thread> send(Owner& owner, std::deque<Letter>& letters) {
-  for (size_t i = 0; i < kSources * kLetters; ++i) letters.emplace_back(i / kLetters, i % kLetters);
+  for (size_t i = 0; i < kSenders * kLetters; ++i) letters.emplace_back(i / kLetters, i % kLetters);
   std::vector<std::thread> threads;
-  for (size_t source = 0; source < kSources; ++source) {
+  for (size_t source = 0; source < kSenders; ++source) {
     threads.emplace_back([&owner, &letters, source] {
       for (size_t i = 0; i < kLetters; ++i) {
         if (owner.box.push(&letters[source * kLetters + i])) owner.notify();
@@ -76,7 +76,7 @@ TEST(MailboxRace, EveryLetterArrivesOnceInItsOrderForOneNotificationASleep) {
   Owner owner;
   std::deque<Letter> letters;
   std::vector<std::thread> threads = send(owner, letters);
-  owner.receive(kSources * kLetters);
+  owner.receive(kSenders * kLetters);
   for (auto& thread : threads) thread.join();
   EXPECT_TRUE(owner.box.drain().empty());
   EXPECT_EQ(owner.notifications.load(), owner.sleeps);
@@ -95,7 +95,7 @@ TEST(MailboxRace, WakersWithoutALetterLoseNothing) {
     });
   }
   std::vector<std::thread> threads = send(owner, letters);
-  owner.receive(kSources * kLetters);
+  owner.receive(kSenders * kLetters);
   over = true;
   for (auto& thread : threads) thread.join();
   for (auto& waker : wakers) waker.join();

@@ -25,9 +25,9 @@ namespace sylar {
 namespace {
 
 #if defined(SYLAR_TSAN) || defined(SYLAR_ASAN)
-constexpr int kScale = 10;
+constexpr int kStopScale = 10;
 #else
-constexpr int kScale = 1;
+constexpr int kStopScale = 1;
 #endif
 
 WakeReason parkForEver() {
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, StopRaceTest, test::kWorkerCounts);
 
 // Cause: a worker that was about to fall asleep slept on the round of cancelling; without a deadline it never woke.
 TEST_P(StopRaceTest, AFiberThatIsAboutToParkIsCancelled) {
-  const int rounds = 3'000 / kScale / static_cast<int>(workers());
+  const int rounds = 3'000 / kStopScale / static_cast<int>(workers());
   for (int round = 0; round < rounds; ++round) {
     Scheduler scheduler(workers(), false, "race");
     scheduler.start();
@@ -62,7 +62,7 @@ TEST_P(StopRaceTest, AFiberThatIsAboutToParkIsCancelled) {
 
 // Cause: it was given to the worker that had started it without asking whether that still takes anything: a check failed.
 TEST_P(StopRaceTest, AHandHeldFiberMayBeScheduledAtTheEnd) {
-  const int rounds = 1'000 / kScale / static_cast<int>(workers());
+  const int rounds = 1'000 / kStopScale / static_cast<int>(workers());
   for (int round = 0; round < rounds; ++round) {
     Scheduler scheduler(workers(), false, "race");
     scheduler.start();
@@ -154,7 +154,7 @@ void meddle(std::mt19937_64& random, const Fiber::ptr& fiber, Scheduler& first, 
 // Cause: several; whatever two schedulers, their fibers and a meddler do to one another, all fibers end and both stops return.
 TEST_P(StopRaceTest, FibersOfTwoSchedulersAllEnd) {
   const uint64_t seed = test::seed();
-  const int rounds = 24 / (kScale > 1 ? 3 : 1);
+  const int rounds = 24 / (kStopScale > 1 ? 3 : 1);
   for (int round = 0; round < rounds; ++round) {
     std::mt19937_64 random(seed + static_cast<uint64_t>(round));
     IOManager io(workers(), false, "io");
@@ -165,12 +165,12 @@ TEST_P(StopRaceTest, FibersOfTwoSchedulersAllEnd) {
     for (int i = 0; i < 40; ++i) {
       fibers.push_back(std::make_shared<Fiber>([&, mine = std::mt19937_64(random())]() mutable {
         while (!ready) Fiber::YieldToReady();
-        for (int step = 0; step < 400 / kScale && !this_fiber::cancelled(); ++step) doSomething(mine, io, plain);
+        for (int step = 0; step < 400 / kStopScale && !this_fiber::cancelled(); ++step) doSomething(mine, io, plain);
       }));
       (random() % 2 == 0 ? static_cast<Scheduler&>(io) : plain).schedule(fibers.back());
     }
     ready = true;
-    for (int step = 0; step < 3'000 / kScale; ++step) meddle(random, fibers[random() % fibers.size()], io, plain);
+    for (int step = 0; step < 3'000 / kStopScale; ++step) meddle(random, fibers[random() % fibers.size()], io, plain);
     const bool io_first = round % 2 == 0;
     for (Scheduler* scheduler :
          {io_first ? static_cast<Scheduler*>(&io) : &plain, io_first ? &plain : static_cast<Scheduler*>(&io)}) {

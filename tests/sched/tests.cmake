@@ -2,13 +2,8 @@
 sylar_tests(sched LINKS sylar::io FILES
   cancel detach idle join_stop mailbox move permit run_queue scheduler spawn_queue stop subclass timeouts
   work_guard)
-sylar_test(sched/mailbox_race_test LINKS sylar::sched)
-sylar_test(sched/spawn_queue_race_test LINKS sylar::sched)
-sylar_test(sched/move_race_test LINKS sylar::io)
-sylar_test(sched/park_race_test LINKS sylar::io)
-sylar_test(sched/stop_race_test LINKS sylar::io)
-sylar_test(sched/stop_deadline_race_test LINKS sylar::io)
-sylar_test(sched/wakeup_race_test LINKS sylar::io)
+sylar_tests(sched_race LINKS sylar::io FILES
+  mailbox_race move_race park_race spawn_queue_race stop_deadline_race stop_race wakeup_race)
 if("${SYLAR_SANITIZE}" MATCHES thread)
   sylar_test(sched/tsan_test LINKS sylar::sched)
 endif()

@@ -29,9 +29,9 @@ using test::LeakCheck;
 using test::Rounds;
 
 #ifdef SYLAR_TSAN
-constexpr int kScale = 3;
+constexpr int kWakeupScale = 3;
 #else
-constexpr int kScale = 1;
+constexpr int kWakeupScale = 1;
 #endif
 
 /// One thread tells another; cheaper than a Gate. The waiter spins for a while, so that rounds differ in their phase.
@@ -76,12 +76,14 @@ void oneAtATime(SchedulerOptions options, int most) {
 }
 
 // CD-S1, RT-7.2
-TEST_P(WakeupRace, OneTaskAtATimeFromOutsideIsNeverLost) { oneAtATime({.threads = workers(), .name = "hunt"}, 100'000 / kScale); }
+TEST_P(WakeupRace, OneTaskAtATimeFromOutsideIsNeverLost) {
+  oneAtATime({.threads = workers(), .name = "hunt"}, 100'000 / kWakeupScale);
+}
 
 // The same with the seed's cap on sleeps.
 TEST(WakeupRaceCapped, OneTaskAtATimeFromOutsideIsNeverLost) {
   const LeakCheck leaks;
-  oneAtATime({.threads = 2, .name = "hunt", .max_wait = std::chrono::milliseconds(3'000)}, 20'000 / kScale);
+  oneAtATime({.threads = 2, .name = "hunt", .max_wait = std::chrono::milliseconds(3'000)}, 20'000 / kWakeupScale);
 }
 
 // RT-7.2: several sources, each of which waits for its own task before it offers the next.
@@ -94,7 +96,7 @@ TEST_P(WakeupRace, OneTaskAtATimeOfSeveralSourcesIsNeverLost) {
     sources.emplace_back([&scheduler, seed, s] {
       std::mt19937_64 random(seed + s);
       Signal done;
-      for (Rounds rounds(10'000 / kScale); rounds.next();) {
+      for (Rounds rounds(10'000 / kWakeupScale); rounds.next();) {
         scheduler.schedule([&] { done.set(); });
         ASSERT_TRUE(done.wait()) << "lost in round " << rounds.begun();
         spin(random() % 512);
@@ -111,7 +113,7 @@ TEST_P(WakeupRace, PinnedWorkHandedRoundIsNeverLost) {
   scheduler.start();
   std::vector<int> ids;
   for (const auto& worker : coreOf(scheduler).workers()) ids.push_back(worker->threadId());
-  Rounds rounds(40'000 / kScale);
+  Rounds rounds(40'000 / kWakeupScale);
   test::Gate over;
   const std::function<void()> next = [&] {
     if (!rounds.next()) return over.open();
@@ -126,7 +128,7 @@ TEST_P(WakeupRace, PinnedWorkHandedRoundIsNeverLost) {
 TEST_P(WakeupRace, EveryWakeOfAParkedFiberLeadsToOneResume) {
   Scheduler scheduler(workers(), false, "hunt");
   scheduler.start();
-  Rounds rounds(50'000 / kScale);
+  Rounds rounds(50'000 / kWakeupScale);
   struct Handed {
     Waker waker;  // plain: handed over by `ready`, as what follows
     bool over = false;
@@ -162,7 +164,7 @@ TEST_P(WakeupRace, EveryWakeOfAParkedFiberLeadsToOneResume) {
 TEST_P(WakeupRace, OfManyWakersOneWins) {
   Scheduler scheduler(workers(), false, "hunt");
   scheduler.start();
-  const int rounds = 5'000 / kScale;
+  const int rounds = 5'000 / kWakeupScale;
   constexpr size_t kWakers = 3;
   std::atomic<uint64_t> epoch{0};  // of the present wait; published after the core
   std::atomic<FiberCore*> core{nullptr};

@@ -3,9 +3,8 @@ sylar_tests(sync LINKS sylar::io sylar::sync FILES
   wait_group waiters when worker_group)
 sylar_tests(sync_hooked LINKS sylar::sylar sylar::hook FILES
   blocking select)
-sylar_test(sync/select_race_test LINKS sylar::io sylar::sync)
-sylar_test(sync/sync_race_test LINKS sylar::io sylar::sync)
-sylar_test(sync/mixed_race_test LINKS sylar::io sylar::sync)
+sylar_tests(sync_race LINKS sylar::io sylar::sync FILES
+  mixed_race select_race sync_race)
 
 # What fibers of one worker do for one another, seen from outside: strace counts.
 add_executable(sync_hand_off_program ${CMAKE_CURRENT_LIST_DIR}/hand_off_program.cc)
