@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A cluster of examples/jobs on loopback: three replicas on one Redis, behind HAProxy.
+# A cluster of examples/jobs on loopback: three replicas on one Redis, one of which leads by a lease of etcd, behind HAProxy.
 #
 #   scripts/run-cluster.sh           starts it, prints what to try, and ends it at Ctrl-C
 #   scripts/run-cluster.sh --kill    ends a random replica of the running cluster every 2 s for 20 s, while jobs come, and counts them
 #   scripts/run-cluster.sh --roll    restarts one replica after the other, and no request fails
 #
-# The environment may name the first of five ports (SYLAR_CLUSTER_PORT, else 8030: that of HAProxy, then the replicas', then Redis'), a
-# folder for settings, logs and data (SYLAR_CLUSTER_FOLDER, else build/cluster), a program that is built already (SYLAR_JOBS), and
-# other seconds than 20 (SYLAR_CLUSTER_SECONDS).
+# The environment may name the first of seven ports (SYLAR_CLUSTER_PORT, else 8030: that of HAProxy, then those of the replicas, of
+# Redis, and two of etcd), a folder for settings, logs and data (SYLAR_CLUSTER_FOLDER, else build/cluster), a program that is built
+# already (SYLAR_JOBS), and other seconds than 20 (SYLAR_CLUSTER_SECONDS).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,11 +16,15 @@ folder=${SYLAR_CLUSTER_FOLDER:-build/cluster}
 program=${SYLAR_JOBS:-build/release/bin/jobs}
 replicas=(1 2 3)
 redis_port=$((port + ${#replicas[@]} + 1))
+etcd_port=$((redis_port + 1))
+etcd_url=http://127.0.0.1:$etcd_port
+peer_url=http://127.0.0.1:$((etcd_port + 1))  # etcd wants one, though it has no peers
 
 write_settings() {
   for each in "${replicas[@]}"; do
     mkdir -p "$folder/$each"
     sed "s/8030/$((port + each))/; s/store: memory/store: redis/; s/port: 6379/port: $redis_port/; s/replica: \"\"/replica: r$each/
+      s|endpoints: \[\]|endpoints: [$etcd_url]|; s/ttl_s: 10/ttl_s: 3/
       s/visibility_ms: 30000/visibility_ms: 4000/; s/handler_timeout_ms: 10000/handler_timeout_ms: 2000/" \
       examples/jobs/config/jobs.yml > "$folder/$each/jobs.yml"
   done
@@ -77,7 +81,12 @@ is_left() { [[ $(seen "$1") == DOWN\ 0\ * ]]; }
 is_killed() { kill -KILL "$(cat "$folder/$1.pid")" 2>/dev/null; }
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
+is_taken() { (: <> "/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
 start() {
+  for ((each = port; each <= etcd_port + 1; ++each)); do
+    ! is_taken "$each" || { echo "run-cluster: port $each is in use; does a cluster run already?" >&2; exit 1; }
+  done
   if [[ -z ${SYLAR_JOBS:-} ]]; then
     scripts/setup.sh
     cmake --preset release
@@ -88,6 +97,8 @@ start() {
   trap 'trap - EXIT; kill $(jobs -p) || true; wait' EXIT
   trap 'exit 0' INT TERM
   redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly yes --dir "$folder" > "$folder/redis.log" &
+  etcd --data-dir "$folder/etcd" --listen-client-urls "$etcd_url" --advertise-client-urls "$etcd_url" --listen-peer-urls "$peer_url" \
+    --initial-advertise-peer-urls "$peer_url" --initial-cluster "default=$peer_url" --log-level error > "$folder/etcd.log" 2>&1 &
   for each in "${replicas[@]}"; do keep_running "$each" & done
   haproxy -f "$folder/haproxy.cfg" > "$folder/haproxy.log" 2>&1 &
   for each in "${replicas[@]}"; do wait_until is_up "$each"; done
@@ -100,8 +111,8 @@ The cluster runs. Its logs are $folder/{1,2,3}.log. Try, in another terminal:
   scripts/run-cluster.sh --kill           kills a replica every 2 s; no job is lost
   scripts/run-cluster.sh --roll           restarts all of them; no request fails meanwhile
 
-  http://127.0.0.1:$port/                 the jobs
-  http://127.0.0.1:$port/haproxy          the replicas
+  http://127.0.0.1:$port/                 the jobs, the replicas, and which of them leads
+  http://127.0.0.1:$port/haproxy          what HAProxy sees of them
 END
   wait
 }

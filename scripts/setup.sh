@@ -20,8 +20,8 @@ packages=(
   python3-redis
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
-  # The balancer of scripts/run-cluster.sh.
-  haproxy
+  # What stands beside the replicas of examples/jobs: a balancer, what elects a leader, and a browser for the status page.
+  haproxy etcd-server chromium
   # Programs that run under sylar-run, with their servers.
   mariadb-client mariadb-server postgresql
   # The timers are measured beside those of libev, libuv and Boost.Asio.
@@ -63,7 +63,7 @@ fi
 
 # Debian starts a service when it installs it. The tests start servers of their own on free ports; this machine needs no
 # others.
-for service in redis-server memcached nginx mariadb postgresql haproxy; do
+for service in redis-server memcached nginx mariadb postgresql haproxy etcd; do
   [[ " ${missing[*]}" == *" $service"* ]] || continue
   if [[ -d /run/systemd/system ]]; then
     "${as_root[@]}" systemctl disable --now "$service"

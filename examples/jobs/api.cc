@@ -94,7 +94,7 @@ void listDead(Jobs& jobs, const HttpRequest& request, HttpResponse& response) {
 
 }  // namespace
 
-void addServlets(sylar::http::ServletDispatch& servlets, Jobs& jobs, const std::string& replica, const std::string& store) {
+void addServlets(sylar::http::ServletDispatch& servlets, Jobs& jobs, const Shown& shown) {
   const auto add = [&servlets](const char* path, MethodSet methods, Handle handle) {
     const bool glob = std::string_view(path).find('*') != std::string_view::npos;
     if (glob) return servlets.addGlobServlet(path, methods, guarded(std::move(handle)));
@@ -122,11 +122,11 @@ void addServlets(sylar::http::ServletDispatch& servlets, Jobs& jobs, const std::
     jobs.drain();
     answer(response, {{"claimed", jobs.counts().claimed}});
   });
-  add("/status", {HttpMethod::GET},
-      [&jobs, replica, store](auto& /*request*/, auto& response) { answer(response, statusOf(jobs, replica, store)); });
-  add("/", {HttpMethod::GET}, [&jobs, replica, store](auto& /*request*/, auto& response) {
+  const auto status = [&jobs, shown] { return statusOf(jobs, shown.replica, shown.store, shown.members()); };
+  add("/status", {HttpMethod::GET}, [status](auto& /*request*/, auto& response) { answer(response, status()); });
+  add("/", {HttpMethod::GET}, [status](auto& /*request*/, auto& response) {
     response.setHeader("content-type", "text/html; charset=utf-8");
-    response.setBody(pageOf(statusOf(jobs, replica, store)));
+    response.setBody(pageOf(status()));
   });
 }
 

@@ -10,14 +10,23 @@
 //   POST   /drain               claims no more, and is not ready any more
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "jobs.h"
+#include "leadership.h"
 #include "sylar/http/http_server.h"
 
 namespace jobs {
 
-/// Adds the servlets. `jobs` must outlive them. `replica` and `store` are names to show.
-void addServlets(sylar::http::ServletDispatch& servlets, Jobs& jobs, const std::string& replica, const std::string& store);
+/// What there is to show beside `jobs`.
+struct Shown {
+  std::string replica;  ///< its name
+  std::string store;    ///< the kind of it
+  std::function<Members()> members = [] { return Members{}; };
+};
+
+/// Adds the servlets. `jobs` must outlive them.
+void addServlets(sylar::http::ServletDispatch& servlets, Jobs& jobs, const Shown& shown);
 
 }  // namespace jobs

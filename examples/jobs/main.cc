@@ -7,14 +7,19 @@
 #include <curl/curl.h>
 
 #include <memory>
+#include <optional>
 
 #include "api.h"
+#include "dead_sweep.h"
 #include "delivery.h"
 #include "jobs.h"
+#include "leadership.h"
 #include "settings.h"
+#include "status_page.h"
 #include "sylar/application.h"
 #include "sylar/log.h"
 #include "sylar/sync/event.h"
+#include "sylar/sync/task_group.h"
 
 static auto g_logger = SYLAR_LOG_NAME("jobs");
 
@@ -23,10 +28,17 @@ static jobs::Handler makeHandler(const std::string& url) {
   return [delivery = std::make_shared<jobs::Delivery>(url)](const jobs::Claim& job) { delivery->deliver(job); };
 }
 
+/// Deletes old dead letters. Without etcd no replica leads, and each does it.
+static void sweep(jobs::Store& store, const jobs::Leadership* leadership) {
+  const auto fence = [leadership] { return leadership != nullptr ? leadership->fence() : std::optional<uint64_t>(0); };
+  jobs::DeadSweep(store, fence, jobs::readSweepOptions()).run();
+}
+
 int main(int argc, char** argv) {
   curl_global_init(CURL_GLOBAL_ALL);
   std::unique_ptr<jobs::Store> store;  // these outlive the fibers of the application
   std::unique_ptr<jobs::Jobs> all;
+  std::unique_ptr<jobs::Leadership> leadership;  // null: no etcd was set
   sylar::Event ended;
   sylar::Application app;
 
@@ -34,13 +46,22 @@ int main(int argc, char** argv) {
     store = jobs::makeStore();
     all =
         std::make_unique<jobs::Jobs>(*sylar::IOManager::GetThis(), *store, makeHandler(jobs::deliverUrl()), jobs::readOptions());
+    leadership = jobs::makeLeadership([&] { return jobs::aboutOf(*all); });
+    jobs::Shown shown{.replica = jobs::replicaName(), .store = jobs::storeName()};
+    if (leadership) shown.members = [&] { return leadership->members(); };
     for (const auto& server : app.servers<sylar::http::HttpServer>()) {
-      jobs::addServlets(*server->getServletDispatch(), *all, jobs::replicaName(), jobs::storeName());
+      jobs::addServlets(*server->getServletDispatch(), *all, shown);
     }
   });
   app.onServerUp([&] {
     sylar::IOManager::GetThis()->schedule([&] {
-      all->run();
+      {
+        sylar::TaskGroup others;
+        others.spawn([&] { sweep(*store, leadership.get()); });
+        if (leadership) others.spawn([&] { leadership->run(); });
+        all->run();
+        others.cancel();
+      }
       ended.set();
     });
   });

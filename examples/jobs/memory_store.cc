@@ -141,6 +141,19 @@ bool MemoryStore::retry(const std::string& id) {
   return true;
 }
 
+std::optional<size_t> MemoryStore::sweepDead(uint64_t fence, Micros keep, size_t limit) {
+  const std::lock_guard guard(m_lock);
+  if (fence < m_fence) return std::nullopt;
+  m_fence = fence;
+  size_t deleted = 0;
+  while (deleted < limit && !m_dead.empty() && m_dead.begin()->first <= now() - keep) {
+    m_entries.erase(m_dead.begin()->second);
+    m_dead.erase(m_dead.begin());
+    ++deleted;
+  }
+  return deleted;
+}
+
 StoreCounts MemoryStore::counts() {
   const std::lock_guard guard(m_lock);
   const auto late = std::distance(m_order.begin(), m_order.lower_bound({now(), ""}));

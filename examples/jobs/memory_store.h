@@ -23,6 +23,7 @@ class MemoryStore final : public Store {
   size_t settle(const std::vector<Outcome>& outcomes) override;
   std::vector<DeadLetter> deadLetters(size_t limit) override;
   bool retry(const std::string& id) override;
+  std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) override;
   StoreCounts counts() override;
   void listen(const std::function<void(Time)>& earlier) override;
 
@@ -52,6 +53,7 @@ class MemoryStore final : public Store {
   Order m_order;  // by the time at which a job may be claimed
   Order m_dead;   // by the time of death
   uint64_t m_last_number = 0;
+  uint64_t m_fence = 0;  // the highest that a leader has shown
   std::list<std::function<void(Time)>> m_listeners;
 };
 

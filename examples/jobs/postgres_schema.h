@@ -29,6 +29,12 @@ DO $$ BEGIN
     CREATE FUNCTION jobs.now() RETURNS bigint LANGUAGE sql VOLATILE
       AS 'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
   END IF;
+  IF to_regclass('jobs.leader') IS NULL THEN
+    CREATE TABLE jobs.leader (           -- one row: the highest fencing token that a leader has shown
+      only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+      fence    bigint NOT NULL
+    );
+  END IF;
 END $$)sql";
 
 /// Few rows of a large table are wanted, and always by an index. The planner does not know how few: it would read all jobs to claim
@@ -100,6 +106,17 @@ SELECT id, payload, due, attempts, error FROM jobs.job WHERE died IS NOT NULL OR
 
     // id -> the time at which it waits now
     {"retry", "UPDATE jobs.job SET at = jobs.now(), died = NULL, attempts = 0 WHERE id = $1 AND died IS NOT NULL RETURNING at"},
+
+    // fence, keep, limit -> 1, or 0 if a later leader was here; how many dead letters were deleted
+    {"sweep_dead", R"sql(
+WITH moment AS (SELECT jobs.now() AS now), lead AS (
+  INSERT INTO jobs.leader (fence) VALUES ($1::bigint)
+  ON CONFLICT (only_one) DO UPDATE SET fence = excluded.fence WHERE leader.fence <= excluded.fence RETURNING 1
+), old AS (
+  SELECT id FROM jobs.job WHERE died <= (SELECT now - $2::bigint FROM moment) ORDER BY died LIMIT $3::bigint FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM jobs.job USING old WHERE job.id = old.id AND EXISTS (SELECT FROM lead) RETURNING 1)
+SELECT (SELECT count(*) FROM lead), (SELECT count(*) FROM gone))sql"},
 
     // -> jobs, of these late, dead letters
     {"counts", R"sql(

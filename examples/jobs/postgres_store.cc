@@ -101,6 +101,12 @@ bool PostgresStore::retry(const std::string& id) {
   });
 }
 
+std::optional<size_t> PostgresStore::sweepDead(uint64_t fence, Micros keep, size_t limit) {
+  const Result result = execute("sweep_dead", {std::to_string(fence), textOf(keep), std::to_string(limit)});
+  if (result.number(0, 0) == 0) return std::nullopt;
+  return static_cast<size_t>(result.number(0, 1));
+}
+
 StoreCounts PostgresStore::counts() {
   const Result found = execute("counts", {});
   const auto count = [&found](int i) { return static_cast<uint64_t>(found.number(0, i)); };

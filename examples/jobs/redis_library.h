@@ -6,6 +6,7 @@
 //   PREFIX:dead      sorted set of the ids of dead letters; the score is the time of death
 //   PREFIX:job:ID    hash: payload, due, period, run, token ("0": nobody has claimed it), attempts, error
 //   PREFIX:number    the last number that a run or a claim was given
+//   PREFIX:fence     the highest fencing token that a leader has shown
 //   PREFIX:earlier   channel with the time of each job that becomes the first of all
 #pragma once
 
@@ -135,6 +136,19 @@ register('retry', function(all, args)
   redis.call('HSET', all.job(args[1]), 'attempts', 0)
   all.place(args[1], all.now)
   return 1
+end)
+
+-- fence, keep, limit -> how many dead letters were deleted, or -1 if a later leader was here
+register('sweep_dead', function(all, args)
+  local fence = tonumber(args[1])
+  if fence < tonumber(redis.call('GET', all.prefix .. ':fence') or '0') then return -1 end
+  redis.call('SET', all.prefix .. ':fence', text(fence))
+  local old = redis.call('ZRANGEBYSCORE', all.dead, '-inf', text(all.now - args[2]), 'LIMIT', 0, args[3])
+  for _, id in ipairs(old) do
+    redis.call('ZREM', all.dead, id)
+    redis.call('DEL', all.job(id))
+  end
+  return #old
 end)
 
 -- -> jobs, of these late, dead letters

@@ -75,6 +75,12 @@ std::vector<DeadLetter> RedisStore::deadLetters(size_t limit) {
 
 bool RedisStore::retry(const std::string& id) { return call("retry", {id})->integer == 1; }
 
+std::optional<size_t> RedisStore::sweepDead(uint64_t fence, Micros keep, size_t limit) {
+  const int64_t deleted = call("sweep_dead", {std::to_string(fence), textOf(keep), std::to_string(limit)})->integer;
+  if (deleted < 0) return std::nullopt;
+  return static_cast<size_t>(deleted);
+}
+
 StoreCounts RedisStore::counts() {
   const auto reply = call("counts", {});
   const auto count = [&reply](size_t i) { return static_cast<uint64_t>(numberOf(reply->element[i])); };

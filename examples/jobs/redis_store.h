@@ -21,6 +21,7 @@ class RedisStore final : public Store {
   size_t settle(const std::vector<Outcome>& outcomes) override;
   std::vector<DeadLetter> deadLetters(size_t limit) override;
   bool retry(const std::string& id) override;
+  std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) override;
   StoreCounts counts() override;
   void listen(const std::function<void(Time)>& earlier) override;
 

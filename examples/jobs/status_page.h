@@ -1,4 +1,4 @@
-// What a replica shows of itself and of the store, as JSON and as a page.
+// What a replica shows of the store and of all replicas, as JSON and as a page.
 #pragma once
 
 #include <string>
@@ -6,11 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "jobs.h"
+#include "leadership.h"
 
 namespace jobs {
 
-/// Asks the store. May suspend: yes.
-nlohmann::json statusOf(Jobs& jobs, const std::string& replica, const std::string& store);
+/// What a replica tells of itself. May suspend: no.
+nlohmann::json aboutOf(const Jobs& jobs);
+
+/// Asks the store. `members` are those who take part, as far as this replica knows. May suspend: yes.
+nlohmann::json statusOf(Jobs& jobs, const std::string& replica, const std::string& store, const Members& members);
 
 std::string pageOf(const nlohmann::json& status);
 

@@ -4,7 +4,9 @@
 // nothing. A claim is ended by its token, so a replica that was taken for dead changes nothing when it comes back.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,9 @@ class Store {
   virtual std::vector<DeadLetter> deadLetters(size_t limit) = 0;
   /// Makes a dead letter a job that is due now, with all its attempts before it. Returns false if there is none of this id.
   virtual bool retry(const std::string& id) = 0;
+  /// Deletes up to `limit` dead letters that died at least `keep` ago, for the leader whose fencing token is `fence`. Returns how
+  /// many. Returns nothing, and nothing changes, if a leader with a higher token has called it.
+  virtual std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) = 0;
   virtual StoreCounts counts() = 0;
 
   /// Calls `earlier` with the time of each job that has become the first of all, through whatever replica, and once at the

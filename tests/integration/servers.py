@@ -152,6 +152,40 @@ def memcached(*options, under=()):
     return Daemon(lambda port, _: [*under, "memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", *options], user="memcache")
 
 
+def etcd():
+    """Its other port, for members of a cluster that it has none of, is one that is free for the moment."""
+    def command(port, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            peers = f"http://127.0.0.1:{free.getsockname()[1]}"
+        clients = f"http://127.0.0.1:{port}"
+        return ["etcd", "--data-dir", f"{folder}/data", "--listen-client-urls", clients, "--advertise-client-urls", clients, "--listen-peer-urls", peers,
+                "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}", "--unsafe-no-fsync", "--log-level", "error"]
+    return Daemon(command, check=lambda port: ["curl", "-sf", f"http://127.0.0.1:{port}/health"])
+
+
+PROXY = """
+defaults
+  mode tcp
+  timeout connect 1s
+  timeout client 1h
+  timeout server 1h
+frontend here
+  bind 127.0.0.1:{port}
+  default_backend there
+backend there
+  server it 127.0.0.1:{target}
+"""
+
+
+def proxy(target):
+    """The network between clients and the server on port `target`. It stands still while it is suspended, and a kill drops all connections."""
+    def command(port, folder):
+        (Path(folder) / "haproxy.cfg").write_text(PROXY.format(port=port, target=target), encoding="ascii")
+        return ["haproxy", "-f", "haproxy.cfg"]
+    return Daemon(command)
+
+
 NGINX = """
 load_module /usr/lib/nginx/modules/ngx_http_echo_module.so;
 daemon off; master_process off; pid pid; error_log error.log;

@@ -29,13 +29,13 @@ end
 """
 
 
-def five_ports():
-    """The first of five free ports, below those that the kernel gives away."""
+def seven_ports():
+    """The first of seven free ports, below those that the kernel gives away."""
     while True:
         first = random.randrange(10_000, 30_000)
         with ExitStack() as stack:
             try:
-                for port in range(first, first + 5):
+                for port in range(first, first + 7):
                     stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
             except OSError:
                 continue
@@ -47,7 +47,7 @@ class Cluster(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.port = five_ports()
+        self.port = seven_ports()
         self.environment = os.environ | {"SYLAR_JOBS": PROGRAM, "SYLAR_CLUSTER_PORT": str(self.port), "SYLAR_CLUSTER_FOLDER": str(self.folder)}
         self.cluster = subprocess.Popen([SCRIPT], env=self.environment, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.end)
@@ -83,6 +83,26 @@ class Cluster(unittest.TestCase):
         self.assertFalse(set(before) & set(after))
         self.assertGreaterEqual(request(self.port, "GET", "/status")[1]["jobs"]["all"], answered)
         print(f"{answered} requests, none failed")
+
+    # J-9
+    def test_a_replica_leads_and_again_one_does_when_it_is_killed(self):
+        def elections():
+            """(token, replica) of each."""
+            logs = ((each, (self.folder / f"{each}.log").read_text(encoding="utf-8")) for each in (1, 2, 3))
+            return sorted((int(token), each) for each, log in logs for token in re.findall(r"leads, with the token (\d+)", log))
+        while not (first := elections()):
+            time.sleep(0.1)
+        os.kill(int((self.folder / f"{first[0][1]}.pid").read_text()), signal.SIGKILL)
+        while len(elections()) == len(first):
+            time.sleep(0.1)
+        while request(self.port, "GET", "/status")[1]["leader"] != f"r{elections()[-1][1]}":
+            time.sleep(0.1)
+
+    def test_a_second_cluster_on_the_same_ports_is_refused(self):
+        second = subprocess.run([SCRIPT], env=self.environment, capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(f"port {self.port} is in use", second.stderr)
+        self.assertEqual(request(self.port, "GET", "/readyz")[0], 200)
 
     # J-1
     def test_no_job_is_lost_though_replicas_are_killed(self):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Three replicas run jobs while they are killed and stopped, and while their store is killed and comes back. No job is lost, and a
-handler that keeps the rule does each exactly once.
+"""Three replicas run jobs while they are killed and stopped, and while their store, their etcd and the network to the store are away.
+No job is lost, and a handler that keeps the rule does each exactly once.
 
-    faults_test.py JOBS RECEIVER redis|postgres [--jobs N] [--seconds N] [--kill N] [--stop N] [--restart 0|1] [--work MS]
+    faults_test.py JOBS RECEIVER redis|postgres [--jobs N] [--seconds N] [--kill N] [--stop N] [--restart 0|1] [--etcd N] [--network N] [--work MS]
 
---kill: a replica is killed so often, in seconds, 0 for never. --stop: one stands still for so long, 0 for none. The defaults are for
-a test of half a minute.
+--kill: a replica is killed so often, in seconds. --stop: the leader, or another replica if none leads, stands still for so long. --restart: the store is killed and comes back.
+--etcd: etcd is away for so long. --network: nothing gets through to the store for so long, then all connections are dropped. 0 is for never. The
+defaults are for a test of half a minute.
 """
 import argparse
 import json
@@ -14,7 +15,7 @@ import signal
 import sys
 import time
 
-from jobs_support import LIMIT, Receiver, Replica, servers, store_settings
+from jobs_support import LIMIT, Receiver, Replica, etcd_settings, servers, store_settings
 
 BATCH = 1000
 
@@ -24,7 +25,7 @@ def options():
     parser.add_argument("program")
     parser.add_argument("receiver")
     parser.add_argument("store", choices=("redis", "postgres"))
-    for name, value in ("jobs", 4000), ("seconds", 8), ("kill", 1), ("stop", 4), ("restart", 1), ("work", 5), ("seed", time.time_ns() % 10**6):
+    for name, value in ("jobs", 4000), ("seconds", 8), ("kill", 1), ("stop", 4), ("restart", 1), ("etcd", 3), ("network", 2), ("work", 5), ("seed", time.time_ns() % 10**6):
         parser.add_argument(f"--{name}", type=int, default=value)
     return parser.parse_args()
 
@@ -35,9 +36,11 @@ class Run:
         print(f"seed {asked.seed}", flush=True)
         self.chance = random.Random(asked.seed)
         self.store = servers.redis_that_lasts() if asked.store == "redis" else servers.postgres()
+        self.network = servers.proxy(self.store.port)
+        self.etcd = servers.etcd()
         self.receiver = Receiver(asked.receiver, asked.work)
         # The replicas hear of jobs only by what the store tells them: they sweep once a day.
-        self.settings = {**store_settings(asked.store, self.store), "deliver_url": self.receiver.url, "visibility_ms": 2000,
+        self.settings = {**store_settings(asked.store, self.network), **etcd_settings(self.etcd), "deliver_url": self.receiver.url, "visibility_ms": 2000,
                          "handler_timeout_ms": 2000, "sweep_ms": 86_400_000, "retry_first_ms": 100, "retry_longest_ms": 1000, "max_attempts": 1000}
         self.replicas = [Replica(asked.program, self.settings) for _ in range(3)]
         self.stopped = None
@@ -67,6 +70,12 @@ class Run:
             plan += [(begin, self.stop), (begin + asked.stop, self.go_on)]
         if asked.restart:
             plan += [(start + asked.seconds * 0.6, self.restart_store)]
+        if asked.etcd:
+            begin = start + asked.seconds * 0.3
+            plan += [(begin, self.etcd.kill), (begin + asked.etcd, self.etcd.start)]
+        if asked.network:
+            begin = start + asked.seconds * 0.8
+            plan += [(begin, self.network.suspend), (begin + asked.network, self.drop_connections)]
         for moment, action in sorted(plan, key=lambda each: each[0]):
             time.sleep(max(0, moment - time.time()))
             action()
@@ -78,8 +87,13 @@ class Run:
         self.kills += 1
         self.replicas[self.replicas.index(victim)] = Replica(self.asked.program, self.settings)
 
+    def leaders(self):
+        """Those that lead, as they know themselves."""
+        said = [(each, *each.ask("GET", "/status")) for each in self.replicas]
+        return [each for each, status, answer in said if status == 200 and answer["leader"] == answer["replica"]]
+
     def stop(self):
-        self.stopped = self.chance.choice(self.replicas)
+        self.stopped = self.chance.choice(self.leaders() or self.replicas)
         self.stopped.process.send_signal(signal.SIGSTOP)
 
     def go_on(self):
@@ -90,6 +104,10 @@ class Run:
         self.store.kill()
         time.sleep(1)
         self.store.start()
+
+    def drop_connections(self):
+        self.network.kill()
+        self.network.start()
 
     def left(self):
         """The jobs in the store, or None if it cannot say."""
@@ -103,10 +121,18 @@ class Run:
             time.sleep(0.1)
         return left
 
+    def await_leader(self):
+        end = time.monotonic() + LIMIT
+        while len(leaders := self.leaders()) != 1:
+            assert time.monotonic() < end, f"{len(leaders)} lead"
+            time.sleep(0.1)
+
     def close(self):
         for each in self.replicas:
             each.kill()
         self.receiver.close()
+        self.network.close()
+        self.etcd.close()
         self.store.close()
 
 
@@ -115,6 +141,7 @@ def main():
     try:
         run.make_trouble(run.schedule_all())
         left = run.await_end()
+        run.await_leader()  # J-9
         result = run.receiver.result()
         print(f"{run.asked.store}, {run.asked.jobs} jobs, {run.kills} kills: {json.dumps(result)}, dead letters: {left['dead']}", flush=True)
         # J-2: none is lost. J-3: each takes effect exactly once.

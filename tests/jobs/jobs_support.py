@@ -27,10 +27,14 @@ def request(port, method, path, body=None):
 
 
 def store_settings(kind, server):
-    """The settings of a replica for a store of that kind."""
+    """The settings of a replica for a store of that kind, which is `server` or behind it."""
     if kind == "redis":
         return {"store": "redis", "redis": {"host": "127.0.0.1", "port": server.port}}
     return {"store": "postgres", "postgres": f"host=127.0.0.1 port={server.port} user=test dbname=postgres"}
+
+
+def etcd_settings(server):
+    return {"etcd": {"endpoints": [f"http://127.0.0.1:{server.port}"], "ttl_s": 3}}
 
 
 class Replica:

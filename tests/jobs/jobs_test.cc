@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -45,6 +46,9 @@ class TestStore final : public Store {
   size_t settle(const std::vector<Outcome>& outcomes) override { return reached().settle(outcomes); }
   std::vector<DeadLetter> deadLetters(size_t limit) override { return reached().deadLetters(limit); }
   bool retry(const std::string& id) override { return reached().retry(id); }
+  std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) override {
+    return reached().sweepDead(fence, keep, limit);
+  }
   StoreCounts counts() override { return reached().counts(); }
   void listen(const std::function<void(Time)>& earlier) override { reached().listen(earlier); }
 

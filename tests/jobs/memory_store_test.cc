@@ -17,6 +17,9 @@ class View final : public Store {
   size_t settle(const std::vector<Outcome>& outcomes) override { return m_store->settle(outcomes); }
   std::vector<DeadLetter> deadLetters(size_t limit) override { return m_store->deadLetters(limit); }
   bool retry(const std::string& id) override { return m_store->retry(id); }
+  std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) override {
+    return m_store->sweepDead(fence, keep, limit);
+  }
   StoreCounts counts() override { return m_store->counts(); }
   void listen(const std::function<void(Time)>& earlier) override { m_store->listen(earlier); }
 

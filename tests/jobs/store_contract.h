@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -172,6 +173,26 @@ TEST_P(StoreContract, ADeadLetterIsListedAndRunsAgainWhenItIsRetried) {
     EXPECT_EQ(again.taken[0].run, claims.taken[0].run) << "so a handler that has done it knows";
     EXPECT_EQ(one.cancel("b"), Cancelled::kWaiting) << "a dead letter is thrown away";
     EXPECT_EQ(one.counts().dead, 0U);
+  });
+}
+
+// J-9
+TEST_P(StoreContract, OldDeadLettersAreSweptByNobodyButTheLatestLeader) {
+  static uint64_t latest = 0;  // the server keeps it for as long
+  const uint64_t fence = latest += 10;
+  withStore([fence](Store& one, Store& other) {
+    one.put({past("a"), past("b"), past("c"), past("d")});
+    for (const Claim& each : claim(one, 3).taken) one.settle({{each.id, each.token, Verdict::kDead, Micros(0), "no"}});
+    EXPECT_EQ(one.sweepDead(fence, kHour, 100), 0U) << "they are young";
+    EXPECT_EQ(one.sweepDead(fence, Micros(0), 2), 2U) << "as many as asked for";
+    ASSERT_EQ(one.deadLetters(10).size(), 1U);
+    EXPECT_EQ(one.deadLetters(10)[0].id, "c") << "the oldest first";
+    EXPECT_EQ(other.sweepDead(fence + 1, kHour, 100), 0U);
+    EXPECT_EQ(one.sweepDead(fence, Micros(0), 100), std::nullopt) << "it leads no more, and does not know";
+    EXPECT_EQ(one.counts().dead, 1U);
+    EXPECT_EQ(other.sweepDead(fence + 1, Micros(0), 100), 1U) << "the same leader may go on";
+    EXPECT_EQ(one.cancel("c"), Cancelled::kGone);
+    EXPECT_EQ(one.counts().jobs, 1U) << "d is no dead letter";
   });
 }
 

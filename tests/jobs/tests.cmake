@@ -1,20 +1,20 @@
 # The replicas of examples/jobs: their parts, their stores against real servers, and the whole of them while they are killed.
 if(TARGET jobs)
   find_package(nlohmann_json REQUIRED)
-  sylar_tests(jobs LINKS jobs_parts sylar::testing FILES jobs memory_store parts request)
+  sylar_tests(jobs LINKS jobs_parts sylar::testing FILES dead_sweep jobs memory_store parts request)
   sylar_test(jobs/jobs_race_test LINKS jobs_parts sylar::testing)
 
   # A server takes seconds to start, so its tests are run by one process.
-  foreach(each redis postgres)
-    add_executable(jobs_${each}_store_test ${CMAKE_CURRENT_LIST_DIR}/${each}_store_test.cc)
-    target_link_libraries(jobs_${each}_store_test PRIVATE sylar_flags jobs_parts sylar::testing GTest::gtest_main)
+  foreach(each redis_store postgres_store leadership)
+    add_executable(jobs_${each}_test ${CMAKE_CURRENT_LIST_DIR}/${each}_test.cc)
+    target_link_libraries(jobs_${each}_test PRIVATE sylar_flags jobs_parts sylar::testing sylar::hook GTest::gtest_main)
     if(SYLAR_SANITIZE)
-      target_link_libraries(jobs_${each}_store_test PRIVATE sylar_test_sanitizers)
+      target_link_libraries(jobs_${each}_test PRIVATE sylar_test_sanitizers)
     endif()
-    target_compile_definitions(jobs_${each}_store_test PRIVATE SYLAR_SERVERS="${PROJECT_SOURCE_DIR}/tests/integration/servers.py")
-    set_target_properties(jobs_${each}_store_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-    add_test(NAME Jobs.${each}_store COMMAND jobs_${each}_store_test)
-    set_tests_properties(Jobs.${each}_store PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+    target_compile_definitions(jobs_${each}_test PRIVATE SYLAR_SERVERS="${PROJECT_SOURCE_DIR}/tests/integration/servers.py")
+    set_target_properties(jobs_${each}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+    add_test(NAME Jobs.${each} COMMAND jobs_${each}_test)
+    set_tests_properties(Jobs.${each} PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
   endforeach()
 
   add_executable(jobs_receiver ${CMAKE_CURRENT_LIST_DIR}/receiver.cc)
@@ -29,9 +29,10 @@ if(TARGET jobs)
   add_test(NAME Jobs.api COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/api_test.py $<TARGET_FILE:jobs> $<TARGET_FILE:jobs_receiver>)
   set_tests_properties(Jobs.api PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 
-  if(NOT SYLAR_SANITIZE)  # it shows what the script and HAProxy do; the replicas are the other tests' matter
+  if(NOT SYLAR_SANITIZE)  # they show what the script, HAProxy and a browser do; the replicas are the other tests' matter
     add_test(NAME Jobs.cluster COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/cluster_test.py $<TARGET_FILE:jobs>)
-    set_tests_properties(Jobs.cluster PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+    add_test(NAME Jobs.page COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/page_test.py $<TARGET_FILE:jobs>)
+    set_tests_properties(Jobs.cluster Jobs.page PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
   endif()
 
   add_test(NAME Jobs.ConfigIsRight COMMAND jobs -c ${PROJECT_SOURCE_DIR}/examples/jobs/config --check-config)

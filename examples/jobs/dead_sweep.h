@@ -1,0 +1,38 @@
+// The recurring sweep of the replica that leads: it deletes dead letters that nobody has looked after for a long time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "store.h"
+
+namespace jobs {
+
+/// Thread safety: swept() from any thread; run() once.
+class DeadSweep {
+ public:
+  struct Options {
+    Micros keep = std::chrono::hours(7 * 24);  ///< dead letters are deleted when they are older
+    Micros period = std::chrono::minutes(10);  ///< of the sweep
+  };
+
+  /// `fence` returns the fencing token of this replica while it leads. The store must outlive the object.
+  DeadSweep(Store& store, std::function<std::optional<uint64_t>()> fence, Options options);
+
+  /// Sweeps until the fiber is cancelled. May suspend: yes.
+  void run();
+  /// How many dead letters this replica has deleted. May suspend: no.
+  uint64_t swept() const { return m_swept; }
+
+ private:
+  void sweep();
+
+  Store& m_store;
+  const std::function<std::optional<uint64_t>()> m_fence;
+  const Options m_options;
+  std::atomic<uint64_t> m_swept{0};
+};
+
+}  // namespace jobs
