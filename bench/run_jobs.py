@@ -4,6 +4,7 @@
     run_jobs.py BIN redis|postgres lateness [--jobs N] [--seconds N]   how late jobs reach what they are delivered to, beside a worker
                                                                        that polls redis ten times a second in the same run
     run_jobs.py BIN redis|postgres idle [--jobs N] [--seconds N]       how many commands the store gets while all jobs are far away
+    run_jobs.py BIN redis|postgres limit [--jobs N]                    how many jobs a second the store takes, and gives away and sees ended
 
 BIN is the folder of the programs, such as build/release/bin.
 """
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -57,10 +59,14 @@ def quantiles(lags):
 
 
 def cpu_ms(process):
-    """The CPU time of a process and its children, so far."""
+    """The CPU time of a process and its children, so far, those that have ended too."""
+    children = [int(each) for path in Path(f"/proc/{process}/task").glob("*/children") for each in path.read_text().split()]
     ticks = 0
-    for child in [process, *(int(each) for path in Path(f"/proc/{process}/task").glob("*/children") for each in path.read_text().split())]:
-        ticks += sum(map(int, Path(f"/proc/{child}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[11:13]))
+    for each, fields in (process, slice(11, 15)), *((child, slice(11, 13)) for child in children):
+        try:
+            ticks += sum(map(int, Path(f"/proc/{each}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[fields]))
+        except FileNotFoundError:  # it has ended since
+            pass
     return ticks * 1000 / os.sysconf("SC_CLK_TCK")
 
 
@@ -105,18 +111,36 @@ def idle(asked, replicas, _, store):
     return {"jobs": replicas[0].ask("GET", "/status")[1]["jobs"]["all"], "seconds": asked.seconds, "commands": sent}
 
 
+def limit(asked, store):
+    """By the size of a claim. The store has what its one user, in a process of one thread, leaves of two cores."""
+    where = str(store.port) if asked.store == "redis" else store_settings("postgres", store)["postgres"]
+    found = {}
+    for batch in 1, 16, 256:
+        jobs = asked.jobs if batch > 1 else asked.jobs // 10
+        before, begun = cpu_ms(store.process.pid), time.monotonic()
+        done = subprocess.run([asked.bin / "bench_jobs_store", asked.store, where, str(jobs), "8", str(batch)], check=True, capture_output=True, text=True)
+        found[f"claims of {batch}"] = {**json.loads(done.stdout), "cores of the store": round((cpu_ms(store.process.pid) - before) / 1000 / (time.monotonic() - begun), 2)}
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin", type=Path)
     parser.add_argument("store", choices=("redis", "postgres"))
-    parser.add_argument("what", choices=("lateness", "idle"))
+    parser.add_argument("what", choices=("lateness", "idle", "limit"))
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--seconds", type=int)
     asked = parser.parse_args()
-    asked.jobs = asked.jobs or (60_000 if asked.what == "lateness" else 1_000_000)
+    asked.jobs = asked.jobs or {"lateness": 60_000, "idle": 1_000_000, "limit": 200_000}[asked.what]
     asked.seconds = asked.seconds or (30 if asked.what == "lateness" else 240)
     log = ["-c", "log_statement=all"] if asked.what == "idle" else []
     store = servers.redis_that_lasts() if asked.store == "redis" else servers.postgres(*log)
+    if asked.what == "limit":
+        try:
+            print(json.dumps({asked.store: limit(asked, store)}, indent=2))
+        finally:
+            store.close()
+        return
     receiver = Receiver(asked.bin / "jobs_receiver")
     replicas = []
     try:
