@@ -67,6 +67,7 @@ bool EpollEngine::serve(int64_t now_ns) { return m_upkeep.serve(now_ns, std::exc
 /// Collects events, after spinning if that is on. The worker has already said that it sleeps, so work that comes while it spins
 /// shows in the epoll, as it does for a sleeping worker.
 int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
+  if (deadline_ns > now_ns) m_upkeep.beforeSleep();
   if (m_spin_ns > 0 && deadline_ns > now_ns) {
     const int64_t end_ns = std::min(saturatingAdd(now_ns, m_spin_ns), deadline_ns);
     do {

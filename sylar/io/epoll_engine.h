@@ -42,6 +42,8 @@ class SharedUpkeep {
   /// without it another worker may be serving the timers already, which is fine. `batch` is the last batch of the worker. Returns
   /// true if more is due.
   virtual bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) = 0;
+  /// For a worker that has declared that it sleeps, and is about to wait for the descriptor.
+  virtual void beforeSleep() = 0;
 
  protected:
   ~SharedUpkeep() = default;

@@ -14,6 +14,7 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_entry.h"
+#include "sylar/io/timer_arming.h"
 #include "sylar/iomanager.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/timer/timer_core.h"
@@ -44,6 +45,7 @@ class detail::IOCore final : public SharedUpkeep {
   int timerFd() const override { return m_timer_fd.get(); }
   int64_t timersDueNs() const override { return m_iom.nextDueNs(); }
   bool serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) override;
+  void beforeSleep() override;
 
  private:
   struct Callback;
@@ -52,6 +54,7 @@ class detail::IOCore final : public SharedUpkeep {
   const Clock& clock() const { return m_scheduler.clock(); }
   bool serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch);
   bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, bool* no_memory);
+  bool armIfAnySleeps(int64_t due_ns) SYLAR_REQUIRES(m_arming);
   void armTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);
   EpollEngine& engineForHere();
   void callbackEnded();
@@ -62,8 +65,8 @@ class detail::IOCore final : public SharedUpkeep {
   IOManager& m_iom;
   SchedulerCore& m_scheduler;  // the manager's
   UniqueFd m_timer_fd;
-  mutable OsMutex m_arming;                                // so that two front inserts cannot cross between queue and descriptor
-  int64_t m_armed_ns SYLAR_GUARDED_BY(m_arming) = kNever;  // the time that the descriptor is set to
+  mutable OsMutex m_arming;  // so that two front inserts cannot cross between queue and descriptor
+  TimerArming<> m_armed;     // guarded by m_arming, except owed()
   IOTimerStats m_timer_stats SYLAR_GUARDED_BY(m_arming);
   std::atomic<size_t> m_callbacks{0};
   std::atomic<size_t> m_adding{0};                        // calls of addClosed under way

@@ -294,9 +294,14 @@ TEST_F(TimerPassTest, APassOfPrivateTimeoutsIsBoundedInTime) {
 
 // ---- Who is told, and who arms. ----------------------------------------------------------------------------------------------
 
+bool eventuallyAllSleep(IOManager& iom) {
+  return eventually([&] { return coreOf(iom).idle().sleeping() == coreOf(iom).workers().size(); });
+}
+
 // C-41. The manual clock's manager has no descriptor, but the same decisions.
 TEST_F(TimerPassTest, OnlyANewFrontIsTold) {
   IOManager iom(options());
+  ASSERT_TRUE(eventuallyAllSleep(iom));
   const auto sent = [&] { return iom.getIOTimerStats().tickles_sent; };
   const auto first = iom.addTimer(5 * kHourMs, [] {});
   EXPECT_EQ(sent(), 1u);
@@ -317,7 +322,8 @@ TEST_F(TimerPassTest, OnlyANewFrontIsTold) {
 // C-41: on the real clock, with a descriptor. That nobody wakes is seen from outside: idle_trace_test.py.
 TEST(TimerStats, ANewFrontIsOneSetting) {
   const test::LeakCheck leaks;
-  IOManager iom(1, true, "front");
+  IOManager iom(1, false, "front");
+  ASSERT_TRUE(eventuallyAllSleep(iom));
   std::vector<Timer::ptr> timers;
   for (uint64_t hours = 9; hours >= 1; --hours) timers.push_back(iom.addTimer(hours * kHourMs, [] {}));
   for (uint64_t hours = 2; hours <= 9; ++hours) timers.push_back(iom.addTimer(hours * kHourMs, [] {}));
@@ -327,10 +333,33 @@ TEST(TimerStats, ANewFrontIsOneSetting) {
   EXPECT_EQ(iom.getIOTimerStats().passes, 0u);
 }
 
+// P-12t: nobody waits for the descriptor, so it is not set. The worker that sleeps next sets it, once.
+TEST(TimerStats, WhileNoWorkerSleepsNothingIsSet) {
+  const test::LeakCheck leaks;
+  IOManager iom(1, false, "busy");
+  Gate armed;
+  Gate fired;
+  IOTimerStats busy;
+  iom.schedule([&] {
+    const uint64_t before = iom.getIOTimerStats().timer_fd_settings;
+    for (uint64_t hours = 9; hours >= 1; --hours) iom.addTimer(hours * kHourMs, [] {})->cancel();
+    iom.addTimer(1, [&] { fired.open(); });
+    busy = iom.getIOTimerStats();
+    busy.timer_fd_settings -= before;
+    armed.open();
+  });
+  ASSERT_TRUE(armed.wait());
+  EXPECT_EQ(busy.timer_fd_settings, 0u);
+  EXPECT_EQ(busy.tickles_sent, 0u);
+  EXPECT_EQ(busy.tickles_suppressed, 10u);
+  EXPECT_TRUE(fired.wait());
+}
+
 // Another worker may sleep on the descriptor while the callback runs.
 TEST(TimerStats, WhoServesArmsAnewBeforeTheCallbackRuns) {
   const test::LeakCheck leaks;
   IOManager iom(1, false, "arm");
+  ASSERT_TRUE(eventuallyAllSleep(iom));
   const auto far = iom.addTimer(kHourMs, [] {});
   IOTimerStats inside;
   Gate fired;

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/spawn_queue.h"
 OWN, IDLE, ENTRY = "sched/own_spawn_queue.h", "sched/idle.h", "io/fd_entry.h"
 TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_pool.h"
-NEWS, PASS = "timer/front_news.h", "io/timer_pass.h"
+NEWS, PASS, ARMING = "timer/front_news.h", "io/timer_pass.h", "io/timer_arming.h"
 STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
 EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
 LOT = "hook/lot_steps.h"
@@ -275,6 +275,15 @@ MUTANTS = {
         "serve/stolen_batch", "tso"),
     "pass_leaves_when_it_was_woken": (PASS, "if (!woken && !pass", "if (!pass", "serve/stolen_batch_and_an_event", "tso"),
     "pass_does_not_rearm": (PASS, "  pass.rearm();\n", "", "serve/next_sleeper", "tso"),
+    "arming_looks_for_sleepers_first": (
+        ARMING, "    m_owed.store(true, std::memory_order_seq_cst);\n    return anySleeping();\n",
+        "    const bool any = anySleeping();\n    m_owed.store(true, std::memory_order_seq_cst);\n    return any;\n",
+        "serve/sleeps_meanwhile", "tso"),
+    "arming_owed_by_release": (
+        ARMING, "m_owed.store(true, std::memory_order_seq_cst);", "m_owed.store(true, std::memory_order_release);",
+        "serve/sleeps_meanwhile", "tso"),
+    "arming_owed_to_nobody": (
+        ARMING, "return m_owed.load(std::memory_order_seq_cst);", "return false;", "serve/set_for_both", "tso"),
     # P5, the waiters of a queue
     "waiter_taken_without_a_claim": (
         STEPS, "if (claim(*waiter.m_wait)) return waiter.m_taken = true;",

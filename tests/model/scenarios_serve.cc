@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/io/timer_arming.h"
 #include "sylar/io/timer_pass.h"
 #include "sylar/timer/front_news.h"
 #include "tests/model/memory.h"
@@ -62,32 +63,29 @@ class Manager {
     {
       Lock lock(m_mutex);
       const bool earlier = due_ns < front();
-      m_armed[due_ns] = true;
+      m_timers[due_ns] = true;
       ticket = m_news.owed(front(), earlier);
     }
     if (ticket == 0) return;
     before_it_tells();
-    rearm();
+    {
+      Lock lock(m_arming);
+      const int64_t front_ns = observeFront();
+      if (!m_armed.knows(front_ns)) armIfAnySleeps(front_ns);
+    }
     m_news.told(ticket);
   }
-  void rearm() {
+  void rearm(bool woken) {
     Lock lock(m_arming);
-    int64_t due_ns;
-    {
-      Lock queue(m_mutex);
-      due_ns = front();
-      m_news.look(due_ns);
-    }
-    call();
-    m_set_ns = due_ns;
-    ring();
+    const int64_t due_ns = observeFront();
+    woken ? arm(due_ns) : armIfAnySleeps(due_ns);
   }
   /// The earliest one, if it is due.
   bool collectOne(Batch& batch) {
     Lock lock(m_mutex);
     if (front() > m_now_ns) return false;
     batch.due.push_back(front());
-    m_armed.erase(front());
+    m_timers.erase(front());
     return front() <= m_now_ns;
   }
   void run(const Batch& batch) {
@@ -104,8 +102,21 @@ class Manager {
     m_now_ns = now_ns;
     ring();
   }
-  /// epoll_wait. True: the descriptor says that a timer is due; false: it is `over`.
+  /// Of a worker. True: the descriptor says that a timer is due; false: it is `over`.
   bool sleep(const std::function<bool()>& over) {
+    m_sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (m_armed.owed()) {
+      Lock lock(m_arming);
+      if (m_armed.owed()) arm(observeFront());
+    }
+    const bool woken = wait(over);
+    m_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    return woken;
+  }
+
+ private:
+  /// epoll_wait.
+  bool wait(const std::function<bool()>& over) {
     call();
     if (readable()) return true;
     bool woken = false;
@@ -114,9 +125,21 @@ class Manager {
     std::erase(m_asleep, &woken);
     return woken;
   }
-
- private:
-  int64_t front() const { return m_armed.empty() ? kNever : m_armed.begin()->first; }
+  int64_t front() const { return m_timers.empty() ? kNever : m_timers.begin()->first; }
+  int64_t observeFront() {
+    Lock queue(m_mutex);
+    m_news.look(front());
+    return front();
+  }
+  void armIfAnySleeps(int64_t due_ns) {
+    if (m_armed.owe(due_ns, [this] { return m_sleepers.load(std::memory_order_seq_cst) > 0; })) arm(due_ns);
+  }
+  void arm(int64_t due_ns) {
+    call();
+    m_set_ns = due_ns;
+    ring();
+    m_armed.wasSet(due_ns);
+  }
   bool readable() const { return m_set_ns <= m_now_ns; }
   void call() { m_kernel.fetch_add(1, std::memory_order_acq_rel); }
   /// It became readable: of those that sleep on it, one wakes (EPOLLEXCLUSIVE).
@@ -128,9 +151,11 @@ class Manager {
 
   Spinlock m_mutex;
   Mutex m_arming;
+  TimerArming<ModelMemory> m_armed;
+  Atomic<size_t> m_sleepers;
   FrontNews<ModelMemory> m_news;
   Atomic<uint32_t> m_kernel;
-  std::map<int64_t, bool> m_armed, m_served;
+  std::map<int64_t, bool> m_timers, m_served;
   int64_t m_set_ns = kNever, m_now_ns = 0;
   std::vector<bool*> m_asleep;
 };
@@ -162,13 +187,14 @@ class TimerWorker {
     size_t queued() const { return worker.queue.count(); }
     bool collect() { return worker.m_manager.collectOne(*batch); }
     bool found() const { return !batch->due.empty(); }
-    void rearm() { worker.m_manager.rearm(); }
+    void rearm() { worker.m_manager.rearm(woken); }
     void queue() { worker.queue.push(worker.m_last = batch); }
     TimerWorker& worker;
+    const bool woken;
     const BatchPtr batch = std::make_shared<Batch>();
   };
   bool serve(bool woken) {
-    Pass pass{*this};
+    Pass pass{*this, woken};
     return passOverTimers(pass, woken);
   }
 
@@ -305,6 +331,40 @@ void toldBefore() {
   require(over(), "all have run");
 }
 
+// A timer is armed while the only worker goes to sleep: one of the two sets the descriptor.
+void sleepsMeanwhile() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1); };
+  TimerWorker worker(manager, over);
+  addThread("clock", [&] { manager.setNow(1); });
+  addThread("inserter", [&] { manager.insert(1); });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "it has run");
+}
+
+// While one worker computes, a timer is armed and another, earlier one; then a second worker goes to sleep, for both.
+void setForBoth() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker first(manager, over), second(manager, over);
+  const auto run = [&](const Batch& batch) { manager.run(batch); };
+  manager.insert(2);
+  addThread("clock", [&] {
+    manager.setNow(1);
+    await("the earlier timer", [&] { return manager.served(1); });
+    manager.setNow(2);
+  });
+  addThread("worker", [&] {
+    manager.insert(1);
+    await("the second worker serves both", over);
+    first.work(run);
+  });
+  addThread("second worker", [&] { second.work(run); });
+  runThreads();
+  require(over(), "all have run");
+}
+
 }  // namespace
 
 std::vector<Scenario> serveScenarios() {
@@ -315,6 +375,8 @@ std::vector<Scenario> serveScenarios() {
       {"serve/preempted_before_an_earlier", preemptedBeforeEarlier},
       {"serve/preempted_before_a_later", preemptedBeforeLater},
       {"serve/told_before", toldBefore},
+      {"serve/sleeps_meanwhile", sleepsMeanwhile},
+      {"serve/set_for_both", setForBoth},
   };
 }
 
