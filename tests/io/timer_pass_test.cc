@@ -333,7 +333,7 @@ TEST(TimerStats, ANewFrontIsOneSetting) {
   EXPECT_EQ(iom.getIOTimerStats().passes, 0u);
 }
 
-// P-12t: nobody waits for the descriptor, so it is not set. The worker that sleeps next sets it, once.
+// C-41: nobody waits for the descriptor, so it is not set. The worker that sleeps next sets it, once.
 TEST(TimerStats, WhileNoWorkerSleepsNothingIsSet) {
   const test::LeakCheck leaks;
   IOManager iom(1, false, "busy");
