@@ -30,7 +30,7 @@ class IOCore;
 /// Counts what an IOManager has done for its public timers so far.
 struct IOTimerStats {
   uint64_t tickles_sent = 0;        ///< new earliest timers for which the timerfd was set
-  uint64_t tickles_suppressed = 0;  ///< new earliest timers for which the timerfd was already set, or no worker slept
+  uint64_t tickles_suppressed = 0;  ///< new earliest timers for which another thread had already set the timerfd
   uint64_t timer_fd_settings = 0;   ///< system calls that set the timerfd, including those after an expiry and before a sleep
   uint64_t passes = 0;              ///< times that a worker took due timers, or was woken and found none; each sets the timerfd
   uint64_t passes_cut = 0;          ///< passes that left due timers for the next one, because budget or memory was exhausted

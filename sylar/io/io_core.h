@@ -54,7 +54,8 @@ class detail::IOCore final : public SharedUpkeep {
   const Clock& clock() const { return m_scheduler.clock(); }
   bool serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch);
   bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, bool* no_memory);
-  bool armIfAnySleeps(int64_t due_ns) SYLAR_REQUIRES(m_arming);
+  bool oweArming();
+  int64_t lookAtFront() SYLAR_REQUIRES(m_arming);
   void armTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);
   EpollEngine& engineForHere();
   void callbackEnded();
@@ -65,8 +66,9 @@ class detail::IOCore final : public SharedUpkeep {
   IOManager& m_iom;
   SchedulerCore& m_scheduler;  // the manager's
   UniqueFd m_timer_fd;
-  mutable OsMutex m_arming;  // so that two front inserts cannot cross between queue and descriptor
-  TimerArming<> m_armed;     // guarded by m_arming, except owed()
+  TimerArming<> m_timers_front;
+  mutable OsMutex m_arming;                                // so that two front inserts cannot cross between queue and descriptor
+  int64_t m_armed_ns SYLAR_GUARDED_BY(m_arming) = kNever;  // the time that the descriptor is set to
   IOTimerStats m_timer_stats SYLAR_GUARDED_BY(m_arming);
   std::atomic<size_t> m_callbacks{0};
   std::atomic<size_t> m_adding{0};                        // calls of addClosed under way

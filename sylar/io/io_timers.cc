@@ -110,17 +110,13 @@ struct IOCore::Pass {
   bool found() const { return !due.empty(); }
   void rearm() {
     SYLAR_DCHECK(found() || woken);
+    const bool set = core.oweArming() || woken || no_memory;  // who was woken: the descriptor is readable until it is set
     Lock lock(core.m_arming);
     ++core.m_timer_stats.passes;
     core.m_timer_stats.passes_cut += more;
-    const int64_t next_ns = core.m_iom.observeNextDue();
-    if (no_memory) {
-      core.armTimer(saturatingAdd(now_ns, kNoMemoryNs));
-    } else if (woken) {  // the descriptor is readable until it is set
-      core.armTimer(next_ns);
-    } else {
-      core.armIfAnySleeps(next_ns);
-    }
+    if (!set) return;
+    const int64_t next_ns = core.lookAtFront();
+    core.armTimer(no_memory ? saturatingAdd(now_ns, kNoMemoryNs) : next_ns);
   }
   void queue() {
     SYLAR_DCHECK(found());
@@ -167,37 +163,43 @@ bool IOCore::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, b
 }
 
 void IOCore::onTimerInsertedAtFront() {
-  Lock lock(m_arming);
-  const int64_t due_ns = m_iom.observeNextDue();
-  const bool sent = !m_armed.knows(due_ns) && armIfAnySleeps(due_ns);
-  ++(sent ? m_timer_stats.tickles_sent : m_timer_stats.tickles_suppressed);
-  if (clock().autoAdvance() == nullptr) return;
+  const bool virtual_time = clock().autoAdvance() != nullptr;  // its workers do not look before they sleep
+  if (oweArming() || virtual_time) {
+    Lock lock(m_arming);
+    const int64_t due_ns = lookAtFront();
+    const bool known = due_ns == m_armed_ns;
+    ++(known ? m_timer_stats.tickles_suppressed : m_timer_stats.tickles_sent);
+    if (!known) armTimer(due_ns);
+  }
+  if (!virtual_time) return;
   const Worker* const here = Worker::current();
   if (here == nullptr || &here->scheduler() != &m_scheduler) wakeForUpkeep();  // our own workers look before they rest
 }
 
-/// Returns true if it has set the descriptor, because a worker sleeps.
-bool IOCore::armIfAnySleeps(int64_t due_ns) {
-  const bool any = m_armed.owe(due_ns, [this] { return m_scheduler.idle().anySleeping(); });
-  if (any) armTimer(due_ns);
-  return any;
+/// Returns true if the caller must look at the front and set the descriptor, because a worker sleeps.
+bool IOCore::oweArming() {
+  return m_timers_front.owe([this] { return m_scheduler.idle().anySleeping(); });
+}
+
+/// The worker has declared that it sleeps.
+void IOCore::beforeSleep() {
+  if (!m_timers_front.owed()) return;
+  Lock lock(m_arming);
+  if (m_timers_front.owed()) armTimer(lookAtFront());
+}
+
+int64_t IOCore::lookAtFront() {
+  m_timers_front.settle();
+  return m_iom.observeNextDue();
 }
 
 /// Sets the descriptor, after an expiry even to the time that it has already: that wakes the next sleeper for the timers that are
 /// left.
 void IOCore::armTimer(int64_t due_ns) {
-  if (m_timer_fd.valid()) {
-    sys::timerFdSet(m_timer_fd.get(), due_ns);
-    ++m_timer_stats.timer_fd_settings;
-  }
-  m_armed.wasSet(due_ns);
-}
-
-/// The worker has declared that it sleeps.
-void IOCore::beforeSleep() {
-  if (!m_armed.owed()) return;
-  Lock lock(m_arming);
-  if (m_armed.owed()) armTimer(m_iom.observeNextDue());
+  m_armed_ns = due_ns;
+  if (!m_timer_fd.valid()) return;
+  sys::timerFdSet(m_timer_fd.get(), due_ns);
+  ++m_timer_stats.timer_fd_settings;
 }
 
 IOTimerStats IOCore::getIOTimerStats() const {

@@ -1,46 +1,36 @@
 // Internal. When the descriptor of the public timers is set (protocol P4): at once while a worker sleeps, else by the worker that
 // sleeps next. A busy server that arms and stops timers makes no system call for them.
 //
-//   who sets     notes that the descriptor is owed a time, then looks whether anybody sleeps
-//   who sleeps   declares that it sleeps, then looks whether the descriptor is owed a time
+//   who arms a timer   has put it into the queue; notes that the descriptor is owed a look at the queue; asks whether anybody sleeps
+//   who sleeps         declares that it sleeps; asks whether the descriptor is owed a look
+//   who settles it     notes that nothing is owed; looks at the queue; sets the descriptor
 //
-// One of the two sees the other.
+// Of the first two, one sees the other. A timer that comes after the look is owed again.
 //
-// Thread safety: as said at each function; "locked" means that the caller holds the arming lock.
+// Thread safety: all calls from any thread.
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
 #include "sylar/base/memory.h"
-#include "sylar/clock.h"
 
 namespace sylar {
 
 template <class Memory = StdMemory>
 class TimerArming {
  public:
-  /// Locked. Returns true if `due_ns` is what the descriptor was set to, or is owed.
-  bool knows(int64_t due_ns) const { return m_due_ns == due_ns; }
-
-  /// Locked. The descriptor is to be set to `due_ns`. Returns true if the caller must do it, false if whoever sleeps next will.
+  /// For whoever has changed the front of the queue. Returns true if the caller must settle it, false if whoever sleeps next will.
   template <class AnySleeping>
-  bool owe(int64_t due_ns, AnySleeping anySleeping) {
-    m_due_ns = due_ns;
+  bool owe(AnySleeping anySleeping) {
     m_owed.store(true, std::memory_order_seq_cst);
     return anySleeping();
   }
-  /// Locked, for whoever has set it to `due_ns`.
-  void wasSet(int64_t due_ns) {
-    m_due_ns = due_ns;
-    m_owed.store(false, std::memory_order_relaxed);
-  }
-
-  /// Not locked, for a worker that has declared that it sleeps. If true, it takes the lock, asks again, and sets the descriptor.
+  /// For a worker that has declared that it sleeps. If true, the caller must settle it.
   bool owed() const { return m_owed.load(std::memory_order_seq_cst); }
+  /// Comes before the look at the queue, whose lock orders it.
+  void settle() { m_owed.store(false, std::memory_order_relaxed); }
 
  private:
-  int64_t m_due_ns = kNever;
   typename Memory::template Atomic<bool> m_owed{false};
 };
 

@@ -19,7 +19,8 @@ NEWS, PASS, ARMING = "timer/front_news.h", "io/timer_pass.h", "io/timer_arming.h
 STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
 EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
 LOT = "hook/lot_steps.h"
-AGAIN = "tests/model/scenarios_sync.cc"  # the primitives that are written again there
+# What is written again there.
+AGAIN, SERVED = "tests/model/scenarios_sync.cc", "tests/model/scenarios_serve.cc"
 REQUESTS, ENDS, RUN = "fiber/fiber_requests.h", "fiber/end_observers.h", "sched/run_queue.h"
 
 # name: (file, piece, replacement, scenario, memory), and the preemptions that it takes, if more than 2
@@ -284,6 +285,16 @@ MUTANTS = {
         "serve/sleeps_meanwhile", "tso"),
     "arming_owed_to_nobody": (
         ARMING, "return m_owed.load(std::memory_order_seq_cst);", "return false;", "serve/set_for_both", "tso"),
+    "arming_settled_after_the_look": (
+        SERVED, "    m_front.settle();\n    Lock queue(m_mutex);\n    m_news.look(front());\n    return front();\n",
+        """    int64_t due_ns;
+    {
+      Lock queue(m_mutex);
+      m_news.look(due_ns = front());
+    }
+    m_front.settle();
+    return due_ns;
+""", "serve/owed_again", "tso"),
     # P5, the waiters of a queue
     "waiter_taken_without_a_claim": (
         STEPS, "if (claim(*waiter.m_wait)) return waiter.m_taken = true;",
@@ -506,7 +517,7 @@ MUTANTS = {
 def path_of(name):
     """Returns the path of the file as an include names it."""
     file = MUTANTS[name][0]
-    return file if file == AGAIN else f"sylar/{file}"
+    return file if file.startswith("tests/") else f"sylar/{file}"
 
 
 def write(name, folder):

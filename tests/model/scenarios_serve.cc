@@ -68,17 +68,17 @@ class Manager {
     }
     if (ticket == 0) return;
     before_it_tells();
-    {
+    if (owe()) {
       Lock lock(m_arming);
-      const int64_t front_ns = observeFront();
-      if (!m_armed.knows(front_ns)) armIfAnySleeps(front_ns);
+      const int64_t front_ns = lookAtFront();
+      if (front_ns != m_set_ns) arm(front_ns);
     }
     m_news.told(ticket);
   }
   void rearm(bool woken) {
+    if (!owe() && !woken) return;
     Lock lock(m_arming);
-    const int64_t due_ns = observeFront();
-    woken ? arm(due_ns) : armIfAnySleeps(due_ns);
+    arm(lookAtFront());
   }
   /// The earliest one, if it is due.
   bool collectOne(Batch& batch) {
@@ -95,6 +95,7 @@ class Manager {
     }
   }
   bool served(int64_t due_ns) const { return m_served.contains(due_ns); }
+  bool holds(int64_t due_ns) const { return m_timers.contains(due_ns); }  // for awaiting it; no step
 
   /// The kernel: time passes.
   void setNow(int64_t now_ns) {
@@ -105,9 +106,9 @@ class Manager {
   /// Of a worker. True: the descriptor says that a timer is due; false: it is `over`.
   bool sleep(const std::function<bool()>& over) {
     m_sleepers.fetch_add(1, std::memory_order_seq_cst);
-    if (m_armed.owed()) {
+    if (m_front.owed()) {
       Lock lock(m_arming);
-      if (m_armed.owed()) arm(observeFront());
+      if (m_front.owed()) arm(lookAtFront());
     }
     const bool woken = wait(over);
     m_sleepers.fetch_sub(1, std::memory_order_seq_cst);
@@ -126,19 +127,19 @@ class Manager {
     return woken;
   }
   int64_t front() const { return m_timers.empty() ? kNever : m_timers.begin()->first; }
-  int64_t observeFront() {
+  bool owe() {
+    return m_front.owe([this] { return m_sleepers.load(std::memory_order_seq_cst) > 0; });
+  }
+  int64_t lookAtFront() {
+    m_front.settle();
     Lock queue(m_mutex);
     m_news.look(front());
     return front();
-  }
-  void armIfAnySleeps(int64_t due_ns) {
-    if (m_armed.owe(due_ns, [this] { return m_sleepers.load(std::memory_order_seq_cst) > 0; })) arm(due_ns);
   }
   void arm(int64_t due_ns) {
     call();
     m_set_ns = due_ns;
     ring();
-    m_armed.wasSet(due_ns);
   }
   bool readable() const { return m_set_ns <= m_now_ns; }
   void call() { m_kernel.fetch_add(1, std::memory_order_acq_rel); }
@@ -151,7 +152,7 @@ class Manager {
 
   Spinlock m_mutex;
   Mutex m_arming;
-  TimerArming<ModelMemory> m_armed;
+  TimerArming<ModelMemory> m_front;
   Atomic<size_t> m_sleepers;
   FrontNews<ModelMemory> m_news;
   Atomic<uint32_t> m_kernel;
@@ -343,6 +344,22 @@ void sleepsMeanwhile() {
   require(over(), "it has run");
 }
 
+// A timer is armed while the only worker, which serves another one, sets the descriptor.
+void owedAgain() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker worker(manager, over);
+  manager.insert(1);
+  addThread("clock", [&] { manager.setNow(2); });
+  addThread("inserter", [&] {
+    await("the worker serves", [&] { return !manager.holds(1); });
+    manager.insert(2);
+  });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all have run");
+}
+
 // While one worker computes, a timer is armed and another, earlier one; then a second worker goes to sleep, for both.
 void setForBoth() {
   Manager manager;
@@ -376,6 +393,7 @@ std::vector<Scenario> serveScenarios() {
       {"serve/preempted_before_a_later", preemptedBeforeLater},
       {"serve/told_before", toldBefore},
       {"serve/sleeps_meanwhile", sleepsMeanwhile},
+      {"serve/owed_again", owedAgain},
       {"serve/set_for_both", setForBoth},
   };
 }
