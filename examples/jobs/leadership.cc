@@ -116,7 +116,8 @@ void Leadership::read(const Json& entered, int64_t lease_end_ns) {
       const std::string key = fromBase64(pair.at("key").get<std::string>());
       const std::string value = fromBase64(pair.at("value").get<std::string>());
       if (key.starts_with(own)) {
-        members.members.push_back({key.substr(own.size()), Json::parse(value)});
+        Json about = Json::parse(value, nullptr, false);  // what is no object was not put by a replica
+        if (about.is_object()) members.members.push_back({key.substr(own.size()), std::move(about)});
         continue;
       }
       members.leader = value;

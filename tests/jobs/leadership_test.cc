@@ -136,6 +136,18 @@ TEST(Leadership, IsTakenByOneOfManyThatComeAtTheSameTime) {
       2);
 }
 
+TEST(Leadership, IsNotHarmedByKeysThatNoReplicaHasPut) {
+  sylar::test::inFiber([] {
+    etcd().call("kv/put", {{"key", toBase64("foreign/members/x")}, {"value", toBase64("no JSON")}});
+    etcd().call("kv/put", {{"key", toBase64("foreign/members/y")}, {"value", toBase64("[1]")}});
+    etcd().call("kv/put", {{"key", toBase64("foreign/membersz")}, {"value", toBase64("{}")}});
+    Candidate one("one", "foreign");
+    until([&] { return one.leadership.fence().has_value(); });
+    ASSERT_EQ(one.leadership.members().members.size(), 1U);
+    EXPECT_EQ(one.leadership.members().members[0].name, "one");
+  });
+}
+
 TEST(Leadership, AsksAnotherEndpointIfOneIsAway) {
   sylar::test::inFiber([] {
     Candidate one("one", "endpoints", bootClock(), Etcd({"http://127.0.0.1:1", endpoint()}, 1s));
