@@ -56,9 +56,9 @@ class BatchQueue {
 /// A manager, its descriptor and its clock. Each timer is known by when it is due.
 class Manager {
  public:
-  /// Arms a timer; `before_it_tells`: where the thread may be preempted.
+  /// Arms a timer; `before_it_tells`, `before_it_sets`: where the thread may be preempted.
   void insert(
-      int64_t due_ns, const Step& before_it_tells = [] {}) {
+      int64_t due_ns, const Step& before_it_tells = [] {}, const Step& before_it_sets = [] {}) {
     FrontNews<ModelMemory>::Ticket ticket;
     {
       Lock lock(m_mutex);
@@ -69,11 +69,17 @@ class Manager {
     if (ticket == 0) return;
     before_it_tells();
     if (owe()) {
+      before_it_sets();
       Lock lock(m_arming);
       const int64_t front_ns = lookAtFront();
       if (front_ns != m_set_ns) arm(front_ns);
     }
     m_news.told(ticket);
+  }
+  /// Takes a timer out, and tells nobody. False: it was not there.
+  bool cancel(int64_t due_ns) {
+    Lock lock(m_mutex);
+    return m_timers.erase(due_ns) > 0;
   }
   void rearm(bool woken) {
     if (!owe() && !woken) return;
@@ -382,6 +388,113 @@ void setForBoth() {
   require(over(), "all have run");
 }
 
+// A thread that arms a timer is preempted before it tells anybody, or before it sets the descriptor for a sleeper that it saw.
+// Meanwhile the sleeper is called away, and a second worker arms a timer, too, and goes to sleep: for both.
+void placesChange() {
+  Manager manager;
+  bool called = false;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker first(manager, [&] { return called || over(); }), second(manager, over);
+  const auto run = [&](const Batch& batch) { manager.run(batch); };
+  const auto preempted = [&] { await("a processor", [&] { return manager.served(1); }); };
+  const Step at_once = [] {};
+  manager.setNow(2);
+  addThread("inserter", [&] {
+    const bool before_it_tells = choose(2) == 0;
+    manager.insert(2, before_it_tells ? preempted : at_once, before_it_tells ? at_once : preempted);
+  });
+  addThread("worker", [&] {
+    first.work(run);
+    await("the second worker serves", over);
+  });
+  addThread("second worker", [&] {
+    manager.insert(1, [&] { called = true; });
+    second.work(run);
+  });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// Two workers arm a timer each and go to sleep; the first callback computes until the second has run, on the other worker.
+void armAndSleep() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker first(manager, over), second(manager, over);
+  const auto run = [&](const Batch& batch) {
+    if (batch.due.front() == 1) await("the second timer", [&] { return manager.served(2); });
+    manager.run(batch);
+  };
+  addThread("clock", [&] { manager.setNow(2); });
+  addThread("worker", [&] {
+    manager.insert(1);
+    first.work(run);
+  });
+  addThread("second worker", [&] {
+    manager.insert(2);
+    second.work(run);
+  });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// Two timers are due, and the callback of the first arms a third. Its worker comes by for the second one, leaves the third due,
+// and computes until that has run: on the other worker, which goes to sleep meanwhile.
+void leftDue() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2) && manager.served(3); };
+  TimerWorker first(manager, over), second(manager, over);
+  const auto run = [&](const Batch& batch) {
+    if (batch.due.front() == 1) manager.insert(3);
+    if (batch.due.front() == 2) await("the third timer", [&] { return manager.served(3); });
+    manager.run(batch);
+  };
+  manager.insert(1);
+  manager.insert(2);
+  manager.setNow(3);
+  addThread("worker", [&] { first.work(run); });
+  addThread("second worker", [&] { second.work(run); });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// A thread that has armed a timer is preempted before it tells anybody; another one arms a later timer and takes the first one
+// out, in either order.
+void takenOut() {
+  Manager manager;
+  bool taken = false;
+  const auto over = [&] { return manager.served(2) && (taken || manager.served(1)); };
+  TimerWorker worker(manager, over);
+  manager.setNow(2);
+  addThread("inserter", [&] { manager.insert(1, [&] { await("a processor", [&] { return manager.served(2); }); }); });
+  addThread("other inserter", [&] {
+    const bool first = choose(2) == 0;
+    if (first) taken = manager.cancel(1);
+    manager.insert(2);
+    if (!first) taken = manager.cancel(1);
+  });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all that are left have run");
+  require(!taken || !manager.served(1), "what was taken out does not run");
+}
+
+// A timer for which a worker is woken is taken out, and armed again for the same time: the descriptor is set for it already.
+void armedAgain() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1); };
+  TimerWorker first(manager, over), second(manager, over);
+  const auto run = [&](const Batch& batch) { manager.run(batch); };
+  manager.insert(1);
+  manager.setNow(1);
+  addThread("inserter", [&] {
+    if (manager.cancel(1)) manager.insert(1);
+  });
+  addThread("worker", [&] { first.work(run); });
+  addThread("second worker", [&] { second.work(run); });
+  runThreads();
+  require(over(), "it has run");
+}
+
 }  // namespace
 
 std::vector<Scenario> serveScenarios() {
@@ -395,6 +508,11 @@ std::vector<Scenario> serveScenarios() {
       {"serve/sleeps_meanwhile", sleepsMeanwhile},
       {"serve/owed_again", owedAgain},
       {"serve/set_for_both", setForBoth},
+      {"serve/places_change", placesChange},
+      {"serve/arm_and_sleep", armAndSleep},
+      {"serve/left_due", leftDue},
+      {"serve/taken_out", takenOut},
+      {"serve/armed_again", armedAgain},
   };
 }
 

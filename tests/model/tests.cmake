@@ -28,16 +28,16 @@ endif()
 
 # RG-02, RT-7.1 to RT-7.7: all orders with two preemptions, in both memories. A group that has become a tenth smaller than
 # it was has lost something.
-foreach(size tso:wait:94000 tso:sleep:3500000 tso:queue:19000 tso:stop:3700000 tso:fd:860000 tso:life:69000 tso:timer:33000 tso:serve:735000 tso:core:500
+foreach(size tso:wait:94000 tso:sleep:3500000 tso:queue:19000 tso:stop:3700000 tso:fd:860000 tso:life:69000 tso:timer:33000 tso:serve:2500000 tso:core:500
     tso:sync:1650000 tso:lot:430000
-    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:223000 weak:core:500 weak:sync:1750000 weak:lot:450000)
+    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:345000 weak:core:500 weak:sync:1750000 weak:lot:450000)
   string(REPLACE ":" ";" size ${size})
   list(GET size 0 memory)
   list(GET size 1 group)
   list(GET size 2 executions)
   add_test(NAME Model.${group}.${memory}
     COMMAND model_check --bound 2 --memory ${memory} --at-least ${executions} ${group}/)
-  set_tests_properties(Model.${group}.${memory} PROPERTIES TIMEOUT 900)
+  set_tests_properties(Model.${group}.${memory} PROPERTIES TIMEOUT 3600)
 endforeach()
 # Two selects that face each other need a third preemption to withdraw for each other.
 add_test(NAME Model.facing COMMAND model_check --bound 3 --at-least 240000 sync/selects_that_face)
