@@ -133,8 +133,8 @@ long sendSome(IoCall& call, mmsghdr* messages, unsigned count, int flags) {
   if (call.kind() != FdKind::kMessages) {
     const long n = attempt::keepingErrno([&] { return sendOne(call, &messages->msg_hdr, flags); });
     if (n < 0) return n;
-    messages->msg_len = static_cast<unsigned>(n);
-    return 1;
+    const auto sent = static_cast<unsigned>(n);
+    return probe::copyOut(&messages->msg_len, &sent, sizeof sent) ? 1 : -EFAULT;
   }
   return call.run([&] {
     const long n = attempt::sendmmsg(call.fd(), messages, count, flags);

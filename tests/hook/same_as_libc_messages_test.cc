@@ -1,4 +1,6 @@
 // Hooked against raw: recvmmsg and sendmmsg.
+#include <algorithm>
+
 #include "tests/hook/same_as_libc.h"
 
 namespace sylar::test {
@@ -39,6 +41,19 @@ std::string stateOf(const timespec& now, const timespec& before) {
 
 void feed(const Calls& call, int fd, const std::string& letters) {
   for (const char letter : letters) EXPECT_EQ(call.send(fd, &letter, 1, MSG_NOSIGNAL), 1);
+}
+
+// Cause: on a stream the hook wrote the length of a message itself, which ended the process.
+void lengthsThatCannotBeWritten(Run& run, const Ends& ends) {
+  auto* const page = static_cast<mmsghdr*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const Messages messages(2);
+  std::ranges::copy(messages.headers, page);
+  ::mprotect(page, 4096, PROT_READ);
+  run.got("sendmmsg", run.call.sendmmsg(ends[1], page, 2, 0));
+  run.note("length", std::to_string(page->msg_len));
+  char buffer[16];
+  for (int i = 0; i < 2; ++i) run.got("recv", run.call.recv(ends[0], buffer, sizeof buffer, MSG_DONTWAIT));
+  ::munmap(page, 4096);
 }
 
 using Body = std::function<void(Run&, const Ends&)>;
@@ -113,6 +128,7 @@ std::vector<Case> casesOf(const std::string& kind, const std::function<Ends(cons
     Messages messages(1);
     run.got("sendmmsg", run.call.sendmmsg(-1, messages.headers.data(), 1, 0));
   });
+  add("LengthsThatCannotBeWritten", lengthsThatCannotBeWritten);
   add("SendStopsAtTheFirstError", [](Run& run, const Ends& ends) {
     Messages messages(4);
     messages.parts[2].iov_base = badPointer();
@@ -159,6 +175,8 @@ std::vector<Case> cases() {
                      run.got("sendmmsg", run.call.sendmmsg(ends[1], messages.headers.data(), 3, 0));
                      for (const mmsghdr& one : messages.headers) run.note("sent", std::to_string(one.msg_len));
                    }});
+    all.push_back({std::string(name) + "LengthsThatCannotBeWritten",
+                   [make = make](Run& run) { lengthsThatCannotBeWritten(run, run.keep(make(run.make))); }});
     all.push_back({std::string(name) + "StreamThatEnds", [make = make](Run& run) {
                      const Ends ends = run.keep(make(run.make));
                      run.close(ends[1]);
