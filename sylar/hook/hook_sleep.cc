@@ -58,8 +58,9 @@ int sleepRelative(const timespec* duration, timespec* rest) {
   if (const int error = probe::duration(duration, &wanted)) return -error;
   Interruptible call(EndedBy::kAny);
   const Slept slept = sleepFor(attempt::toNs(wanted), call);
-  if (slept.error != 0 && rest != nullptr) *rest = toTimespec(slept.left_ns);
-  return slept.error;
+  if (slept.error == 0 || rest == nullptr) return slept.error;
+  const timespec left = toTimespec(slept.left_ns);
+  return probe::copyOut(rest, &left, sizeof left) ? slept.error : EFAULT;
 }
 
 /// Sleeps until `clock` shows `time`. Asks the clock again at the end, because it may have been set back.

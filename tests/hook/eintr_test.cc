@@ -4,6 +4,7 @@
 
 #include "sylar/base/sanitizers.h"
 #include "tests/hook/children.h"
+#include "tests/hook/same_as_libc.h"
 #include "tests/hook/signal_support.h"
 #include "tests/support/thread_state.h"
 
@@ -359,6 +360,21 @@ TEST(Eintr, TellsTheRemainingTime) {
     raiseOnceParked();
     EXPECT_EQ(::select(0, nullptr, nullptr, nullptr, &timeout), -1);
     expectMost({timeout.tv_sec, 0});
+  });
+}
+
+// HA-9, nanosleep(2). Cause: the hook wrote the remaining time itself, which ended the process.
+TEST(Eintr, IsNotSaidIfTheRemainingTimeCannotBeWritten) {
+  const EintrMode posix(HookEintr::kPosix);
+  const CountingHandler handler(0);
+  inFiber([] {
+    const timespec wanted{1000, 0};
+    auto* const nowhere = static_cast<timespec*>(badPointer());
+    raiseOnceParked();
+    EXPECT_EQ(::nanosleep(&wanted, nowhere), -1);
+    EXPECT_EQ(errno, EFAULT);
+    raiseOnceParked();
+    EXPECT_EQ(::clock_nanosleep(CLOCK_MONOTONIC, 0, &wanted, nowhere), EFAULT);
   });
 }
 
