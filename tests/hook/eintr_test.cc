@@ -25,24 +25,26 @@ Outcome outcomeOf(const Waiting& waiting) {
   return {result == -1 ? -1 : 0, result == -1 ? errno : 0};
 }
 
-/// Makes the call in a fiber. Another fiber of the thread raises the signal once it waits, and lets it succeed if it still does then.
-Outcome inFiberInterrupted(const WaitingCase& one) {
+/// Makes the call in a fiber, and lets it succeed if it still waits when another fiber of the thread runs. The signal is raised before the call, or
+/// by that other fiber once the call waits.
+Outcome inFiberInterrupted(const WaitingCase& one, bool before = false) {
   Outcome outcome;
   inFiber([&] {
     const Waiting waiting = one.make();
     const Fiber::ptr me = Fiber::GetThis();
     bool done = false;
-    bool signalled = false;
+    bool through = false;
     IOManager::GetThis()->schedule([&, me] {
       while (!done && stateOf(*me) != FiberState::kParked) Fiber::YieldToReady();  // the time of a short sleep may be over
-      ::raise(SIGUSR1);
+      if (!before) ::raise(SIGUSR1);
       untilPolled();
       if (!done && waiting.finish != nullptr) waiting.finish();
-      signalled = true;
+      through = true;
     });
+    if (before) ::raise(SIGUSR1);
     outcome = outcomeOf(waiting);
     done = true;
-    while (!signalled) Fiber::YieldToReady();
+    while (!through) Fiber::YieldToReady();
   });
   EXPECT_EQ(g_handled.load(), 1);
   return outcome;
@@ -102,6 +104,17 @@ TEST_P(EintrOf, NeverComesUnderRestart) {
   for (const bool restart : {false, true}) {
     const CountingHandler handler(restart ? SA_RESTART : 0);
     EXPECT_EQ(inFiberInterrupted(GetParam()), kSucceeds) << restart;
+  }
+  g_sleep_ms = 60'000;
+}
+
+// HA-9: a handler that ran before the call does not end it.
+TEST_P(EintrOf, IsNotSaidForAHandlerThatRanBefore) {
+  const EintrMode posix(HookEintr::kPosix);
+  g_sleep_ms = 20;
+  for (const bool restart : {false, true}) {
+    const CountingHandler handler(restart ? SA_RESTART : 0);
+    EXPECT_EQ(inFiberInterrupted(GetParam(), true), kSucceeds) << restart;
   }
   g_sleep_ms = 60'000;
 }
@@ -243,6 +256,49 @@ TEST(EintrOfMany, SparesACallWhoseMaskBlocksTheSignalWhenItWaitsAgain) {
     EXPECT_EQ(::write(pipe.b, "x", 1), 1);
     untilPolled();
     EXPECT_EQ(outcomes[0], kSucceeds);
+  });
+}
+
+// HA-9: a call that is on its way from one wait to the next stands in no queue, and a handler that runs then ends it all the same.
+TEST(EintrOfMany, EndsACallThatIsBetweenTwoWaits) {
+  const EintrMode posix(HookEintr::kPosix);
+  const CountingHandler handler(0);
+  inFiber([] {
+    const Pair pipe(makePipe(hookedCalls()));
+    Callers outcomes;
+    outcomes.add([&pipe] { return readByte(pipe.a); });
+    EXPECT_EQ(::write(pipe.b, "x", 1), 1);
+    untilPolled(1);
+    char byte = 0;
+    EXPECT_EQ(::read(pipe.a, &byte, 1), 1);  // the fiber is awake, and behind this one
+    EXPECT_EQ(outcomes[0], kWaits);
+    ::raise(SIGUSR1);
+    untilPolled();
+    EXPECT_EQ(outcomes[0], kInterrupted);
+    EXPECT_EQ(::write(pipe.b, "x", 1), 1);
+  });
+}
+
+// HA-9, signal(7): a handler with SA_RESTART that ran before the first byte has restarted the call, which it does not end afterwards.
+TEST(EintrOfMany, SparesACallThatWasRestartedBeforeItsFirstByte) {
+  const EintrMode posix(HookEintr::kPosix);
+  const CountingHandler handler(SA_RESTART);
+  inFiber([] {
+    const Pair pair = unixPair();
+    long received = 0;
+    Callers outcomes;
+    outcomes.add([&] {
+      char bytes[2];
+      return received = ::recv(pair.a, bytes, sizeof bytes, MSG_WAITALL);
+    });
+    ::raise(SIGUSR1);
+    for (int i = 0; i < 2; ++i) {
+      untilPolled();
+      EXPECT_EQ(outcomes[0], kWaits);
+      EXPECT_EQ(::write(pair.b, "x", 1), 1);
+    }
+    untilPolled();
+    EXPECT_EQ(received, 2);
   });
 }
 
