@@ -63,10 +63,11 @@ INSTANTIATE_TEST_SUITE_P(By, FifoOpen, testing::ValuesIn(kOpenCases), [](const a
 
 TEST_P(FifoOpen, BringsTwoFibersOfTheOnlyWorkerTogether) {
   for (const int first : {O_RDONLY, O_WRONLY}) {
+    Fifo fifo;  // its own for each, because a reader that is still there would not let the writer wait
     int reader = -1;
     int writer = -1;
     const auto open = [&](int flags) {
-      (flags == O_RDONLY ? reader : writer) = m_fifo.owned.keep(GetParam().open(m_fifo.name.c_str(), flags));
+      (flags == O_RDONLY ? reader : writer) = fifo.owned.keep(GetParam().open(fifo.name.c_str(), flags));
     };
     inFiber([&] {
       IOManager::GetThis()->schedule([&] { open(first ^ O_WRONLY); });
