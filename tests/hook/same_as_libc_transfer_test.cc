@@ -154,6 +154,13 @@ void nothingIntoABufferOfSizeZero(Run& run, const Kind& kind, Ends ends) {
   }
 }
 
+/// A read of no bytes gives 0 at once, where recv waits.
+void nothingFromAnEmptyOne(Run& run, const Kind&, Ends ends) {
+  run.got("read", run.call.read(ends[0], badPointer(), 0));
+  const iovec part{badPointer(), 0};
+  run.got("readv", run.call.readv(ends[0], &part, 1));
+}
+
 void anEmptyMessage(Run& run, const Kind& kind, Ends ends) {
   for (const Receiver& by : receiversOf(kind)) {
     libcCalls().send(ends[1], nullptr, 0, 0);
@@ -517,6 +524,7 @@ std::vector<Case> transferCases() {
       {"ReceivesWhatWaits", dataThatWaits, any},
       {"ReceivesWhatComesLater", dataThatComesLater, any},
       {"ReceivesNothingIntoSizeZero", nothingIntoABufferOfSizeZero, any},
+      {"ReadsNothingFromAnEmptyOne", nothingFromAnEmptyOne, any},
       {"ReceivesAnEmptyMessage", anEmptyMessage, messages},
       {"ReceivesTheEndAfterTheLastBytes", theEndAfterTheLastBytes, ending},
       {"ReceivesTheEndLater", theEndThatComesLater, ending},
