@@ -210,6 +210,14 @@ std::vector<WaitCase> waitCases() {
       receives("recv_chk", [](int fd, char* b, size_t n) { return __recv_chk(fd, b, n, n, 0); }),
       receives("recvfrom_chk", [](int fd, char* b, size_t n) { return __recvfrom_chk(fd, b, n, n, 0, nullptr, nullptr); }),
       receives("underscore_read", [](int fd, char* b, size_t n) { return __read(fd, b, n); }),
+      receives("recv_all", [](int fd, char* b, size_t) { return ::recv(fd, b, 5, MSG_WAITALL); }),
+      receives("recv_peek",
+               [](int fd, char* b, size_t n) {
+                 EXPECT_EQ(::recv(fd, b, n, MSG_PEEK), 5);
+                 return ::recv(fd, b, n, MSG_DONTWAIT);
+               }),
+      // AF_UNIX has no error queue, and waits for bytes.
+      receives("recv_error_queue", [](int fd, char* b, size_t n) { return ::recv(fd, b, n, MSG_ERRQUEUE); }),
       sends("write", [](int fd, char* b, size_t n) { return ::write(fd, b, n); }),
       sends("writev", viaWritev),
       sends("send", [](int fd, char* b, size_t n) { return ::send(fd, b, n, 0); }),
