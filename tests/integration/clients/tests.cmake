@@ -15,3 +15,7 @@ sylar_client_test(memcached PkgConfig::MEMCACHED)
 find_package(OpenSSL REQUIRED)
 sylar_client_test(openssl OpenSSL::SSL)
 sylar_client_test(beast Boost::headers)
+
+# Client libraries that wait in locks, for threads of their own or for one another.
+pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka)
+sylar_client_test(rdkafka PkgConfig::RDKAFKA)
