@@ -19,3 +19,5 @@ sylar_client_test(beast Boost::headers)
 # Client libraries that wait in locks, for threads of their own or for one another.
 pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka)
 sylar_client_test(rdkafka PkgConfig::RDKAFKA)
+pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
+sylar_client_test(sqlite PkgConfig::SQLITE)
