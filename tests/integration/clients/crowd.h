@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "sylar/iomanager.h"
 #include "sylar/sync/blocking_pool.h"
+#include "sylar/sync/event.h"
 #include "sylar/threads_are_fibers.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -40,14 +40,16 @@ class Crowd {
       for (size_t i = 0; i < kSize; ++i) m_workers.place([this, i] { run(i); });
       return;
     }
-    m_threads_are_fibers = std::make_unique<ThreadsAreFibers>();
+    const ThreadsAreFibers threads_are_fibers;
     for (size_t worker = 0; worker < workers; ++worker) {
       m_workers.place([=, this] {
         std::vector<std::thread> threads;
-        for (size_t i = worker; i < kSize; i += workers) threads.emplace_back([this, i] { run(i); });
+        for (size_t i = worker; i < kSize; i += workers) threads.emplace_back([this, i] { m_all_made.wait() ? run(i) : void(); });
+        if (m_workers_made.fetch_add(1) + 1 == m_ticks.size()) m_all_made.set();
         for (std::thread& thread : threads) thread.join();
       });
     }
+    EXPECT_TRUE(m_all_made.wait());  // what they make themselves are threads
   }
   ~Crowd() { end(); }
   Crowd(const Crowd&) = delete;
@@ -93,7 +95,8 @@ class Crowd {
   std::atomic<size_t> m_arrived{0};
   std::atomic<size_t> m_done{0};
   std::atomic<bool> m_ends{false};
-  std::unique_ptr<ThreadsAreFibers> m_threads_are_fibers;
+  std::atomic<size_t> m_workers_made{0};
+  Event m_all_made;
   IOManager m_workers;
 };
 
