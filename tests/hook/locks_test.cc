@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, Locks, testing::Values(1, 2));
 struct Inside {
   void visit() {
     EXPECT_EQ(now.fetch_add(1), 0);
-    Fiber::YieldToReady();
+    usleep(1);  // a fiber that merely yields goes on before those that have not begun
     EXPECT_EQ(now.fetch_sub(1), 1);
     ++visits;
   }
@@ -90,7 +90,6 @@ TEST_P(Locks, AMutexIsHeldOverASleepByAThousandFibers) {
   for (int i = 0; i < 1000; ++i) {
     iom.schedule([&] {
       const std::lock_guard lock(mutex);
-      usleep(1);
       inside.visit();
     });
   }
