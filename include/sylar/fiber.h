@@ -71,8 +71,9 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   void swapOut() { yield(); }
   void back() { yield(); }
 
-  /// Suspends the running fiber but leaves it runnable: a scheduler runs it again after the others, and code that resumed it by
-  /// hand decides when to resume it. Does nothing on a thread's own stack.
+  /// Suspends the running fiber but leaves it runnable. A scheduler runs it again after the others that are ready. Those that have
+  /// not begun take turns with the ready ones, so a fiber that yields alone may go on before the next one begins. Code that resumed
+  /// it by hand decides when to resume it. Does nothing on a thread's own stack.
   static void YieldToReady();
   /// Suspends the running fiber until it is scheduled or resumed. A schedule() that came earlier is not lost: it is kept as a
   /// permit, and this call returns at once. Does nothing on a thread's own stack.
