@@ -283,6 +283,10 @@ MUTANTS = {
     "arming_owed_by_release": (
         ARMING, "m_owed.store(true, std::memory_order_seq_cst);", "m_owed.store(true, std::memory_order_release);",
         "serve/sleeps_meanwhile", "tso"),
+    "arming_owed_once": (
+        ARMING, "    m_owed.store(true, std::memory_order_seq_cst);\n",
+        "    if (m_owed.load(std::memory_order_seq_cst)) return false;\n    m_owed.store(true, std::memory_order_seq_cst);\n",
+        "serve/told_for_another", "tso"),
     "arming_owed_to_nobody": (
         ARMING, "return m_owed.load(std::memory_order_seq_cst);", "return false;", "serve/set_for_both", "tso"),
     "arming_settled_after_the_look": (

@@ -495,6 +495,30 @@ void armedAgain() {
   require(over(), "it has run");
 }
 
+// A thread that arms a timer sees a sleeper, and is preempted before it sets the descriptor, until that timer has run: another
+// thread, which arms a later one, sets it for both.
+void toldForAnother() {
+  Manager manager;
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker worker(manager, over);
+  addThread("clock", [&] {
+    manager.setNow(1);
+    await("the earlier timer", [&] { return manager.served(1); });
+    manager.setNow(2);
+  });
+  addThread("inserter", [&] {
+    manager.insert(
+        1, [] {}, [&] { await("a processor", [&] { return manager.served(1); }); });
+  });
+  addThread("other inserter", [&] {
+    await("the earlier one is armed", [&] { return manager.holds(1) || manager.served(1); });
+    manager.insert(2);
+  });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all have run");
+}
+
 }  // namespace
 
 std::vector<Scenario> serveScenarios() {
@@ -513,6 +537,7 @@ std::vector<Scenario> serveScenarios() {
       {"serve/left_due", leftDue},
       {"serve/taken_out", takenOut},
       {"serve/armed_again", armedAgain},
+      {"serve/told_for_another", toldForAnother},
   };
 }
 
