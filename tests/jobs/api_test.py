@@ -111,8 +111,10 @@ class Api(unittest.TestCase):
         with urllib.request.urlopen(f"http://127.0.0.1:{replica.port}/") as answer:
             page = answer.read().decode()
             self.assertEqual(answer.headers["content-type"], "text/html; charset=utf-8")
-        for text in "<th>jobs all<td>0", "<th>here lag_ms p99<td>0.0", "<th>replica<td>&lt;one>", "<th>store<td>memory":
+        for text in "<th>in memory<th>all<th>late<th>dead\n<tr><th><td>0<td>0", "<th>lag p99, ms", "<tr><th>&lt;one><td>0<td>0", "This page is by &lt;one>":
             self.assertIn(text, page)
+        status = replica.ask("GET", "/status")[1]
+        self.assertEqual((status["leader"], [each["name"] for each in status["replicas"]]), (None, ["<one>"]))
         self.assertEqual(replica.end(), 0)
 
     def test_a_store_that_is_away_is_503(self):
