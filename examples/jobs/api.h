@@ -19,7 +19,7 @@
 
 namespace jobs {
 
-/// What there is to show beside `jobs`.
+/// The status page shows these beside `jobs`.
 struct Shown {
   std::string replica;  ///< its name
   std::string store;    ///< the kind of it

@@ -23,7 +23,7 @@ class DeadSweep {
 
   /// Sweeps until the fiber is cancelled. May suspend: yes.
   void run();
-  /// How many dead letters this replica has deleted. May suspend: no.
+  /// Returns how many dead letters this replica has deleted. May suspend: no.
   uint64_t swept() const { return m_swept; }
 
  private:

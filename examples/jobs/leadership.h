@@ -4,9 +4,9 @@
 //   iom.schedule([&] { leadership.run(); });                        // until the fiber is cancelled
 //   if (const auto fence = leadership.fence()) store.sweepDead(*fence, ...);
 //
-// Whoever puts the key PREFIX/leader first leads, and the key ends with the lease. A replica that was paused may still believe that it
-// leads: it has looked at the clock before the pause. So all that a leader does carries its fencing token, the revision at which its
-// key was made. A later leader has a higher one, and who has seen that refuses the lower.
+// The first replica that puts the key PREFIX/leader leads, and the key ends with its lease. A replica that was paused after it
+// looked at the clock may still believe that it leads. So all that a leader does carries its fencing token, the revision at which
+// its key was made. A later leader has a higher one, and a store that has seen it refuses the lower.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What a replica shows of the store and of all replicas, as JSON and as a page.
+// A replica shows the store and all replicas, as JSON and as a page.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace jobs {
 
-/// What a replica tells of itself. May suspend: no.
+/// Returns what a replica tells the others of itself. May suspend: no.
 nlohmann::json aboutOf(const Jobs& jobs);
 
 /// Asks the store. `members` are those who take part, as far as this replica knows. May suspend: yes.

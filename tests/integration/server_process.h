@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "tests/integration/child.h"
 
@@ -35,6 +37,24 @@ class ServerProcess {
 
   Child m_child;
   const int m_port;
+};
+
+/// A server for all tests of a program. It begins and ends on the main thread, whose child it is.
+class ServerOfAllTests final : public testing::Environment {
+ public:
+  /// To be called before main.
+  static const ServerOfAllTests& add(const std::string& name) {
+    return static_cast<const ServerOfAllTests&>(*testing::AddGlobalTestEnvironment(new ServerOfAllTests(name)));
+  }
+  void SetUp() override { m_process = std::make_unique<ServerProcess>(m_name); }
+  void TearDown() override { m_process = nullptr; }
+  ServerProcess* operator->() const { return m_process.get(); }
+
+ private:
+  explicit ServerOfAllTests(std::string name) : m_name(std::move(name)) {}
+
+  const std::string m_name;
+  std::unique_ptr<ServerProcess> m_process;
 };
 
 }  // namespace sylar::test

@@ -22,16 +22,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Begins and ends on the main thread, whose child it is.
-class Server final : public testing::Environment {
- public:
-  void SetUp() override { process = std::make_unique<sylar::test::ServerProcess>("etcd"); }
-  void TearDown() override { process = nullptr; }
-  std::unique_ptr<sylar::test::ServerProcess> process;
-};
-const auto* const g_server = static_cast<Server*>(testing::AddGlobalTestEnvironment(new Server));
+const auto& g_server = sylar::test::ServerOfAllTests::add("etcd");
 
-std::string endpoint() { return "http://127.0.0.1:" + std::to_string(g_server->process->port()); }
+std::string endpoint() { return "http://127.0.0.1:" + std::to_string(g_server->port()); }
 Etcd etcd() { return Etcd({endpoint()}, 1s); }
 
 /// Waits for something that comes about; the limit of the test ends it else.
@@ -96,12 +89,12 @@ TEST(Leadership, EndsWithTheLeaseByTheClockOfTheReplica) {
     sylar::ManualClock clock;
     Candidate one("one", "clock", clock);
     until([&] { return one.leadership.fence().has_value(); });
-    g_server->process->suspend();  // so the lease is not renewed
+    g_server->suspend();  // so the lease is not renewed
     clock.advance(3s - 1ns);
     EXPECT_TRUE(one.leadership.fence().has_value());
     clock.advance(1ns);
     EXPECT_FALSE(one.leadership.fence().has_value());
-    g_server->process->resume();
+    g_server->resume();
     until([&] { return one.leadership.fence().has_value(); });
   });
 }
@@ -111,9 +104,9 @@ TEST(Leadership, ComesBackWhenEtcdDoes) {
   sylar::test::inFiber([] {
     Candidate one("one", "restart");
     until([&] { return one.leadership.fence().has_value(); });
-    g_server->process->kill();
+    g_server->kill();
     until([&] { return !one.leadership.fence().has_value(); });
-    g_server->process->start();
+    g_server->start();
     until([&] { return one.leadership.fence().has_value(); });
     EXPECT_EQ(one.leadership.members().leader, "one");
   });

@@ -7,16 +7,9 @@
 namespace jobs {
 namespace {
 
-/// Begins and ends on the main thread, whose child it is.
-class Server final : public testing::Environment {
- public:
-  void SetUp() override { process = std::make_unique<sylar::test::ServerProcess>("redis"); }
-  void TearDown() override { process = nullptr; }
-  std::unique_ptr<sylar::test::ServerProcess> process;
-};
-const auto* const g_server = static_cast<Server*>(testing::AddGlobalTestEnvironment(new Server));
+const auto& g_server = sylar::test::ServerOfAllTests::add("redis");
 
-const MakeStore kRedis{[] { return std::make_unique<RedisStore>(RedisTarget{"127.0.0.1", g_server->process->port()}, "test"); }};
+const MakeStore kRedis{[] { return std::make_unique<RedisStore>(RedisTarget{"127.0.0.1", g_server->port()}, "test"); }};
 INSTANTIATE_TEST_SUITE_P(Redis, StoreContract, testing::Values(kRedis), [](const auto&) { return "Store"; });
 
 }  // namespace
