@@ -84,13 +84,17 @@ bool isPlain(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUT
   return true;
 }
 
+[[gnu::noinline]] bool wakeThread(pthread_mutex_t& mutex) {
+  sys::call(SYS_futex, &mutex.__data.__lock, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
+  return true;
+}
+
 /// Unlocks a plain mutex. Returns true if threads wait for it in the kernel, one of which was woken.
 [[gnu::always_inline]] inline bool unlockPlain(pthread_mutex_t& mutex) {
   ownerOf(mutex).store(0, std::memory_order_relaxed);
   --mutex.__data.__nusers;
   if (wordOf(mutex).exchange(0, std::memory_order_release) <= 1) return false;
-  sys::call(SYS_futex, &mutex.__data.__lock, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
-  return true;
+  return wakeThread(mutex);
 }
 
 #ifndef SYLAR_TSAN
@@ -121,7 +125,7 @@ constinit real::Real<decltype(::pthread_mutex_unlock)> g_libc_unlock("pthread_mu
 /// Takes a mutex for a waiter, which adopts it. Until then it has no owner: it is not this thread's.
 int takeMutex(void* object) {
   auto& mutex = *static_cast<pthread_mutex_t*>(object);
-  if (isPlain(mutex)) return lockPlain(mutex) ? 0 : EBUSY;
+  if (isPlain(mutex)) return wordOf(mutex).load(std::memory_order_relaxed) == 0 && lockPlain(mutex) ? 0 : EBUSY;
   if (isTakenByItself(mutex)) return real::pthread_mutex_trylock(&mutex);  // only the waiter itself does so
   if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;            // another fiber's
   const int error = g_libc_trylock(&mutex);
@@ -174,7 +178,12 @@ bool priorityIsIgnored() {
 template <class Block>
 [[gnu::noinline]] int lockInFiber(Hook hook, pthread_mutex_t& mutex, LockTime until, bool timed, Block blocks) {
   FiberCore* const me = runningFiber();
-  if (isPlain(mutex)) {  // of a lock without a time, the caller has tried it
+  if (isPlain(mutex)) {
+    if (!timed && locksSuspend()) {  // the caller has tried it
+      const int taken = takeInLotForEver(hook, &mutex, kMutex);
+      ownerOf(mutex).store(static_cast<int>(sys::threadIdHere()), std::memory_order_relaxed);
+      return taken;
+    }
     if (timed && lockPlain(mutex)) return 0;
   } else {
     if ((kindOf(mutex) & kPriority) != 0 && !priorityIsIgnored()) return blocks();
@@ -194,11 +203,17 @@ template <class Block>
   return taken == ECANCELED || taken == ENOMEM ? ETIMEDOUT : taken;
 }
 
-void releaseWaiters(pthread_mutex_t& mutex, bool threads_wait) {
-  if (!ParkingLot::mayWait(&mutex)) [[likely]]
-    return;
+[[gnu::noinline]] void releaseWaiters(pthread_mutex_t& mutex, bool threads_wait) {
   // Threads that sleep in the kernel get their chance as well: one of them was woken, and the oldest fiber competes with it.
   ParkingLot::release(&mutex, kMutex.what, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
+}
+
+/// Unlocks a plain mutex for which fibers may wait. Where only fibers do, the mutex goes to the oldest of them without being free in
+/// between.
+[[gnu::noinline]] void unlockForWaiters(pthread_mutex_t& mutex) {
+  if (wordOf(mutex).load(std::memory_order_relaxed) == 1 && ParkingLot::passOn(&mutex, kMutex.what)) return;
+  const bool threads_wait = unlockPlain(mutex);
+  if (ParkingLot::mayWait(&mutex)) releaseWaiters(mutex, threads_wait);
 }
 
 [[gnu::noinline]] int unlockByLibc(pthread_mutex_t& mutex) {
@@ -208,7 +223,7 @@ void releaseWaiters(pthread_mutex_t& mutex, bool threads_wait) {
   }
   const bool wakes = isTakenByItself(mutex) || wordOf(mutex).load(std::memory_order_relaxed) > 1;
   const int error = real::pthread_mutex_unlock(&mutex);
-  if (error == 0) releaseWaiters(mutex, wakes);
+  if (error == 0 && ParkingLot::mayWait(&mutex)) releaseWaiters(mutex, wakes);
   return error;
 }
 
@@ -260,7 +275,11 @@ int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   debug_locks::noteUnlocked(mutex);  // before the unlock, because afterwards another may hold the mutex
   if (!isPlain(*mutex)) return unlockByLibc(*mutex);
-  releaseWaiters(*mutex, unlockPlain(*mutex));
+  if (ParkingLot::mayWait(mutex)) [[unlikely]] {
+    unlockForWaiters(*mutex);
+  } else if (const bool threads_wait = unlockPlain(*mutex); ParkingLot::mayWait(mutex)) [[unlikely]] {
+    releaseWaiters(*mutex, threads_wait);
+  }
   return 0;
 }
 

@@ -78,4 +78,18 @@ int takeInLot(void* object, const Taking& wanted) {
   }
 }
 
+int takeInLotForEver(Hook hook, void* object, const LotKind& kind) {
+  countCallOf(*runningFiber(), hook);
+  const this_fiber::CancelShield shield;
+  int error = EBUSY;
+  const auto take = [&] { return (error = kind.take(object)) != EBUSY; };
+  for (uint64_t turn = 0;;) {
+    LotWait wait(object, kind, true);
+    if (!wait.enterUnless(take, turn)) return error;
+    const LotEnd end = wait.parkForEver();
+    if (end == LotEnd::kGranted) return 0;
+    if (end == LotEnd::kCancelled && take()) return error;  // behind the deadline of a stop, until the fiber is abandoned
+  }
+}
+
 }  // namespace sylar

@@ -7,6 +7,7 @@
 
 #include "sylar/base/tsan.h"
 #include "sylar/sched/waker.h"
+#include "sylar/sync/thread_wait.h"
 #include "sylar/sync/wait_queue.h"
 
 namespace sylar {
@@ -72,9 +73,8 @@ struct LotSteps {
 
   static void lockForEntry(Wait& mine) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     Bucket& bucket = Types::bucketOf(mine.m_object);
-    bucket.m_waiting.fetch_add(1, std::memory_order_seq_cst);
     bucket.m_lock.lock();
-    Memory::fence();
+    count(bucket);
   }
 
   static void enterAndUnlock(Wait& mine, bool enters, uint64_t& turn) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
@@ -85,7 +85,7 @@ struct LotSteps {
       if (mine.m_as_fiber) Types::begin(mine);
       link(bucket, mine);
     } else {
-      bucket.m_waiting.fetch_sub(1, std::memory_order_relaxed);
+      uncount(bucket);
     }
     unlock(bucket);
   }
@@ -132,6 +132,27 @@ struct LotSteps {
     }
   }
 
+  /// Gives `object`, which the caller has, to the oldest of those who wait for it as `what`, as it is. Returns false if nobody does.
+  static bool passOn(void* object, detail::SyncKind what) {
+    decltype(Waker::core) core = nullptr;
+    {
+      Bucket& bucket = Types::bucketOf(object);
+      const Hold hold(bucket);
+      for (Wait* one = bucket.m_first; one != nullptr && core == nullptr;) {
+        Wait* const next = one->m_next;
+        if (one->m_object == object && one->m_kind.what == what) {
+          one->m_granted = true;
+          if (claim(bucket, *one) && (core = one->core()) == nullptr) return tellThread(*one);
+        }
+        one = next;
+      }
+    }
+    if (core == nullptr) return false;
+    tsan::release(&core->wait);  // park() acquires it
+    Waker::deliver(*core);
+    return true;
+  }
+
   static uint32_t wake(const void* object, uint32_t most, uint32_t bits, bool in_handler) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     uint32_t woken = 0;
     Bucket& bucket = Types::bucketOf(object);
@@ -158,7 +179,7 @@ struct LotSteps {
     for (Wait* one = source.m_first; one != nullptr && moved < most;) {
       Wait* const next = one == last ? nullptr : static_cast<Wait*>(one->m_next);
       if (one->m_object == from) {
-        target.m_waiting.fetch_add(1, std::memory_order_seq_cst);
+        count(target);
         unlink(source, *one);
         one->m_object = to;
         one->m_turn = target.m_last_turn = target.m_last_turn + 1;
@@ -173,6 +194,15 @@ struct LotSteps {
   }
 
   // ---- Under the lock of the bucket. -----------------------------------------------------------------------------------------
+
+  /// Says that one more waits, or is about to, to whoever changes an object from here on.
+  static void count(Bucket& bucket) {
+    bucket.m_waiting.exchange(bucket.m_waiting.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+    Memory::fence();
+  }
+  static void uncount(Bucket& bucket) {
+    bucket.m_waiting.store(bucket.m_waiting.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
 
   static void link(Bucket& bucket, Wait& one) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     one.m_linked = true;
@@ -189,22 +219,32 @@ struct LotSteps {
     one.m_linked = false;
     (one.m_prev != nullptr ? one.m_prev->m_next : bucket.m_first) = one.m_next;
     (one.m_next != nullptr ? one.m_next->m_prev : bucket.m_last) = one.m_prev;
-    bucket.m_waiting.fetch_sub(1, std::memory_order_relaxed);
+    uncount(bucket);
   }
 
-  /// Takes out `one` and ends its wait, unless that is over. Returns true if it did. Without `wakes` a fiber is told by mail.
-  static bool take(Bucket& bucket, Wait& one, Wakes* wakes) {
+  /// Takes out `one` and ends its wait, unless that is over. Returns true if it did, and owes it to tell it.
+  static bool claim(Bucket& bucket, Wait& one) {
     unlink(bucket, one);
-    if (!one.claim()) return false;
-    one.m_told = true;
+    return one.claim() && (one.m_told = true);
+  }
+
+  /// The same, and tells it. Without `wakes` a fiber is told by mail.
+  static bool take(Bucket& bucket, Wait& one, Wakes* wakes) {
+    if (!claim(bucket, one)) return false;
     auto* const core = one.core();
-    if (wakes != nullptr || core == nullptr) {
-      Wakes thread;
-      (wakes != nullptr ? *wakes : thread).add(one);
+    if (core == nullptr) return tellThread(one);
+    if (wakes != nullptr) {
+      wakes->add(one);
     } else {
       tsan::release(&core->wait);  // park() acquires it
       Waker::deliverByMail(*core);
     }
+    return true;
+  }
+
+  /// Tells a thread, which needs no lock for it. Returns true.
+  static bool tellThread(Wait& one) {
+    detail::ThreadWait<Memory>(one.m_state).tell();
     return true;
   }
 

@@ -37,7 +37,7 @@ constinit int ParkingLot::s_forks = 0;
 // ---- LotWait. ----------------------------------------------------------------------------------------------------------------
 
 void LotTypes::begin(LotWait& wait) {
-  wait.m_wait.emplace(wait.m_kind.what, wait.m_object);
+  wait.m_wait.emplace(*runningFiber(), wait.m_kind.what, wait.m_object);
   wait.m_core = wait.m_wait->waker().core;
   wait.m_epoch = wait.m_wait->waker().epoch;
 }
@@ -54,6 +54,15 @@ LotEnd LotWait::park(Deadline deadline, Interruptible& call) {
   Steps::leave(*this);
   if (reason == WakeReason::kReady) return LotEnd::kInterrupted;
   return reason == WakeReason::kTimeout && until == deadline ? LotEnd::kTimeout : LotEnd::kCancelled;
+}
+
+LotEnd LotWait::parkForEver() {
+  const HookPark waiting(*m_core);
+  m_wait->park();
+  waiting.count();
+  if (m_told) return told();
+  Steps::leave(*this);
+  return LotEnd::kCancelled;
 }
 
 LotEnd LotWait::parkCancellably(Deadline deadline) { return parkThread<CancellableMemory>(deadline); }
@@ -76,6 +85,8 @@ bool LotWait::withdraw() {
 void ParkingLot::release(void* object, detail::SyncKind what, Release how, bool in_handler) {
   if (!sys::inForkedChild()) Steps::release(object, what, how, in_handler);
 }
+
+bool ParkingLot::passOn(void* object, detail::SyncKind what) { return !sys::inForkedChild() && Steps::passOn(object, what); }
 
 uint32_t ParkingLot::wake(const void* object, uint32_t most, uint32_t bits, bool in_handler) {
   return mayWait(object) && !sys::inForkedChild() ? Steps::wake(object, most, bits, in_handler) : 0;

@@ -104,6 +104,8 @@ class LotWait final : public detail::SyncWait {
   /// Waits until it is told, for which a fiber needs reserveWithinScope(). On a plain thread neither a handler nor anything else ends
   /// the wait. May suspend: yes.
   LotEnd park(Deadline deadline, Interruptible& call);
+  /// The same for a fiber with a shield, in a call that no handler ends.
+  LotEnd parkForEver();
   /// The same on a plain thread, for a cancellation point: pthread_cancel(3) unwinds the caller's frame.
   LotEnd parkCancellably(Deadline deadline);
   /// Ends a wait that was not parked, or whose park was left by an unwinding thread. Returns true if it was told before.
@@ -164,6 +166,9 @@ class ParkingLot {
   using Release = LotRelease;
   /// Acts on those who wait for `object` as `what`. If the call may be made in a signal handler, that is `in_handler`.
   static void release(void* object, detail::SyncKind what, Release how, bool in_handler = false);
+  /// Gives `object`, which the caller has taken, to the oldest of those who wait for it as `what`, without giving it back in between.
+  /// Returns false if nobody does. If it returns true, the object is not the caller's any more.
+  static bool passOn(void* object, detail::SyncKind what);
 
   /// Wakes up to `most` of those who wait at `object` with one of `bits`, in their order. Returns how many there were.
   static uint32_t wake(const void* object, uint32_t most, uint32_t bits = LotWait::kAnyBits, bool in_handler = false);

@@ -32,6 +32,8 @@ class Wait {
   /// A wait at `object`, one of sylar/sync. Without a core, and then it is none, where not mayPark(), and in a forked child, whose
   /// only fiber waits like a thread.
   Wait(detail::SyncKind kind, const void* object);
+  Wait(FiberCore& me, detail::SyncKind kind, const void* object)
+      : Wait(me, waitsFor(kind), reinterpret_cast<uintptr_t>(object)) {}
   ~Wait() { SYLAR_CHECK(m_ended); }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
@@ -56,6 +58,10 @@ class Wait {
     SYLAR_CHECK(me.home != nullptr);  // mayPark()
     control(*me.fiber).noteWait(what, where);
     return {&me, me.wait.prepare()};
+  }
+
+  static WaitsFor waitsFor(detail::SyncKind kind) {
+    return static_cast<WaitsFor>(static_cast<unsigned>(WaitsFor::kMutex) + static_cast<unsigned>(kind));
   }
 
   Waker m_waker;

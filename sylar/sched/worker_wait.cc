@@ -151,8 +151,7 @@ bool mayPark() {
   FiberCore* const me = t_running;
   m_ended = me == nullptr || me->home == nullptr || sys::inForkedChild();
   if (m_ended) return;
-  const auto what = static_cast<WaitsFor>(static_cast<unsigned>(WaitsFor::kMutex) + static_cast<unsigned>(kind));
-  m_waker = open(*me, what, reinterpret_cast<uintptr_t>(object));
+  m_waker = open(*me, waitsFor(kind), reinterpret_cast<uintptr_t>(object));
 }
 
 WakeReason Wait::park(Deadline deadline, WaitFor what) {

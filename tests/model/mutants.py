@@ -489,7 +489,7 @@ MUTANTS = {
         "sync/future_brought_once", "tso"),
     # P6
     "lot_entered_without_a_fence": (
-        LOT, "    bucket.m_lock.lock();\n    Memory::fence();\n  }", "    bucket.m_lock.lock();\n  }",
+        LOT, "+ 1, std::memory_order_seq_cst);\n    Memory::fence();\n  }", "+ 1, std::memory_order_seq_cst);\n  }",
         "lot/mutex_against_a_timeout", "weak"),
     "lot_posted_without_a_fence": (
         LOT, "      bucket.m_posted.exchange(true, std::memory_order_seq_cst);\n      Memory::fence();\n",
@@ -502,15 +502,28 @@ MUTANTS = {
         LOT, "const bool here = mine.m_bucket.load(std::memory_order_relaxed) == &bucket;", "const bool here = true;",
         "lot/requeue_against_a_timeout", "tso"),
     "lot_claim_taken_for_granted": (
-        LOT, "if (!one.claim()) return false;", "(void)one.claim();", "lot/condition_against_a_timeout", "tso"),
+        LOT, "return one.claim() && (one.m_told = true);", "(void)one.claim();\n    return one.m_told = true;",
+        "lot/condition_against_a_timeout", "tso"),
     "lot_taken_and_not_given_back": (
         LOT, "if (!told && error == 0) give_back(object);", "", "lot/mutex_against_a_cancel", "tso"),
     "lot_moved_and_not_counted": (
-        LOT, "        target.m_waiting.fetch_add(1, std::memory_order_seq_cst);\n", "", "lot/requeue_against_a_timeout", "tso"),
+        LOT, "        count(target);\n", "", "lot/requeue_against_a_timeout", "tso"),
     "lot_moved_without_an_end": (
         LOT, "one == last ? nullptr : ", "", "lot/requeue_to_itself", "tso"),
     "lot_serves_any_object": (
-        LOT, "one->m_object == object && one->m_kind.what == what", "one->m_kind.what == what", "lot/mutexes_in_one_bucket", "tso"),
+        LOT, "if (one->m_object == object && one->m_kind.what == what) {\n        const auto& kind",
+        "if (one->m_kind.what == what) {\n        const auto& kind", "lot/mutexes_in_one_bucket", "tso"),
+    "lot_passes_on_any_object": (
+        LOT, "if (one->m_object == object && one->m_kind.what == what) {\n          one->m_granted",
+        "if (one->m_kind.what == what) {\n          one->m_granted", "lot/plain_mutexes_in_one_bucket", "tso"),
+    "lot_passed_on_to_one_that_gave_up": (
+        LOT, "if (claim(bucket, *one) && (core = one->core()) == nullptr)", "(void)claim(bucket, *one);\n          if ((core = one->core()) == nullptr)",
+        "lot/plain_mutex_against_a_timeout", "tso"),
+    "lot_passed_on_without_a_word": (
+        LOT, "          one->m_granted = true;\n", "", "lot/plain_mutex_against_a_timeout", "tso"),
+    "lot_entered_and_not_counted": (
+        LOT, "    count(bucket);\n  }\n\n  static void enterAndUnlock", "  }\n\n  static void enterAndUnlock",
+        "lot/plain_mutex_against_a_timeout", "tso"),
     "lot_told_under_the_lock": (
         LOT, "    Wakes wakes;\n    const Hold hold(bucket, in_handler);\n    if (!hold.hasIt()) return;",
         "    const Hold hold(bucket, in_handler);\n    Wakes wakes;\n    if (!hold.hasIt()) return;",

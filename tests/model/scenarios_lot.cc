@@ -235,10 +235,13 @@ void putBack(Object& object, const ModelLotKind& kind, bool in_handler = false) 
   if (mayWait(object)) Steps::release(&object, kind.what, LotRelease::kHandOver, in_handler);
 }
 
+/// How a mutex is unlocked: only plain ones can be passed on as they are.
+enum class Kind : uint8_t { kPlain, kOther };
+
 /// A mutex, and what it guards.
 class Guarded {
  public:
-  explicit Guarded(ModelBucket& bucket, bool held = false) : mutex(bucket) {
+  explicit Guarded(ModelBucket& bucket, bool held = false, Kind kind = Kind::kPlain) : mutex(bucket), m_kind(kind) {
     if (!held) mutex.word.store(1, std::memory_order_relaxed);
   }
   /// As pthread_mutex_lock(3), which no cancel ends.
@@ -248,7 +251,11 @@ class Guarded {
     Cast::here().shielded = false;
   }
   bool lockUntil(Deadline deadline) { return mutex.take() == 0 || takeOrWait(mutex, kMutex, deadline); }
-  void unlock() { putBack(mutex, kMutex); }
+  /// As pthread_mutex_unlock(3).
+  void unlock() {
+    if (m_kind == Kind::kPlain && mayWait(mutex) && Steps::passOn(&mutex, kMutex.what)) return;
+    putBack(mutex, kMutex);
+  }
   void use() {
     ++used;
     m_count.set(m_count.get() + 1);
@@ -268,16 +275,18 @@ class Guarded {
   int used = 0;
 
  private:
+  const Kind m_kind;
   Var<int> m_count;
 };
 
 // ---- Mutexes. ----------------------------------------------------------------------------------------------------------------
 
 // P6: the mutex goes from a plain thread to the fibers that wait, one of which gives up.
+template <Kind kKind>
 void mutexAgainstATimeout() {
   Cast cast;
   Lot lot;
-  Guarded guarded(lot.bucket(0), true);
+  Guarded guarded(lot.bucket(0), true, kKind);
   cast.thread("holder", [&] {
     guarded.use();
     guarded.unlock();
@@ -290,10 +299,11 @@ void mutexAgainstATimeout() {
 }
 
 // P6: the cancel comes while the mutex is handed over. It goes to the cancelled fiber, or to the one behind it.
+template <Kind kKind>
 void mutexAgainstACancel() {
   Cast cast;
   Lot lot;
-  Guarded guarded(lot.bucket(0), true);
+  Guarded guarded(lot.bucket(0), true, kKind);
   FiberParty* waiter = nullptr;
   cast.thread("holder", [&] {
     guarded.use();
@@ -308,10 +318,11 @@ void mutexAgainstACancel() {
 }
 
 // P6: two mutexes in one queue: a release serves those who wait for its own.
+template <Kind kKind>
 void mutexesInOneBucket() {
   Cast cast;
   Lot lot;
-  Guarded one(lot.bucket(0), true), other(lot.bucket(0), true);
+  Guarded one(lot.bucket(0), true, kKind), other(lot.bucket(0), true, kKind);
   cast.thread("holder", [&] {
     other.use();
     other.unlock();
@@ -327,10 +338,11 @@ void mutexesInOneBucket() {
 }
 
 // P6: its last user destroys the mutex, while whoever has handed it over may still be in the call.
+template <Kind kKind>
 void mutexGoesWithItsUser() {
   Cast cast;
   Lot lot;
-  Guarded guarded(lot.bucket(0), true);
+  Guarded guarded(lot.bucket(0), true, kKind);
   cast.thread("holder", [&] {
     guarded.use();
     guarded.unlock();
@@ -513,10 +525,14 @@ void postInAHandlerOfTheSection() {
 
 std::vector<Scenario> lotScenarios() {
   return {
-      {"lot/mutex_against_a_timeout", mutexAgainstATimeout},
-      {"lot/mutex_against_a_cancel", mutexAgainstACancel},
-      {"lot/mutexes_in_one_bucket", mutexesInOneBucket},
-      {"lot/mutex_goes_with_its_user", mutexGoesWithItsUser},
+      {"lot/mutex_against_a_timeout", mutexAgainstATimeout<Kind::kOther>},
+      {"lot/mutex_against_a_cancel", mutexAgainstACancel<Kind::kOther>},
+      {"lot/mutexes_in_one_bucket", mutexesInOneBucket<Kind::kOther>},
+      {"lot/mutex_goes_with_its_user", mutexGoesWithItsUser<Kind::kOther>},
+      {"lot/plain_mutex_against_a_timeout", mutexAgainstATimeout<Kind::kPlain>},
+      {"lot/plain_mutex_against_a_cancel", mutexAgainstACancel<Kind::kPlain>},
+      {"lot/plain_mutexes_in_one_bucket", mutexesInOneBucket<Kind::kPlain>},
+      {"lot/plain_mutex_goes_with_its_user", mutexGoesWithItsUser<Kind::kPlain>},
       {"lot/condition_against_a_timeout", conditionAgainstATimeout},
       {"lot/condition_against_a_cancel", conditionAgainstACancel},
       {"lot/condition_of_a_thread", conditionOfAThread},
