@@ -1,7 +1,7 @@
 #include "sylar/base/log.h"
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink-inl.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +9,7 @@
 
 #include "sylar/base/log_sink.h"
 #include "sylar/base/sys.h"
+#include "sylar/thread_mutex.h"
 
 namespace sylar::log {
 namespace {
@@ -16,10 +17,20 @@ namespace {
 constinit std::atomic<Level> g_level{Level::kInfo};
 constinit std::atomic<const Sink*> g_sink{nullptr};
 
+/// Writes each line by one system call. spdlog's own sink uses stdio and a pthread mutex, and where hooks are linked both suspend fibers.
+class StderrSink final : public spdlog::sinks::base_sink<ThreadMutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    sys::writeAll(STDERR_FILENO, line.data(), line.size());
+  }
+  void flush_() override {}
+};
+
 // Never destroyed, because a static's destructor may still log.
 spdlog::logger& logger() {
   static auto* const instance = [] {
-    auto made = std::make_unique<spdlog::logger>("sylar", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_unique<spdlog::logger>("sylar", std::make_shared<StderrSink>());
     made->set_level(spdlog::level::trace);  // g_level decides instead
     made->set_pattern("%Y-%m-%d %H:%M:%S.%e %l sylar: %v");
     return made.release();
@@ -108,7 +119,6 @@ void writeToStderr(Level level, std::string_view line) noexcept {
     std::string escaped;
     appendEscaped(escaped, line);
     logger().log(toSpdlog(level), spdlog::string_view_t(escaped.data(), escaped.size()));
-    logger().flush();
   } catch (...) {  // the logger could not be made; once made, it reports its own errors
     noMemory();
   }

@@ -1,9 +1,20 @@
-// Reads by stdio from pipes, sockets and terminals. A call for which the stream has not read enough ahead waits for more as poll does.
-// Then a helper thread makes it, because libc may need more than one read and makes them by itself. Writes are libc's: they often
-// stand under a lock, and a fiber must not be suspended there. Source: fgets(3), fread(3), getline(3), scanf(3), flockfile(3).
+// Stdio on pipes, sockets and terminals. Source: fgets(3), fread(3), getline(3), scanf(3), puts(3), printf(3), fflush(3), flockfile(3).
+//
+// A read for which the stream has not read enough ahead waits for more as poll does. Then a helper thread makes it, because libc may need
+// more than one read and makes them by itself.
+//
+// A write for which the stream's buffer has no room waits until the descriptor takes something. Then it is made in place if a pipe takes it
+// at once, and by a helper thread if it is longer.
+#include <limits.h>
+#include <poll.h>
+#include <stdio_ext.h>
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdarg>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -30,7 +41,7 @@ bool isFiberThread() {
 /// Orders a helper's call before a later look at the stream, for ThreadSanitizer, which does not know the lock of a stream.
 constinit std::atomic<uint32_t> g_read_by_helpers{0};
 
-/// Returns true if a read from the stream may wait for somebody else.
+/// Returns true if a call on the stream may wait for somebody else.
 bool mayWait(FILE* file) {
   if (onThreadStack() || t_locked > 0 || file->_fileno < 0 || ::fwide(file, 0) > 0) return false;
   EpollEngine* const engine = hookEngine();
@@ -70,22 +81,17 @@ Where whereFor(FILE* file, Needs needs) {
   return where;
 }
 
-/// Waits until the stream's memory suffices or there is something to read. Returns false and sets errno and the stream's error mark
-/// if that fails.
-template <class Needs>
-bool awaitInput(FILE* file, EpollEngine& engine, Needs needs) {
-  const int fd = file->_fileno;
-  const pollfd one{fd, POLLIN, 0};
+/// Waits for an event of the stream's descriptor, until `look` returns true. Returns false and sets errno and the stream's error mark if
+/// that fails.
+template <class Look>
+bool awaitEvent(FILE* file, short event, Look look) {
+  const pollfd one{file->_fileno, event, 0};
   Interruptible call(EndedBy::kNoRestart);
   const auto [error, until] = untilReady(kNever);
-  // Others read from the stream as well. What they took from the descriptor before the second question is in its memory.
-  const auto look = [&] {
-    return whereFor(file, needs) != Where::kLater || probe::isReady(fd, POLLIN) || whereFor(file, needs) != Where::kLater ? 1 : 0;
-  };
   int found = -error;
   if (error == 0) {
-    DescriptorWait wait(&one, 1, engine, call);
-    found = wait.run(until, look);
+    DescriptorWait wait(&one, 1, *hookEngine(), call);
+    found = wait.run(until, [&] { return look() ? 1 : 0; });
   }
   if (found > 0 || found == DescriptorWait::kPassOn) return true;
   constexpr int kErrorSeen = 0x20;  // what ferror() reports; libc has no function that sets it
@@ -101,7 +107,12 @@ auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, C
   if (!mayWait(file)) return call();
   Where where = whereFor(file, needs);
   if (where == Where::kLater) {
-    if (!awaitInput(file, *hookEngine(), needs)) return failed;
+    // Others read from the stream as well. What they took from the descriptor before the second question is in its memory.
+    const auto look = [&] {
+      return whereFor(file, needs) != Where::kLater || probe::isReady(file->_fileno, POLLIN) ||
+             whereFor(file, needs) != Where::kLater;
+    };
+    if (!awaitEvent(file, POLLIN, look)) return failed;
     where = whereFor(file, needs);
   }
   if (where == Where::kHere) return call();
@@ -112,6 +123,62 @@ auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, C
     real::funlockfile(file);
     return result;
   });
+}
+
+// ---- Writes. -----------------------------------------------------------------------------------------------------------------
+
+/// Returns how much a stream with a buffer of its own takes before it writes. It gets the buffer with its first byte. Source: glibc,
+/// libio/filedoalloc.c and fileops.c.
+size_t roomOf(const FILE* file) {
+  constexpr int kIsWriting = 0x800;
+  if ((file->_flags & kIsWriting) != 0) return static_cast<size_t>(file->_IO_write_end - file->_IO_write_ptr);
+  if (file->_IO_buf_base != nullptr) return static_cast<size_t>(file->_IO_buf_end - file->_IO_buf_base) - 1;
+  struct stat status;
+  const bool known = ::fstat(file->_fileno, &status) == 0 && status.st_blksize > 0 && status.st_blksize < BUFSIZ;
+  return static_cast<size_t>(known ? status.st_blksize : BUFSIZ) - 1;
+}
+
+/// Says where a call that adds `bytes` to the stream, or flushes it, is to be made. For whoever has locked the stream.
+Where whereToWrite(FILE* file, size_t bytes, bool flushes) {
+  constexpr int kUnbuffered = 2, kLineBuffered = 0x200;
+  const int fd = file->_fileno;
+  const bool is_terminal = attempt::kindOf(*FdTable::at(fd), fd) == FdKind::kTerminal;
+  const bool writes_at_once = is_terminal || (file->_flags & (kUnbuffered | kLineBuffered)) != 0;
+  const size_t pending = ::__fpending(file);
+  if (flushes ? pending == 0 : !writes_at_once && bytes <= roomOf(file)) return Where::kHere;
+  if (!probe::isReady(fd, POLLOUT)) return Where::kLater;
+  return !is_terminal && pending + bytes <= PIPE_BUF ? Where::kHere
+                                                     : Where::kHelper;  // a terminal may take less than poll makes one think
+}
+
+/// Makes `call`, which adds `size()` bytes to the stream or flushes it, here if it need not wait. Returns `failed` if the wait has failed.
+template <class Size, class Call>
+auto writing(FILE* file, Size size, decltype(std::declval<Call>()()) failed, Call call, bool flushes = false)
+    -> decltype(call()) {
+  if (!mayWait(file)) return call();
+  const size_t bytes = size();
+  while (real::ftrylockfile(file) == 0) {
+    const Where where = whereToWrite(file, bytes, flushes);
+    if (where == Where::kHere) {
+      const auto result = call();
+      real::funlockfile(file);
+      return result;
+    }
+    real::funlockfile(file);
+    if (where == Where::kHelper) break;
+    const int fd = file->_fileno;
+    if (!awaitEvent(file, POLLOUT, [fd] { return probe::isReady(fd, POLLOUT); })) return failed;
+  }
+  return offload(call, BlockingPool::Length::kOthers);  // another call may be under way
+}
+
+/// Returns what printf(3) would write.
+size_t sizeOf(const char* format, va_list from) {
+  va_list copy;
+  va_copy(copy, from);
+  const int size = ::vsnprintf(nullptr, 0, format, copy);
+  va_end(copy);
+  return static_cast<size_t>(std::max(size, 0));
 }
 
 Where hereIf(bool suffices) { return suffices ? Where::kHere : Where::kLater; }
@@ -129,6 +196,8 @@ extern "C" {
 [[noreturn]] void __chk_fail();
 // These cannot be defined by their names: libc's header has some inline, and gives others of these names to all of them.
 int hookedGetchar() __asm__("getchar");
+int hookedPutchar(int byte) __asm__("putchar");
+int hookedVprintf(const char* format, va_list from) __asm__("vprintf");
 ssize_t hookedGetline(char** line, size_t* size, FILE* file) __asm__("getline");
 int hookedVfscanf(FILE* file, const char* format, va_list to) __asm__("vfscanf");
 int hookedVscanf(const char* format, va_list to) __asm__("vscanf");
@@ -180,30 +249,83 @@ ssize_t getdelim(char** line, size_t* size, int delimiter, FILE* file) {
 ssize_t __getdelim(char** line, size_t* size, int delimiter, FILE* file) { return getdelim(line, size, delimiter, file); }
 ssize_t hookedGetline(char** line, size_t* size, FILE* file) { return getdelim(line, size, '\n', file); }
 
+/// The body of a function with arguments behind `format`: makes `call`, which uses them as the va_list `arguments`.
+#define SYLAR_FORWARD_(format, call) \
+  va_list arguments;                 \
+  va_start(arguments, format);       \
+  const int result = call;           \
+  va_end(arguments);                 \
+  return result;
+
 // The header makes the names of C99 of these, and programs in older C call the others. The two read `%a` in different ways.
-#define SYLAR_SCANS_(prefix, name)                                                                  \
-  int prefix##Vfscanf(FILE* file, const char* format, va_list to) {                                 \
-    countCall(Hook::name);                                                                          \
-    return reading(file, kNeedsSomething, EOF, [&] { return real::name(file, format, to); });       \
-  }                                                                                                 \
-  int prefix##Vscanf(const char* format, va_list to) { return prefix##Vfscanf(stdin, format, to); } \
-  int prefix##Fscanf(FILE* file, const char* format, ...) {                                         \
-    va_list to;                                                                                     \
-    va_start(to, format);                                                                           \
-    const int read = prefix##Vfscanf(file, format, to);                                             \
-    va_end(to);                                                                                     \
-    return read;                                                                                    \
-  }                                                                                                 \
-  int prefix##Scanf(const char* format, ...) {                                                      \
-    va_list to;                                                                                     \
-    va_start(to, format);                                                                           \
-    const int read = prefix##Vfscanf(stdin, format, to);                                            \
-    va_end(to);                                                                                     \
-    return read;                                                                                    \
-  }
+#define SYLAR_SCANS_(prefix, name)                                                                                             \
+  int prefix##Vfscanf(FILE* file, const char* format, va_list to) {                                                            \
+    countCall(Hook::name);                                                                                                     \
+    return reading(file, kNeedsSomething, EOF, [&] { return real::name(file, format, to); });                                  \
+  }                                                                                                                            \
+  int prefix##Vscanf(const char* format, va_list to) { return prefix##Vfscanf(stdin, format, to); }                            \
+  int prefix##Fscanf(FILE* file, const char* format, ...) { SYLAR_FORWARD_(format, prefix##Vfscanf(file, format, arguments)) } \
+  int prefix##Scanf(const char* format, ...) { SYLAR_FORWARD_(format, prefix##Vfscanf(stdin, format, arguments)) }
 SYLAR_SCANS_(hooked, vfscanf)
 SYLAR_SCANS_(hookedC99, __isoc99_vfscanf)
 #undef SYLAR_SCANS_
+
+int fputs(const char* text, FILE* file) {
+  countCall(Hook::fputs);
+  return writing(
+      file, [=] { return std::strlen(text); }, EOF, [=] { return real::fputs(text, file); });
+}
+int puts(const char* text) {
+  countCall(Hook::puts);
+  return writing(
+      stdout, [=] { return std::strlen(text) + 1; }, EOF, [=] { return real::puts(text); });
+}
+
+int fputc(int byte, FILE* file) {
+  countCall(Hook::fputc);
+  return writing(
+      file, [] { return size_t{1}; }, EOF, [=] { return real::fputc(byte, file); });
+}
+int putc(int byte, FILE* file) { return fputc(byte, file); }
+int _IO_putc(int byte, FILE* file) { return fputc(byte, file); }
+int hookedPutchar(int byte) { return fputc(byte, stdout); }
+
+size_t fwrite(const void* from, size_t size, size_t count, FILE* file) {
+  countCall(Hook::fwrite);
+  const auto bytes = [=] {
+    size_t all = 0;
+    return __builtin_mul_overflow(size, count, &all) ? SIZE_MAX / 2 : all;
+  };
+  return writing(file, bytes, size_t{0}, [=] { return real::fwrite(from, size, count, file); });
+}
+
+// Of all streams at once it is libc's: they are locked one after the other.
+int fflush(FILE* file) {
+  countCall(Hook::fflush);
+  if (file == nullptr) return real::fflush(nullptr);
+  return writing(
+      file, [] { return size_t{0}; }, EOF, [=] { return real::fflush(file); }, true);
+}
+
+int vfprintf(FILE* file, const char* format, va_list from) {
+  countCall(Hook::vfprintf);
+  return writing(
+      file, [&] { return sizeOf(format, from); }, -1, [&] { return real::vfprintf(file, format, from); });
+}
+int hookedVprintf(const char* format, va_list from) { return vfprintf(stdout, format, from); }
+int fprintf(FILE* file, const char* format, ...) { SYLAR_FORWARD_(format, vfprintf(file, format, arguments)) }
+int printf(const char* format, ...) { SYLAR_FORWARD_(format, vfprintf(stdout, format, arguments)) }
+// What fortified programs call.
+int __vfprintf_chk(FILE* file, int flag, const char* format, va_list from) {
+  countCall(Hook::__vfprintf_chk);
+  return writing(
+      file, [&] { return sizeOf(format, from); }, -1, [&] { return real::__vfprintf_chk(file, flag, format, from); });
+}
+int __vprintf_chk(int flag, const char* format, va_list from) { return __vfprintf_chk(stdout, flag, format, from); }
+int __fprintf_chk(FILE* file, int flag, const char* format, ...) {
+  SYLAR_FORWARD_(format, __vfprintf_chk(file, flag, format, arguments))
+}
+int __printf_chk(int flag, const char* format, ...) { SYLAR_FORWARD_(format, __vfprintf_chk(stdout, flag, format, arguments)) }
 
 /// Threads that are fibers wait for one another here. Other fibers are one and the same thread to libc.
 void flockfile(FILE* file) noexcept {

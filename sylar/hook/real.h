@@ -45,6 +45,7 @@ int __openat_2(int directory, const char* path, int flags);
 int __openat64_2(int directory, const char* path, int flags);
 void __longjmp_chk(__jmp_buf_tag* place, int value) noexcept __attribute__((noreturn));  // of the type of the others
 int __isoc99_vfscanf(FILE* file, const char* format, va_list to);
+int __vfprintf_chk(FILE* file, int flag, const char* format, va_list from);
 }
 
 namespace sylar::real {
@@ -105,6 +106,7 @@ class Real {
   X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)                      \
   X(pause) X(sigsuspend) X(sigwait) X(sigwaitinfo) X(sigtimedwait)            \
   X(fgets) X(fgetc) X(fread) X(getdelim) X(vfscanf) X(__isoc99_vfscanf)      \
+  X(fputs) X(puts) X(fputc) X(fwrite) X(vfprintf) X(__vfprintf_chk) X(fflush) \
   X(flockfile) X(ftrylockfile) X(funlockfile)                                \
   X(pthread_mutex_lock) X(pthread_mutex_timedlock) X(pthread_mutex_clocklock) X(pthread_mutex_trylock) X(pthread_mutex_unlock) \
   X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_clockwait) X(pthread_cond_signal) X(pthread_cond_broadcast) \

@@ -1,6 +1,8 @@
-// HA-8: a read by stdio from a pipe, a socket or a terminal suspends its fiber only, and gives what libc's gives.
+// HA-8: a read or write by stdio on a pipe, a socket or a terminal suspends its fiber only, and does what libc's does.
+#include <limits.h>
 #include <stdio_ext.h>
 
+#include <cstdarg>
 #include <functional>
 #include <memory>
 
@@ -14,6 +16,9 @@ size_t __fread_chk(void* to, size_t to_size, size_t size, size_t count, FILE* fi
 ssize_t __getdelim(char** line, size_t* size, int delimiter, FILE* file);
 int _IO_getc(FILE* file);
 int fscanfOfOldPrograms(FILE* file, const char* format, ...) __asm__("fscanf");
+int _IO_putc(int byte, FILE* file);
+int __fprintf_chk(FILE* file, int flag, const char* format, ...);
+int __vfprintf_chk(FILE* file, int flag, const char* format, va_list from);
 }
 
 namespace sylar::test {
@@ -291,6 +296,289 @@ TEST_F(Stdio, FilesAreReadOnTheSpot) {
     int lines = 0;
     while (::fgets(line, sizeof line, file) != nullptr) ++lines;
     EXPECT_GT(lines, 10);
+    ::fclose(file);
+    EXPECT_EQ(BlockingPool::process().threads(), 0u);
+  });
+}
+
+// ---- Writes. -----------------------------------------------------------------------------------------------------------------
+
+/// A pipe or socket, and a stream that writes to it.
+class Sink {
+ public:
+  explicit Sink(const Ends& ends, int mode = _IOFBF) : file(::fdopen(writerOf(ends), "w")), m_reader(readerOf(ends)) {
+    EXPECT_TRUE(mode == _IOFBF || ::setvbuf(file, nullptr, mode, 0) == 0);
+  }
+  ~Sink() {
+    endReading();
+    ::signal(SIGPIPE, SIG_IGN);
+    if (file != nullptr) ::fclose(file);
+    ::signal(SIGPIPE, SIG_DFL);
+  }
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  /// Makes it take nothing more until it is read.
+  void fill() {
+    const int fd = ::fileno(file);
+    const int flags = ::fcntl(fd, F_GETFL);
+    EXPECT_EQ(::fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+    const std::string filling(4096, '.');
+    ssize_t n;
+    while ((n = ::write(fd, filling.data(), filling.size())) > 0) m_filled += static_cast<size_t>(n);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_EQ(::fcntl(fd, F_SETFL, flags), 0);
+  }
+  /// Reads what it was filled with, and then `size` bytes, which it returns.
+  std::string read(size_t size) {
+    std::string all(m_filled + size, 0);
+    size_t have = 0;
+    ssize_t n;
+    while (have < all.size() && (n = ::read(m_reader, all.data() + have, all.size() - have)) > 0) have += static_cast<size_t>(n);
+    all.resize(have);
+    return all.substr(std::min(std::exchange(m_filled, 0), have));
+  }
+  void endReading() {
+    EXPECT_TRUE(m_reader < 0 || ::close(std::exchange(m_reader, -1)) == 0);
+  }
+  void close() { EXPECT_EQ(::fclose(std::exchange(file, nullptr)), 0); }
+
+  FILE* file;
+
+ private:
+  static int readerOf(const Ends& ends) { return ends[0]; }
+  static int writerOf(const Ends& ends) { return ends[1]; }
+
+  int m_reader;
+  size_t m_filled = 0;
+};
+
+/// A call that writes `text`.
+struct WriteCase {
+  const char* name;
+  const char* text;
+  void (*write)(FILE* file);
+};
+std::ostream& operator<<(std::ostream& out, const WriteCase& one) { return out << one.name; }
+
+int printed(FILE* file, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int size = ::vfprintf(file, format, arguments);
+  va_end(arguments);
+  return size;
+}
+int printedByFortified(FILE* file, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int size = ::__vfprintf_chk(file, 1, format, arguments);
+  va_end(arguments);
+  return size;
+}
+/// Makes `call` with `file` as stdout.
+void asStdout(FILE* file, const std::function<void()>& call) {
+  FILE* const before = std::exchange(stdout, file);
+  call();
+  stdout = before;
+}
+
+const WriteCase kWriteCases[] = {
+    {"fputs", "a line\n", [](FILE* file) { EXPECT_GE(::fputs("a line\n", file), 0); }},
+    {"fputc", "x", [](FILE* file) { EXPECT_EQ(::fputc('x', file), 'x'); }},
+    {"putc", "x", [](FILE* file) { EXPECT_EQ((putc)('x', file), 'x'); }},
+    {"IO_putc", "x", [](FILE* file) { EXPECT_EQ(::_IO_putc('x', file), 'x'); }},
+    {"fwrite", "fourfour", [](FILE* file) { EXPECT_EQ(::fwrite("fourfour", 4, 2, file), 2u); }},
+    {"fprintf", "one 1", [](FILE* file) { EXPECT_EQ(::fprintf(file, "%s %d", "one", 1), 5); }},
+    {"vfprintf", "two 2", [](FILE* file) { EXPECT_EQ(printed(file, "%s %d", "two", 2), 5); }},
+    {"fprintf_chk", "one 1", [](FILE* file) { EXPECT_EQ(::__fprintf_chk(file, 1, "%s %d", "one", 1), 5); }},
+    {"vfprintf_chk", "two 2", [](FILE* file) { EXPECT_EQ(printedByFortified(file, "%s %d", "two", 2), 5); }},
+    {"printf", "one 1", [](FILE* file) { asStdout(file, [] { EXPECT_EQ(std::printf("%s %d", "one", 1), 5); }); }},
+    {"puts", "a line\n", [](FILE* file) { asStdout(file, [] { EXPECT_GE(::puts("a line"), 0); }); }},
+    {"putchar", "x", [](FILE* file) { asStdout(file, [] { EXPECT_EQ((putchar)('x'), 'x'); }); }},
+};
+
+class StdioWrite : public testing::TestWithParam<WriteCase> {
+ protected:
+  ~StdioWrite() override { BlockingPool::process().endAll(); }
+
+  /// Writes while nothing is taken. The stream has no buffer, or the flush waits.
+  void writesTo(Sink sink, bool flushes) {
+    std::string text;
+    bool others_ran = false;
+    sink.fill();
+    inFiber([&] {
+      const auto writer = std::make_shared<Fiber>([&] {
+        GetParam().write(sink.file);
+        EXPECT_TRUE(!flushes || ::fflush(sink.file) == 0);
+      });
+      IOManager::GetThis()->schedule(writer);
+      while (stateOf(*writer) != FiberState::kParked) Fiber::YieldToReady();
+      others_ran = true;
+      text = sink.read(std::strlen(GetParam().text));
+      writer->join();
+      EXPECT_EQ(BlockingPool::process().threads(), 0u);
+    });
+    EXPECT_TRUE(others_ran);
+    EXPECT_EQ(text, GetParam().text);
+  }
+};
+
+TEST_P(StdioWrite, ToAFullPipeSuspendsTheFiberOnly) { writesTo(Sink(pipeEnds(), _IONBF), false); }
+TEST_P(StdioWrite, ToAFullSocketSuspendsTheFiberOnly) { writesTo(Sink(socketEnds(), _IONBF), false); }
+TEST_P(StdioWrite, AFlushToAFullPipeSuspendsTheFiberOnly) { writesTo(Sink(pipeEnds()), true); }
+
+// What libc writes on a plain thread is what the table says.
+TEST_P(StdioWrite, WritesTheSameOnAThread) {
+  Sink sink(pipeEnds(), _IONBF);
+  GetParam().write(sink.file);
+  EXPECT_EQ(sink.read(std::strlen(GetParam().text)), GetParam().text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, StdioWrite, testing::ValuesIn(kWriteCases), [](const auto& one) { return one.param.name; });
+
+class StdioSink : public testing::Test {
+ protected:
+  ~StdioSink() override { BlockingPool::process().endAll(); }
+  Sink m_sink{pipeEnds()};
+};
+
+// A buffer of a page takes what the pipe does not, from its first byte to its last.
+TEST_F(StdioSink, ABufferWithRoomNeedsNoPipe) {
+  m_sink.fill();
+  std::string text;
+  inFiber([&] {
+    for (size_t i = 0; i < 4095; ++i) {
+      ASSERT_EQ(::fputc('a' + static_cast<int>(i % 26), m_sink.file), 'a' + static_cast<int>(i % 26));
+      text += static_cast<char>('a' + i % 26);
+    }
+    ASSERT_GE(::fputs("z", m_sink.file), 0);  // fills it
+    const auto writer = std::make_shared<Fiber>([&] { EXPECT_EQ(::fflush(m_sink.file), 0); });
+    IOManager::GetThis()->schedule(writer);
+    while (stateOf(*writer) != FiberState::kParked) Fiber::YieldToReady();
+    EXPECT_EQ(m_sink.read(4096), text + "z");
+    writer->join();
+    EXPECT_EQ(BlockingPool::process().threads(), 0u);
+  });
+}
+
+// A pipe takes a page at once, or nothing. A longer write needs more than one of its readers' calls.
+TEST_F(StdioSink, ALongWriteIsReadByAFiberOfTheSameWorker) {
+  const std::string text(1 << 20, 'x');
+  std::string got;
+  inFiber([&] {
+    const auto writer =
+        std::make_shared<Fiber>([&] { EXPECT_EQ(::fwrite(text.data(), 1, text.size(), m_sink.file), text.size()); });
+    IOManager::GetThis()->schedule(writer);
+    got = m_sink.read(text.size());
+    writer->join();
+  });
+  EXPECT_TRUE(got == text) << got.size();
+}
+
+// Nobody's lines get into those of another, whose call a helper thread makes.
+TEST_F(StdioSink, FibersShareAStream) {
+  constexpr size_t kFibers = 4, kLines = 20;
+  const size_t length = 3 * PIPE_BUF;
+  std::string got;
+  inFiber([&] {
+    std::vector<Fiber::ptr> writers;
+    for (size_t i = 0; i < kFibers; ++i) {
+      writers.push_back(std::make_shared<Fiber>([&, i] {
+        const std::string line = std::string(length - 1, static_cast<char>('a' + i)) + "\n";
+        for (size_t n = 0; n < kLines; ++n) EXPECT_EQ(::fwrite(line.data(), 1, length, m_sink.file), length);
+      }));
+      IOManager::GetThis()->schedule(writers.back());
+    }
+    const auto closer = std::make_shared<Fiber>([&] {
+      for (const auto& writer : writers) writer->join();
+      m_sink.close();
+    });
+    IOManager::GetThis()->schedule(closer);
+    got = m_sink.read(kFibers * kLines * length);
+    closer->join();
+  });
+  ASSERT_EQ(got.size(), kFibers * kLines * length);
+  std::vector<size_t> lines(kFibers);
+  for (size_t at = 0; at < got.size(); at += length) {
+    ASSERT_EQ(got.find_first_not_of(got[at], at), at + length - 1) << at;
+    ASSERT_EQ(got[at + length - 1], '\n');
+    ++lines[static_cast<size_t>(got[at] - 'a')];
+  }
+  EXPECT_EQ(lines, std::vector<size_t>(kFibers, kLines));
+}
+
+// A close writes what the stream has.
+TEST_F(StdioSink, ACloseSuspendsTheFiberOnly) {
+  ASSERT_GE(::fputs("last words", m_sink.file), 0);
+  m_sink.fill();
+  inFiber([&] {
+    const auto closer = std::make_shared<Fiber>([&] { m_sink.close(); });
+    IOManager::GetThis()->schedule(closer);
+    while (stateOf(*closer) != FiberState::kParked) Fiber::YieldToReady();
+    EXPECT_EQ(m_sink.read(10), "last words");
+    closer->join();
+  });
+}
+
+TEST_F(StdioSink, ACancelEndsTheWait) {
+  m_sink.fill();
+  int error = 0;
+  bool failed = false;
+  inFiber([&] {
+    const auto writer = std::make_shared<Fiber>([&] {
+      ::fputs("refused", m_sink.file);
+      failed = ::fflush(m_sink.file) == EOF && ::ferror(m_sink.file) != 0;
+      error = errno;
+    });
+    IOManager::GetThis()->schedule(writer);
+    while (stateOf(*writer) != FiberState::kParked) Fiber::YieldToReady();
+    writer->cancel();
+    writer->join();
+  });
+  EXPECT_TRUE(failed);
+  EXPECT_EQ(error, ECANCELED);
+}
+
+// The reader's end is told as libc tells it.
+TEST_F(StdioSink, AReaderThatGoesEndsTheWait) {
+  m_sink.fill();
+  int error = 0;
+  ::signal(SIGPIPE, SIG_IGN);
+  inFiber([&] {
+    const auto writer = std::make_shared<Fiber>([&] {
+      ::fputs("for nobody", m_sink.file);
+      EXPECT_EQ(::fflush(m_sink.file), EOF);
+      error = errno;
+    });
+    IOManager::GetThis()->schedule(writer);
+    while (stateOf(*writer) != FiberState::kParked) Fiber::YieldToReady();
+    m_sink.endReading();
+    writer->join();
+  });
+  ::signal(SIGPIPE, SIG_DFL);
+  EXPECT_EQ(error, EPIPE);
+}
+
+// A helper thread would wait for the lock without end.
+TEST_F(StdioSink, AStreamThatTheCallerHasLockedIsWrittenOnTheSpot) {
+  inFiber([&] {
+    ::flockfile(m_sink.file);
+    EXPECT_GE(::fputs("locked", m_sink.file), 0);
+    EXPECT_EQ(::fflush(m_sink.file), 0);
+    ::funlockfile(m_sink.file);
+    EXPECT_EQ(m_sink.read(6), "locked");
+    EXPECT_EQ(BlockingPool::process().threads(), 0u);
+  });
+}
+
+// A file never waits.
+TEST_F(StdioSink, FilesAreWrittenOnTheSpot) {
+  inFiber([&] {
+    FILE* const file = ::tmpfile();
+    ASSERT_NE(file, nullptr);
+    const std::string text(1 << 20, 'x');
+    EXPECT_EQ(::fwrite(text.data(), 1, text.size(), file), text.size());
+    EXPECT_EQ(::ftell(file), 1 << 20);
     ::fclose(file);
     EXPECT_EQ(BlockingPool::process().threads(), 0u);
   });
