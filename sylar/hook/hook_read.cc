@@ -88,7 +88,7 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
                                            socklen_t* from_size) {
   IoCall call(here, Direction::kRead);
   if (neverWaits(call, flags)) {
-    here.engine().chargeCall();
+    chargeCallThatNeverWaits(here.engine());
     return real::recvfrom(here.fd(), buffer, size, flags, from, from_size);
   }
   const long n = receiveSpecially(call, buffer, size, flags, from, from_size);
@@ -220,7 +220,7 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   IoCall call(fd, Direction::kRead);
   ssize_t n;
   const bool never_waits = call.parks() && neverWaits(call, flags);
-  if (never_waits) call.engine().chargeCall();
+  if (never_waits) chargeCallThatNeverWaits(call.engine());
   if (!call.parks() || never_waits) {
     n = real::recvmsg(fd, message, flags);
   } else if (waitsForMore(call.kind(), flags)) {
@@ -237,7 +237,7 @@ int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* tim
   countCall(Hook::recvmmsg);
   IoCall call(fd, Direction::kRead);
   const bool waits = call.parks() && !neverWaits(call, flags);
-  if (call.parks() && !waits) call.engine().chargeCall();
+  if (call.parks() && !waits) chargeCallThatNeverWaits(call.engine());
   const int received = waits ? static_cast<int>(IoCall::result(receiveMessages(call, messages, count, flags, timeout)))
                              : real::recvmmsg(fd, messages, count, flags, timeout);
   for (int i = 0; i < received; ++i) rightsReceived(messages[i].msg_hdr);

@@ -47,8 +47,9 @@ bool mayWait(FILE* file) {
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr) return false;
   engine->chargeCall();
+  yieldIfBudgetIsSpent(*engine);
   Entry* const entry = FdTable::at(file->_fileno);
-  return entry != nullptr && attempt::kindOf(*entry, file->_fileno) != FdKind::kOther && !probe::isNonblocking(file->_fileno);
+  return entry != nullptr && attempt::kindOf(*entry, file->_fileno) != FdKind::kOther;
 }
 
 /// What a stream has read ahead. While it gives what ungetc() has pushed back, the rest is in its saved area.
@@ -106,6 +107,7 @@ template <class Needs, class Call>
 auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, Call call) -> decltype(call()) {
   if (!mayWait(file)) return call();
   Where where = whereFor(file, needs);
+  if (where != Where::kHere && probe::isNonblocking(file->_fileno)) return call();
   if (where == Where::kLater) {
     // Others read from the stream as well. What they took from the descriptor before the second question is in its memory.
     const auto look = [&] {
@@ -147,8 +149,8 @@ Where whereToWrite(FILE* file, size_t bytes, bool flushes) {
   const size_t pending = ::__fpending(file);
   if (flushes ? pending == 0 : !writes_at_once && bytes <= roomOf(file)) return Where::kHere;
   if (!probe::isReady(fd, POLLOUT)) return Where::kLater;
-  return !is_terminal && pending + bytes <= PIPE_BUF ? Where::kHere
-                                                     : Where::kHelper;  // a terminal may take less than poll makes one think
+  const bool taken_at_once = !is_terminal && pending + bytes <= PIPE_BUF;  // a terminal may take less than poll makes one think
+  return taken_at_once ? Where::kHere : Where::kHelper;
 }
 
 /// Makes `call`, which adds `size()` bytes to the stream or flushes it, here if it need not wait. Returns `failed` if the wait has failed.
@@ -158,7 +160,8 @@ auto writing(FILE* file, Size size, decltype(std::declval<Call>()()) failed, Cal
   if (!mayWait(file)) return call();
   const size_t bytes = size();
   while (real::ftrylockfile(file) == 0) {
-    const Where where = whereToWrite(file, bytes, flushes);
+    Where where = whereToWrite(file, bytes, flushes);
+    if (where != Where::kHere && probe::isNonblocking(file->_fileno)) where = Where::kHere;
     if (where == Where::kHere) {
       const auto result = call();
       real::funlockfile(file);

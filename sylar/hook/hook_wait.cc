@@ -47,8 +47,11 @@ class ProcessEnd {
 bool mayWait(int options) {
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr) return false;
+  if ((options & WNOHANG) != 0) {
+    chargeCallThatNeverWaits(*engine);
+    return false;
+  }
   engine->chargeCall();
-  if ((options & WNOHANG) != 0) return false;
   yieldIfBudgetIsSpent(*engine);
   return true;
 }

@@ -113,7 +113,7 @@ ssize_t sendMessage(IoCall& call, const msghdr* message, int flags) {
 bool maySendLater(const HookedFd& here, int flags) {
   if (!here.parks()) return false;
   if ((flags & MSG_DONTWAIT) == 0) return !onOtherStack();
-  here.engine().chargeCall();
+  chargeCallThatNeverWaits(here.engine());
   return false;
 }
 

@@ -56,9 +56,15 @@ uint64_t lifeAfterClose(const Entry& entry, int fd);
 /// once, for example in memory that the thread's fibers share.
 bool yieldIfBudgetIsSpent(EpollEngine& engine);
 
-/// Counts a call that never waits. The call is not suspended; the next one that can be lets others run.
+/// Called before a call that never waits. It may be made under a spin lock of the program's own, so usually it is not suspended, and the
+/// next one that may wait lets others run. Only after a thousand in a row, in which nobody holds such a lock, it does so itself.
+[[gnu::always_inline]] inline void chargeCallThatNeverWaits(EpollEngine& engine) {
+  engine.chargeCall();
+  if (engine.budgetIsOverdrawn()) [[unlikely]]
+    yieldIfBudgetIsSpent(engine);
+}
 [[gnu::always_inline]] inline void chargeCallHere() {
-  if (EpollEngine* const engine = hookEngineHere()) engine->chargeCall();
+  if (EpollEngine* const engine = hookEngineHere()) chargeCallThatNeverWaits(*engine);
 }
 
 /// The buffer of a plain read; empty for any other call.
@@ -94,7 +100,7 @@ class HookedFd {
     m_entry = FdTable::at(fd);
     if (m_entry == nullptr) return;
     if (m_entry->isPrivate() && m_entry->nonblocking()) {
-      engine->chargeCall();  // a call that cannot wait never suspends; the next one that can lets others run
+      chargeCallThatNeverWaits(*engine);
       return;
     }
     const uint64_t life = m_entry->life();

@@ -88,6 +88,11 @@ class EpollEngine final : public Driver {
     const tsan::Exempt of_this_thread;
     return m_charged >= kCallBudget;
   }
+  /// Returns true if the budget was spent long ago.
+  bool budgetIsOverdrawn() const {
+    const tsan::Exempt of_this_thread;
+    return m_charged >= kLongestRow;
+  }
   /// Refills the budget, because other fibers run now.
   void refillBudget() {
     const tsan::Exempt of_this_thread;
@@ -104,6 +109,7 @@ class EpollEngine final : public Driver {
   static constexpr int kMaxEvents = 256;
   static constexpr unsigned kCallBudget = 64;
   static constexpr unsigned kCallsPerLook = 4;
+  static constexpr unsigned kLongestRow = 1024;
   static constexpr int64_t kTimeBudgetNs = 100'000;
 
   static std::atomic<const CallKeeper*> s_keeper;

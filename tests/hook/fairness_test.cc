@@ -12,7 +12,7 @@ constexpr int kFarTooMany = 1'000'000;
 
 /// Makes `call` until `*seen`, or for far too long; in a fiber of the only worker, beside one that sets it.
 template <class Call>
-void others(Call call) {
+void others(Call call, int most = 200) {
   bool seen = false;
   int calls = 0;
   inFiber([&] {
@@ -22,7 +22,7 @@ void others(Call call) {
       ++calls;
     }
   });
-  EXPECT_LE(calls, 200);
+  EXPECT_LE(calls, most);
 }
 
 // A peer that is always faster does not have the worker for itself.
@@ -117,6 +117,33 @@ TEST(Fairness, CallsThatAreToldNotToWaitCount) {
     pollfd one{pair.a, POLLIN, 0};
     EXPECT_EQ(::poll(&one, 1, 0), 0);
   });
+}
+
+// A loop of nothing else would keep the worker for ever.
+TEST(Fairness, LoopsOfCallsThatCannotWaitLetOthersRun) {
+  constexpr int kMost = 2000;
+  const Pair pair = unixPair();
+  pollfd one{pair.a, POLLIN, 0};
+  char byte = 'x';
+  others([&] { EXPECT_EQ(::poll(&one, 1, 0), 0); }, kMost);
+  others([&] { EXPECT_EQ(::recv(pair.a, &byte, 1, MSG_DONTWAIT), -1); }, kMost);
+  others(
+      [&] {
+        fd_set none;
+        FD_ZERO(&none);
+        timeval no_time{};
+        EXPECT_EQ(::select(0, &none, nullptr, nullptr, &no_time), 0);
+      },
+      kMost);
+  others([&] { EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1); }, kMost);
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{EPOLLIN, {}};
+  EXPECT_EQ(::epoll_ctl(epoll, EPOLL_CTL_ADD, pair.a, &event), 0);
+  others([&] { EXPECT_EQ(::epoll_wait(epoll, &event, 1, 0), 0); }, kMost);
+  others([&] { EXPECT_EQ(::epoll_ctl(epoll, EPOLL_CTL_MOD, pair.a, &event), 0); }, kMost);
+  EXPECT_EQ(::close(epoll), 0);
+  ASSERT_EQ(::fcntl(pair.a, F_SETFL, O_NONBLOCK), 0);
+  others([&] { EXPECT_EQ(::read(pair.a, &byte, 1), -1); }, kMost);
 }
 
 // What cannot wait may stand under a lock of the thread, as in the clients of log and statistics servers.

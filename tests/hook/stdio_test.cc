@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "sylar/sync/blocking_pool.h"
+#include "tests/hook/kinds.h"
 #include "tests/hook/support.h"
 
 // What a fortified or an old binary calls, and what the header may have inline.
@@ -338,9 +339,7 @@ class Sink {
     all.resize(have);
     return all.substr(std::min(std::exchange(m_filled, 0), have));
   }
-  void endReading() {
-    EXPECT_TRUE(m_reader < 0 || ::close(std::exchange(m_reader, -1)) == 0);
-  }
+  void endReading() { EXPECT_TRUE(m_reader < 0 || ::close(std::exchange(m_reader, -1)) == 0); }
   void close() { EXPECT_EQ(::fclose(std::exchange(file, nullptr)), 0); }
 
   FILE* file;
@@ -505,6 +504,22 @@ TEST_F(StdioSink, FibersShareAStream) {
     ++lines[static_cast<size_t>(got[at] - 'a')];
   }
   EXPECT_EQ(lines, std::vector<size_t>(kFibers, kLines));
+}
+
+// A terminal may take less at once than it seems, so a helper thread writes there.
+TEST_F(StdioSink, ALineToAFullTerminalSuspendsTheFiberOnly) {
+  Owned owned;
+  const Ends ends = makeTerminal(owned, true);
+  Sink sink({::dup(ends[1]), ::dup(ends[0])});
+  sink.fill();
+  const std::string line(10'000, 'x');
+  inFiber([&] {
+    const auto writer = std::make_shared<Fiber>([&] { EXPECT_EQ(::fprintf(sink.file, "%s\n", line.c_str()), 10'001); });
+    IOManager::GetThis()->schedule(writer);
+    while (stateOf(*writer) != FiberState::kParked) Fiber::YieldToReady();
+    EXPECT_EQ(sink.read(10'001), line + "\n");
+    writer->join();
+  });
 }
 
 // A close writes what the stream has.
