@@ -26,11 +26,8 @@ class Daemon:
             shutil.chown(self.folder, self.user)
         for one in prepare(self.folder):
             subprocess.run(one, check=True, capture_output=True, user=self.user, cwd=self.folder)
-        # A socket that does not listen keeps the port for the server, whether that runs or not.
-        self.reserved = socket.socket()
-        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.reserved.bind(("127.0.0.1", 0))
-        self.port = self.reserved.getsockname()[1]
+        self.reserved = reserved()
+        self.port = port_of(self.reserved)
         self.command = command(str(self.port), self.folder)
         self.check = check(str(self.port))
         self.process = None
@@ -89,6 +86,18 @@ class Daemon:
                 yield from map(int, Path(children).read_text(encoding="ascii").split())
             except OSError:  # the thread has ended
                 pass
+
+
+def reserved():
+    """A socket that does not listen. It keeps its port for a server, whether that runs or not."""
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    return kept
+
+
+def port_of(bound):
+    return bound.getsockname()[1]
 
 
 def send(process, number):
@@ -162,6 +171,40 @@ def etcd():
         return ["etcd", "--data-dir", f"{folder}/data", "--listen-client-urls", clients, "--advertise-client-urls", clients, "--listen-peer-urls", peers,
                 "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}", "--unsafe-no-fsync", "--log-level", "error"]
     return Daemon(command, check=lambda port: ["curl", "-sf", f"http://127.0.0.1:{port}/health"])
+
+
+ZOOKEEPER = """
+dataDir={folder}/data
+clientPort={port}
+clientPortAddress=127.0.0.1
+server.1=127.0.0.1:{peers}:{election}
+standaloneEnabled=false
+admin.enableServer=false
+tickTime=2000
+initLimit=10
+syncLimit=10
+maxClientCnxns=0
+maxSessionTimeout=3600000
+forceSync=no
+"""
+
+
+def zookeeper():
+    """A cluster of one, because a server without a cluster neither answers nor closes connections that come at one moment of its start. What it has
+    answered is there again after kill and start, because it is written first. It does not wait for a disk."""
+    members = [reserved(), reserved()]
+
+    def command(port, folder):
+        (Path(folder) / "data").mkdir()
+        (Path(folder) / "data/myid").write_text("1", encoding="ascii")
+        (Path(folder) / "zoo.cfg").write_text(
+            ZOOKEEPER.format(folder=folder, port=port, peers=port_of(members[0]), election=port_of(members[1])), encoding="ascii")
+        return ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
+                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar",
+                "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]
+    server = Daemon(command, check=lambda port: ["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo srvr >&3 && grep -q ^Mode <&3"])
+    server.members = members
+    return server
 
 
 PROXY = """
