@@ -6,7 +6,9 @@
 // A write for which the stream's buffer has no room waits until the descriptor takes something. Then it is made in place if a pipe takes it
 // at once, and by a helper thread if it is longer.
 #include <limits.h>
+#include <locale.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio_ext.h>
 #include <sys/stat.h>
 
@@ -18,11 +20,11 @@
 #include <string_view>
 #include <utility>
 
-#include "sylar/hook/descriptor_wait.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/thread_record.h"
+#include "sylar/hook/wait_loop.h"
 
 namespace sylar {
 namespace {
@@ -30,33 +32,91 @@ namespace {
 /// How many streams the code that runs on this thread has locked by itself. A helper thread would wait for such a lock without end.
 [[gnu::tls_model("initial-exec")]] constinit thread_local int t_locked = 0;
 
-bool isFiberThread() {
-#ifdef SYLAR_THREAD_POINTER
-  return FiberThread::mine().isFiber() && hookSleeps();
-#else
-  return false;
-#endif
+/// Orders a helper's call before a later look at the stream, for ThreadSanitizer, which does not know the lock of a stream.
+constinit std::atomic<uint32_t> g_used_by_helpers{0};
+
+/// Takes the SIGPIPE that a write has sent to this helper thread, which blocks all signals. Returns false if there is none.
+bool takesSigpipe() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGPIPE);
+  constexpr timespec kNoTime{};
+  return real::sigtimedwait(&set, nullptr, &kNoTime) == SIGPIPE;
 }
 
-/// Orders a helper's call before a later look at the stream, for ThreadSanitizer, which does not know the lock of a stream.
-constinit std::atomic<uint32_t> g_read_by_helpers{0};
+// Of FILE::_flags. Source: glibc, libio.h.
+constexpr int kUnbuffered = 2, kNoReads = 4, kNoWrites = 8, kErrorSeen = 0x20, kInBackup = 0x100, kLineBuffered = 0x200,
+              kIsWriting = 0x800;
+constexpr int kOfDescriptor = 0x2000;
 
-/// Returns true if a call on the stream may wait for somebody else.
-bool mayWait(FILE* file) {
-  if (onThreadStack() || t_locked > 0 || file->_fileno < 0 || ::fwide(file, 0) > 0) return false;
-  EpollEngine* const engine = hookEngine();
-  if (engine == nullptr) return false;
-  engine->chargeCall();
-  yieldIfBudgetIsSpent(*engine);
+FdKind kindOf(const FILE* file) {
   Entry* const entry = FdTable::at(file->_fileno);
-  return entry != nullptr && attempt::kindOf(*entry, file->_fileno) != FdKind::kOther;
+  return entry == nullptr ? FdKind::kOther : attempt::kindOf(*entry, file->_fileno);
+}
+
+/// Returns true if a call on the stream, which `refuses` says that it does not take, may wait for somebody else.
+bool mayWait(FILE* file, int refuses) {
+  if (onThreadStack() || t_locked > 0 || (file->_flags & kOfDescriptor) == 0 || (file->_flags & refuses) != 0) return false;
+  return file->_fileno >= 0 && ::fwide(file, 0) <= 0 && hookEngine() != nullptr && kindOf(file) != FdKind::kOther;
+}
+
+/// Lets others run if the program makes nothing but such calls. Not to be inlined, because the fiber may have changed its thread.
+[[gnu::noinline]] void charge() {
+  if (EpollEngine* const engine = hookEngine()) chargeCallThatNeverWaits(*engine);
+}
+
+/// Locks the stream. The call may suspend a fiber, while a helper thread uses the stream.
+void lockStream(FILE* file) {
+  if (real::ftrylockfile(file) == 0) return;
+  const this_fiber::CancelShield shield;
+  for (useconds_t pause_us = 50; hookSleeps(); pause_us = std::min<useconds_t>(2 * pause_us, 10'000)) {
+    ::usleep(pause_us);
+    if (real::ftrylockfile(file) == 0) return;
+  }
+  real::flockfile(file);
+}
+
+/// Has a helper thread make a call on the stream, as if it were made here.
+template <class Call>
+auto byHelper(FILE* file, BlockingPool::Length length, Call call) -> decltype(call()) {
+  const locale_t locale = ::uselocale(nullptr);
+  bool pipe_broke = false;
+  const auto result = offload(
+      [&] {
+        const locale_t before = ::uselocale(locale);
+        real::flockfile(file);  // the call's own lock, which nests
+        const auto made = call();
+        g_used_by_helpers.fetch_add(1, std::memory_order_release);
+        real::funlockfile(file);
+        ::uselocale(before);
+        const int error = sys::errnoRef();
+        pipe_broke = takesSigpipe();
+        sys::errnoRef() = error;
+        return made;
+      },
+      length);
+  if (!pipe_broke) return result;
+  const int error = sys::errnoRef();
+  ::raise(SIGPIPE);
+  sys::errnoRef() = error;
+  return result;
+}
+
+/// Fails a call because its wait has ended with -`error`. Sets the stream's error mark, for which libc has no function.
+template <class Result>
+Result fails(FILE* file, long error, Result failed) {
+  if (real::ftrylockfile(file) == 0) {  // else another call is under way
+    file->_flags |= kErrorSeen;
+    real::funlockfile(file);
+  }
+  sys::errnoRef() = static_cast<int>(-error);
+  return failed;
 }
 
 /// What a stream has read ahead. While it gives what ungetc() has pushed back, the rest is in its saved area.
 class Buffered {
  public:
   explicit Buffered(const FILE* file) : m_parts{part(file->_IO_read_ptr, file->_IO_read_end), {}} {
-    constexpr int kInBackup = 0x100;
     if ((file->_flags & kInBackup) != 0) m_parts[1] = part(file->_IO_save_base, file->_IO_save_end);
   }
   size_t size() const { return m_parts[0].size() + m_parts[1].size(); }
@@ -76,110 +136,104 @@ enum class Where { kHere, kHelper, kLater };
 template <class Needs>
 Where whereFor(FILE* file, Needs needs) {
   if (real::ftrylockfile(file) != 0) return Where::kHelper;  // another call is under way, and may leave something
-  g_read_by_helpers.load(std::memory_order_acquire);
+  g_used_by_helpers.load(std::memory_order_acquire);
   const Where where = ::feof_unlocked(file) != 0 ? Where::kHere : needs(Buffered(file));
   real::funlockfile(file);
   return where;
 }
 
-/// Waits for an event of the stream's descriptor, until `look` returns true. Returns false and sets errno and the stream's error mark if
-/// that fails.
-template <class Look>
-bool awaitEvent(FILE* file, short event, Look look) {
-  const pollfd one{file->_fileno, event, 0};
-  Interruptible call(EndedBy::kNoRestart);
-  const auto [error, until] = untilReady(kNever);
-  int found = -error;
-  if (error == 0) {
-    DescriptorWait wait(&one, 1, *hookEngine(), call);
-    found = wait.run(until, [&] { return look() ? 1 : 0; });
-  }
-  if (found > 0 || found == DescriptorWait::kPassOn) return true;
-  constexpr int kErrorSeen = 0x20;  // what ferror() reports; libc has no function that sets it
-  file->_flags |= kErrorSeen;
-  sys::errnoRef() = found == 0 ? ETIMEDOUT : -found;
-  return false;
+/// Writes what libc would write before it waits for input: what the stream itself has, and the prompt.
+void flushBeforeInput(FILE* file) {
+  if (::__fpending(file) > 0) ::fflush(file);
+  const bool asks = kindOf(file) == FdKind::kTerminal || (file->_flags & (kUnbuffered | kLineBuffered)) != 0;
+  if (asks && (stdout->_flags & kLineBuffered) != 0 && ::__fpending(stdout) > 0) ::fflush(stdout);
 }
 
 /// Makes `call`, which reads from the stream, here if it need not wait. `needs` says that of what the stream has read ahead. Returns
 /// `failed` if the wait has failed.
 template <class Needs, class Call>
 auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, Call call) -> decltype(call()) {
-  if (!mayWait(file)) return call();
+  if (!mayWait(file, kNoReads)) return call();
   Where where = whereFor(file, needs);
-  if (where != Where::kHere && probe::isNonblocking(file->_fileno)) return call();
   if (where == Where::kLater) {
+    flushBeforeInput(file);
+    IoCall wait(file->_fileno, Direction::kRead);
+    if (!wait.parks()) return call();
     // Others read from the stream as well. What they took from the descriptor before the second question is in its memory.
-    const auto look = [&] {
-      return whereFor(file, needs) != Where::kLater || probe::isReady(file->_fileno, POLLIN) ||
-             whereFor(file, needs) != Where::kLater;
-    };
-    if (!awaitEvent(file, POLLIN, look)) return failed;
+    const long ready = wait.run([&]() -> long {
+      const bool found =
+          whereFor(file, needs) != Where::kLater || probe::isReady(wait.fd(), POLLIN) || whereFor(file, needs) != Where::kLater;
+      return found ? 1 : -EAGAIN;
+    });
+    if (wait.passesOn()) return call();
+    if (ready < 0) return fails(file, ready, failed);
     where = whereFor(file, needs);
   }
-  if (where == Where::kHere) return call();
-  return offload([&] {
-    real::flockfile(file);  // the call's own lock, which nests
-    const auto result = call();
-    g_read_by_helpers.fetch_add(1, std::memory_order_release);
-    real::funlockfile(file);
-    return result;
-  });
+  charge();
+  return where == Where::kHere ? call() : byHelper(file, BlockingPool::Length::kOwn, call);
 }
 
 // ---- Writes. -----------------------------------------------------------------------------------------------------------------
 
-/// Returns how much a stream with a buffer of its own takes before it writes. It gets the buffer with its first byte. Source: glibc,
-/// libio/filedoalloc.c and fileops.c.
-size_t roomOf(const FILE* file) {
-  constexpr int kIsWriting = 0x800;
-  if ((file->_flags & kIsWriting) != 0) return static_cast<size_t>(file->_IO_write_end - file->_IO_write_ptr);
-  if (file->_IO_buf_base != nullptr) return static_cast<size_t>(file->_IO_buf_end - file->_IO_buf_base) - 1;
+/// Returns the size of the stream's buffer, which it gets with its first byte. Source: glibc, libio/filedoalloc.c.
+size_t bufferSize(const FILE* file) {
+  if (file->_IO_buf_base != nullptr) return static_cast<size_t>(file->_IO_buf_end - file->_IO_buf_base);
   struct stat status;
   const bool known = ::fstat(file->_fileno, &status) == 0 && status.st_blksize > 0 && status.st_blksize < BUFSIZ;
-  return static_cast<size_t>(known ? status.st_blksize : BUFSIZ) - 1;
+  return static_cast<size_t>(known ? status.st_blksize : BUFSIZ);
 }
 
-/// Says where a call that adds `bytes` to the stream, or flushes it, is to be made. For whoever has locked the stream.
+/// Says where a call that adds `bytes` to the stream, or flushes it, is to be made. For whoever has locked the stream. Source: glibc,
+/// libio/fileops.c.
 Where whereToWrite(FILE* file, size_t bytes, bool flushes) {
-  constexpr int kUnbuffered = 2, kLineBuffered = 0x200;
   const int fd = file->_fileno;
-  const bool is_terminal = attempt::kindOf(*FdTable::at(fd), fd) == FdKind::kTerminal;
-  const bool writes_at_once = is_terminal || (file->_flags & (kUnbuffered | kLineBuffered)) != 0;
   const size_t pending = ::__fpending(file);
-  if (flushes ? pending == 0 : !writes_at_once && bytes <= roomOf(file)) return Where::kHere;
+  const size_t size = bufferSize(file);
+  constexpr size_t kLeastBlock = 128;  // a smaller buffer is not filled first
+  const bool is_terminal = kindOf(file) == FdKind::kTerminal;
+  const bool by_blocks = !is_terminal && (file->_flags & (kUnbuffered | kLineBuffered)) == 0 && size >= kLeastBlock;
+  const bool has_read =
+      (file->_flags & kIsWriting) == 0 && file->_IO_read_end != file->_IO_buf_base;  // part of the buffer may be taken
+  const size_t written = flushes ? pending : by_blocks && !has_read ? (pending + bytes) / size * size : pending + bytes;
+  const bool fills_it =
+      (file->_flags & kIsWriting) != 0 && !flushes && by_blocks && pending + bytes == size;  // and flushes it later
+  if (written == 0 || fills_it || (bytes == 0 && !flushes)) return Where::kHere;
+  if (probe::isReady(fd, 0)) return Where::kHere;  // it fails at once
   if (!probe::isReady(fd, POLLOUT)) return Where::kLater;
-  const bool taken_at_once = !is_terminal && pending + bytes <= PIPE_BUF;  // a terminal may take less than poll makes one think
-  return taken_at_once ? Where::kHere : Where::kHelper;
+  return !is_terminal && written <= PIPE_BUF ? Where::kHere
+                                             : Where::kHelper;  // a terminal may take less than poll makes one think
 }
 
 /// Makes `call`, which adds `size()` bytes to the stream or flushes it, here if it need not wait. Returns `failed` if the wait has failed.
 template <class Size, class Call>
 auto writing(FILE* file, Size size, decltype(std::declval<Call>()()) failed, Call call, bool flushes = false)
     -> decltype(call()) {
-  if (!mayWait(file)) return call();
+  if (!mayWait(file, kNoWrites)) return call();
   const size_t bytes = size();
-  while (real::ftrylockfile(file) == 0) {
-    Where where = whereToWrite(file, bytes, flushes);
-    if (where != Where::kHere && probe::isNonblocking(file->_fileno)) where = Where::kHere;
+  for (;;) {
+    charge();
+    lockStream(file);
+    const Where where = whereToWrite(file, bytes, flushes);
     if (where == Where::kHere) {
       const auto result = call();
       real::funlockfile(file);
       return result;
     }
     real::funlockfile(file);
-    if (where == Where::kHelper) break;
-    const int fd = file->_fileno;
-    if (!awaitEvent(file, POLLOUT, [fd] { return probe::isReady(fd, POLLOUT); })) return failed;
+    if (where == Where::kHelper) return byHelper(file, BlockingPool::Length::kOthers, call);
+    IoCall wait(file->_fileno, Direction::kWrite);
+    if (!wait.parks()) return call();
+    const long ready = wait.run([&]() -> long { return probe::isReady(wait.fd(), POLLOUT) ? 1 : -EAGAIN; });
+    if (wait.passesOn() || ready == -EPIPE) return call();  // the latter fails again, and raises SIGPIPE
+    if (ready < 0) return fails(file, ready, failed);
   }
-  return offload(call, BlockingPool::Length::kOthers);  // another call may be under way
 }
 
-/// Returns what printf(3) would write.
-size_t sizeOf(const char* format, va_list from) {
+/// Returns how much a printf(3) writes. `flag` is that of the fortified forms, else 0.
+size_t sizeOf(int flag, const char* format, va_list from) {
   va_list copy;
   va_copy(copy, from);
-  const int size = ::vsnprintf(nullptr, 0, format, copy);
+  const int size = ::__vsnprintf_chk(nullptr, 0, flag, SIZE_MAX, format, copy);
   va_end(copy);
   return static_cast<size_t>(std::max(size, 0));
 }
@@ -280,8 +334,15 @@ int fputs(const char* text, FILE* file) {
 }
 int puts(const char* text) {
   countCall(Hook::puts);
+  FILE* const file = stdout;  // which may be another one after a wait
+  const auto put = [=] {
+    real::flockfile(file);
+    const int result = real::fputs(text, file) == EOF || real::fputc('\n', file) == EOF ? EOF : 1;
+    real::funlockfile(file);
+    return result;
+  };
   return writing(
-      stdout, [=] { return std::strlen(text) + 1; }, EOF, [=] { return real::puts(text); });
+      file, [=] { return std::strlen(text) + 1; }, EOF, put);
 }
 
 int fputc(int byte, FILE* file) {
@@ -313,7 +374,7 @@ int fflush(FILE* file) {
 int vfprintf(FILE* file, const char* format, va_list from) {
   countCall(Hook::vfprintf);
   return writing(
-      file, [&] { return sizeOf(format, from); }, -1, [&] { return real::vfprintf(file, format, from); });
+      file, [&] { return sizeOf(0, format, from); }, -1, [&] { return real::vfprintf(file, format, from); });
 }
 int hookedVprintf(const char* format, va_list from) { return vfprintf(stdout, format, from); }
 int fprintf(FILE* file, const char* format, ...) { SYLAR_FORWARD_(format, vfprintf(file, format, arguments)) }
@@ -322,7 +383,7 @@ int printf(const char* format, ...) { SYLAR_FORWARD_(format, vfprintf(stdout, fo
 int __vfprintf_chk(FILE* file, int flag, const char* format, va_list from) {
   countCall(Hook::__vfprintf_chk);
   return writing(
-      file, [&] { return sizeOf(format, from); }, -1, [&] { return real::__vfprintf_chk(file, flag, format, from); });
+      file, [&] { return sizeOf(flag, format, from); }, -1, [&] { return real::__vfprintf_chk(file, flag, format, from); });
 }
 int __vprintf_chk(int flag, const char* format, va_list from) { return __vfprintf_chk(stdout, flag, format, from); }
 int __fprintf_chk(FILE* file, int flag, const char* format, ...) {
@@ -330,11 +391,10 @@ int __fprintf_chk(FILE* file, int flag, const char* format, ...) {
 }
 int __printf_chk(int flag, const char* format, ...) { SYLAR_FORWARD_(format, __vfprintf_chk(stdout, flag, format, arguments)) }
 
-/// Threads that are fibers wait for one another here. Other fibers are one and the same thread to libc.
+// Fibers wait for helper threads here, and threads that are fibers for one another. Other fibers are one and the same thread to libc.
 void flockfile(FILE* file) noexcept {
   const NoCancellationPoint whole;
-  while (isFiberThread() && real::ftrylockfile(file) != 0) ::usleep(100);
-  if (!isFiberThread()) real::flockfile(file);
+  lockStream(file);
   ++t_locked;
 }
 int ftrylockfile(FILE* file) noexcept {

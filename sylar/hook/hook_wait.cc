@@ -48,7 +48,7 @@ bool mayWait(int options) {
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr) return false;
   if ((options & WNOHANG) != 0) {
-    chargeCallThatNeverWaits(*engine);
+    chargeLook(*engine);
     return false;
   }
   engine->chargeCall();

@@ -73,8 +73,10 @@ struct LotSteps {
 
   static void lockForEntry(Wait& mine) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     Bucket& bucket = Types::bucketOf(mine.m_object);
+    bucket.m_may_wait.store(true, std::memory_order_relaxed);
     bucket.m_lock.lock();
-    count(bucket);
+    Memory::fence();
+    if (!bucket.m_may_wait.load(std::memory_order_relaxed)) announce(bucket);  // another one has left it empty meanwhile
   }
 
   static void enterAndUnlock(Wait& mine, bool enters, uint64_t& turn) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
@@ -85,7 +87,7 @@ struct LotSteps {
       if (mine.m_as_fiber) Types::begin(mine);
       link(bucket, mine);
     } else {
-      uncount(bucket);
+      noteIfEmpty(bucket);
     }
     unlock(bucket);
   }
@@ -179,8 +181,8 @@ struct LotSteps {
     for (Wait* one = source.m_first; one != nullptr && moved < most;) {
       Wait* const next = one == last ? nullptr : static_cast<Wait*>(one->m_next);
       if (one->m_object == from) {
-        count(target);
         unlink(source, *one);
+        announce(target);
         one->m_object = to;
         one->m_turn = target.m_last_turn = target.m_last_turn + 1;
         link(target, *one);
@@ -195,13 +197,13 @@ struct LotSteps {
 
   // ---- Under the lock of the bucket. -----------------------------------------------------------------------------------------
 
-  /// Says that one more waits, or is about to, to whoever changes an object from here on.
-  static void count(Bucket& bucket) {
-    bucket.m_waiting.exchange(bucket.m_waiting.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+  /// Says that somebody waits, or is about to, to whoever changes an object from here on.
+  static void announce(Bucket& bucket) {
+    bucket.m_may_wait.exchange(true, std::memory_order_seq_cst);
     Memory::fence();
   }
-  static void uncount(Bucket& bucket) {
-    bucket.m_waiting.store(bucket.m_waiting.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  static void noteIfEmpty(Bucket& bucket) {
+    if (bucket.m_first == nullptr) bucket.m_may_wait.store(false, std::memory_order_relaxed);
   }
 
   static void link(Bucket& bucket, Wait& one) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
@@ -219,7 +221,7 @@ struct LotSteps {
     one.m_linked = false;
     (one.m_prev != nullptr ? one.m_prev->m_next : bucket.m_first) = one.m_next;
     (one.m_next != nullptr ? one.m_next->m_prev : bucket.m_last) = one.m_prev;
-    uncount(bucket);
+    noteIfEmpty(bucket);
   }
 
   /// Takes out `one` and ends its wait, unless that is over. Returns true if it did, and owes it to tell it.

@@ -140,13 +140,13 @@ class alignas(64) LotBucket {
  public:
   constexpr LotBucket() = default;
 
-  bool mayWait() const { return m_waiting.load(std::memory_order_relaxed) != 0; }
+  bool mayWait() const { return m_may_wait.load(std::memory_order_relaxed); }
 
  private:
   friend struct LotSteps<LotTypes>;
 
-  std::atomic<uint32_t> m_waiting{0};  ///< who is linked, or about to be
-  std::atomic<bool> m_posted{false};   ///< a signal handler wants whoever has the lock to look again
+  std::atomic<bool> m_may_wait{false};  ///< somebody is linked, or about to be
+  std::atomic<bool> m_posted{false};    ///< a signal handler wants whoever has the lock to look again
   OsMutex m_lock;
   // Under m_lock:
   uint64_t m_last_turn = 0;

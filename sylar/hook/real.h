@@ -46,6 +46,7 @@ int __openat64_2(int directory, const char* path, int flags);
 void __longjmp_chk(__jmp_buf_tag* place, int value) noexcept __attribute__((noreturn));  // of the type of the others
 int __isoc99_vfscanf(FILE* file, const char* format, va_list to);
 int __vfprintf_chk(FILE* file, int flag, const char* format, va_list from);
+int __vsnprintf_chk(char* to, size_t most, int flag, size_t to_size, const char* format, va_list from);
 }
 
 namespace sylar::real {

@@ -57,12 +57,14 @@ uint64_t lifeAfterClose(const Entry& entry, int fd);
 bool yieldIfBudgetIsSpent(EpollEngine& engine);
 
 /// Called before a call that never waits. It may be made under a spin lock of the program's own, so usually it is not suspended, and the
-/// next one that may wait lets others run. Only after a thousand in a row, in which nobody holds such a lock, it does so itself.
-[[gnu::always_inline]] inline void chargeCallThatNeverWaits(EpollEngine& engine) {
+/// next one that may wait lets others run. Only after `row` of them it does so itself: a loop may consist of nothing else.
+[[gnu::always_inline]] inline void chargeCallThatNeverWaits(EpollEngine& engine, unsigned row = 4096) {
   engine.chargeCall();
-  if (engine.budgetIsOverdrawn()) [[unlikely]]
+  if (engine.charged() >= row) [[unlikely]]
     yieldIfBudgetIsSpent(engine);
 }
+/// The same for a look, such as a poll with timeout 0. It stands at the head of a loop rather than under a lock, so it comes first.
+[[gnu::always_inline]] inline void chargeLook(EpollEngine& engine) { chargeCallThatNeverWaits(engine, 1024); }
 [[gnu::always_inline]] inline void chargeCallHere() {
   if (EpollEngine* const engine = hookEngineHere()) chargeCallThatNeverWaits(*engine);
 }

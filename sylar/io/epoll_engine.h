@@ -88,10 +88,10 @@ class EpollEngine final : public Driver {
     const tsan::Exempt of_this_thread;
     return m_charged >= kCallBudget;
   }
-  /// Returns true if the budget was spent long ago.
-  bool budgetIsOverdrawn() const {
+  /// Returns the number of such calls since the budget was refilled, or more if they took long.
+  unsigned charged() const {
     const tsan::Exempt of_this_thread;
-    return m_charged >= kLongestRow;
+    return m_charged;
   }
   /// Refills the budget, because other fibers run now.
   void refillBudget() {
@@ -109,7 +109,6 @@ class EpollEngine final : public Driver {
   static constexpr int kMaxEvents = 256;
   static constexpr unsigned kCallBudget = 64;
   static constexpr unsigned kCallsPerLook = 4;
-  static constexpr unsigned kLongestRow = 1024;
   static constexpr int64_t kTimeBudgetNs = 100'000;
 
   static std::atomic<const CallKeeper*> s_keeper;

@@ -1,5 +1,6 @@
 // HA-8: a read or write by stdio on a pipe, a socket or a terminal suspends its fiber only, and does what libc's does.
 #include <limits.h>
+#include <locale.h>
 #include <stdio_ext.h>
 
 #include <cstdarg>
@@ -572,6 +573,160 @@ TEST_F(StdioSink, AReaderThatGoesEndsTheWait) {
   });
   ::signal(SIGPIPE, SIG_DFL);
   EXPECT_EQ(error, EPIPE);
+}
+
+// The same by a signal, also if a helper thread was told.
+TEST_F(StdioSink, AReaderThatGoesSendsASignalToTheWriter) {
+  static std::atomic<int> signals{0};
+  static std::atomic<pid_t> of{0};
+  ::signal(SIGPIPE, [](int) { ++signals, of = ::gettid(); });
+  const std::string text(1 << 20, 'x');
+  inFiber([&] {
+    const auto writer = std::make_shared<Fiber>([&] {
+      EXPECT_LT(::fwrite(text.data(), 1, text.size(), m_sink.file), text.size());
+      EXPECT_EQ(errno, EPIPE);
+    });
+    IOManager::GetThis()->schedule(writer);
+    EXPECT_EQ(m_sink.read(100).size(), 100u);
+    m_sink.endReading();
+    writer->join();
+    EXPECT_EQ(signals, 1);
+    EXPECT_EQ(of, ::gettid());
+    EXPECT_EQ(::fputs("again", m_sink.file), 1);  // what it has pending fails at once, and so does this
+    EXPECT_EQ(::fflush(m_sink.file), EOF);
+    EXPECT_EQ(errno, EPIPE);
+    EXPECT_EQ(signals, 2);
+  });
+  ::signal(SIGPIPE, SIG_DFL);
+}
+
+// A peer that reads no more, and a timeout of the socket, end the wait as that of a write.
+TEST(StdioSocket, TheWaitIsThatOfAWrite) {
+  for (const bool times_out : {false, true}) {
+    const Ends ends = socketEnds();
+    const int reader = ends[0];
+    Sink sink({::dup(reader), ends[1]}, _IONBF);
+    const timeval soon{0, 1000};
+    ASSERT_TRUE(!times_out || ::setsockopt(ends[1], SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon) == 0);
+    sink.fill();
+    ::signal(SIGPIPE, SIG_IGN);
+    int error = 0;
+    inFiber([&] {
+      const auto writer = std::make_shared<Fiber>([&] {
+        EXPECT_EQ(::fputs("for nobody", sink.file), EOF);
+        error = errno;
+        EXPECT_NE(::ferror(sink.file), 0);
+      });
+      IOManager::GetThis()->schedule(writer);
+      while (stateOf(*writer) != FiberState::kParked) Fiber::YieldToReady();
+      EXPECT_TRUE(times_out || ::shutdown(reader, SHUT_RD) == 0);
+      writer->join();
+    });
+    ::signal(SIGPIPE, SIG_DFL);
+    EXPECT_EQ(error, times_out ? EAGAIN : EPIPE);
+    EXPECT_EQ(::close(reader), 0);
+  }
+}
+
+// libc leaves the number of a stream in memory as it finds it.
+TEST_F(StdioSink, AStreamInMemoryHasNoDescriptor) {
+  m_sink.fill();
+  inFiber([&] {
+    char* text = nullptr;
+    size_t size = 0;
+    FILE* const memory = ::open_memstream(&text, &size);
+    memory->_fileno = ::fileno(m_sink.file);
+    EXPECT_GE(::fputs("kept", memory), 0);
+    EXPECT_EQ(::fclose(memory), 0);
+    EXPECT_EQ(lineOf(text, static_cast<ssize_t>(size)), "kept");
+  });
+}
+
+TEST_F(StdioSink, WhatCannotBeWrittenNeedsNoPipe) {
+  Sink unbuffered(pipeEnds(), _IONBF);
+  unbuffered.fill();
+  const Stream read_only(pipeEnds());
+  inFiber([&] {
+    EXPECT_GE(::fputs("", unbuffered.file), 0);
+    EXPECT_EQ(::fputs("refused", read_only.file), EOF);
+    EXPECT_EQ(errno, EBADF);
+    EXPECT_EQ(::fgetc(unbuffered.file), EOF);
+    EXPECT_EQ(errno, EBADF);
+  });
+}
+
+// What was read may lie where the text would go.
+TEST(StdioSocket, AStreamThatHasReadMayHaveLessRoom) {
+  const Ends ends = socketEnds();
+  Sink sink({ends[0], ::dup(ends[1])});
+  FILE* const both = ::fdopen(ends[1], "r+");
+  ASSERT_EQ(libcCalls().write(ends[0], "request", 7), 7);
+  const std::string answer(4092, 'a');
+  inFiber([&] {
+    char request[7];
+    EXPECT_EQ(::fread(request, 1, 7, both), 7u);
+    sink.fill();
+    const auto writer = std::make_shared<Fiber>([&] {
+      EXPECT_GE(::fputs(answer.c_str(), both), 0);
+      EXPECT_EQ(::fflush(both), 0);
+    });
+    IOManager::GetThis()->schedule(writer);
+    while (stateOf(*writer) != FiberState::kParked) Fiber::YieldToReady();
+    EXPECT_EQ(sink.read(answer.size()), answer);
+    writer->join();
+    EXPECT_EQ(::fclose(both), 0);
+  });
+}
+
+// Before it waits for input, libc writes what the stream has, and the prompt.
+TEST_F(StdioSink, AReadFirstWritesThePromptAndTheRequest) {
+  Sink prompts(pipeEnds(), _IOLBF);
+  const Stream terminal(pipeEnds());
+  ASSERT_EQ(::setvbuf(terminal.file, nullptr, _IONBF, 0), 0);
+  const Ends ends = socketEnds();
+  FILE* const peer = ::fdopen(ends[0], "r+");
+  inFiber([&] {
+    asStdout(prompts.file, [&] {
+      const auto asks = std::make_shared<Fiber>([&] {
+        EXPECT_GE(std::printf("Name: "), 0);
+        EXPECT_EQ(::fgetc(terminal.file), 'n');
+      });
+      IOManager::GetThis()->schedule(asks);
+      EXPECT_EQ(prompts.read(6), "Name: ");
+      terminal.send("n");
+      asks->join();
+    });
+    const auto client = std::make_shared<Fiber>([&] {
+      EXPECT_GE(::fprintf(peer, "GET %d", 1), 0);
+      EXPECT_EQ(::fgetc(peer), 'x');
+    });
+    IOManager::GetThis()->schedule(client);
+    char request[5];
+    EXPECT_EQ(::read(ends[1], request, 5), 5);
+    EXPECT_EQ(::write(ends[1], "x", 1), 1);
+    client->join();
+  });
+  ::fclose(peer);
+  ::close(ends[1]);
+}
+
+// A helper thread prints as the caller's thread does.
+TEST_F(StdioSink, AHelperThreadPrintsInTheCallersLocale) {
+  const locale_t comma = ::newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
+  ASSERT_NE(comma, nullptr);
+  std::string got;
+  inFiber([&] {
+    const locale_t before = ::uselocale(comma);
+    const auto writer = std::make_shared<Fiber>([&] { EXPECT_GT(::fprintf(m_sink.file, "%20000d%ls", 1, L"\u00e9"), 0); });
+    IOManager::GetThis()->schedule(writer);
+    got = m_sink.read(16'384);
+    writer->join();
+    EXPECT_EQ(::fflush(m_sink.file), 0);
+    got = m_sink.read(20'002 - 16'384);
+    ::uselocale(before);
+  });
+  ::freelocale(comma);
+  EXPECT_EQ(got.substr(got.size() - 3), "1\xc3\xa9");
 }
 
 // A helper thread would wait for the lock without end.

@@ -489,7 +489,7 @@ MUTANTS = {
         "sync/future_brought_once", "tso"),
     # P6
     "lot_entered_without_a_fence": (
-        LOT, "+ 1, std::memory_order_seq_cst);\n    Memory::fence();\n  }", "+ 1, std::memory_order_seq_cst);\n  }",
+        LOT, "    bucket.m_lock.lock();\n    Memory::fence();\n", "    bucket.m_lock.lock();\n",
         "lot/mutex_against_a_timeout", "weak"),
     "lot_posted_without_a_fence": (
         LOT, "      bucket.m_posted.exchange(true, std::memory_order_seq_cst);\n      Memory::fence();\n",
@@ -506,8 +506,8 @@ MUTANTS = {
         "lot/condition_against_a_timeout", "tso"),
     "lot_taken_and_not_given_back": (
         LOT, "if (!told && error == 0) give_back(object);", "", "lot/mutex_against_a_cancel", "tso"),
-    "lot_moved_and_not_counted": (
-        LOT, "        count(target);\n", "", "lot/requeue_against_a_timeout", "tso"),
+    "lot_moved_and_not_announced": (
+        LOT, "        announce(target);\n", "", "lot/requeue_against_a_timeout", "tso"),
     "lot_moved_without_an_end": (
         LOT, "one == last ? nullptr : ", "", "lot/requeue_to_itself", "tso"),
     "lot_serves_any_object": (
@@ -521,9 +521,12 @@ MUTANTS = {
         "lot/plain_mutex_against_a_timeout", "tso"),
     "lot_passed_on_without_a_word": (
         LOT, "          one->m_granted = true;\n", "", "lot/plain_mutex_against_a_timeout", "tso"),
-    "lot_entered_and_not_counted": (
-        LOT, "    count(bucket);\n  }\n\n  static void enterAndUnlock", "  }\n\n  static void enterAndUnlock",
-        "lot/plain_mutex_against_a_timeout", "tso"),
+    "lot_entered_and_not_announced": (
+        LOT, "    bucket.m_may_wait.store(true, std::memory_order_relaxed);\n    bucket.m_lock.lock();\n    Memory::fence();\n    if (!",
+        "    bucket.m_lock.lock();\n    Memory::fence();\n    if (false && !", "lot/plain_mutex_against_a_timeout", "tso"),
+    "lot_left_empty_behind_an_announcement": (
+        LOT, "    if (!bucket.m_may_wait.load(std::memory_order_relaxed)) announce(bucket);", "    //",
+        "lot/plain_mutex_against_a_cancel", "tso"),
     "lot_told_under_the_lock": (
         LOT, "    Wakes wakes;\n    const Hold hold(bucket, in_handler);\n    if (!hold.hasIt()) return;",
         "    const Hold hold(bucket, in_handler);\n    Wakes wakes;\n    if (!hold.hasIt()) return;",

@@ -53,7 +53,7 @@ class BucketLock {
 struct ModelLotWait;
 
 struct ModelBucket {
-  Atomic<uint32_t> m_waiting;
+  Atomic<bool> m_may_wait;
   Atomic<bool> m_posted;
   BucketLock m_lock;
   Field<uint64_t> m_last_turn;
@@ -195,7 +195,7 @@ class Lot {
   /// After the end.
   void check() const {
     for (const ModelBucket& bucket : m_buckets) {
-      require(bucket.m_waiting.peek() == 0, "nobody is counted who does not wait");
+      require(!bucket.m_may_wait.peek(), "nobody is announced who does not wait");
       require(bucket.m_first.peek() == nullptr && bucket.m_last.peek() == nullptr, "nobody is left in a queue");
       require(!bucket.m_posted.peek(), "nobody is asked to look once more");
     }
@@ -208,7 +208,7 @@ class Lot {
 
 bool mayWait(const Object& object) {
   LotModelMemory::fence();
-  return object.bucket.m_waiting.load(std::memory_order_relaxed) != 0;
+  return object.bucket.m_may_wait.load(std::memory_order_relaxed);
 }
 
 /// As takeInLot(). Returns false if the deadline has passed or the fiber was cancelled.
