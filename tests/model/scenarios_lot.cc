@@ -358,6 +358,233 @@ void mutexGoesWithItsUser() {
   lot.check();
 }
 
+// ---- Mutexes that are passed on. ---------------------------------------------------------------------------------------------
+
+/// A plain mutex, held in the beginning, whose users look whether passOn() keeps what it promises.
+class Passed : public Guarded {
+ public:
+  explicit Passed(ModelBucket& bucket) : Guarded(bucket, true) {}
+
+  void lock() {
+    Cast::here().shielded = true;
+    require(lockUntil(kNoDeadline), "it waits for ever");
+    Cast::here().shielded = false;
+  }
+  bool tryLock() {
+    if (mutex.take() != 0) return false;
+    require(std::exchange(m_is_free, false), "it is not free while it is passed on");
+    return true;
+  }
+  bool lockUntil(Deadline deadline) {
+    if (tryLock()) return true;
+    const bool is_patient = Cast::here().shielded && deadline.isNever();
+    int number = 0;
+    const auto take = [&] {
+      if (tryLock()) return true;
+      number = ++arrived;
+      m_patient += is_patient;
+      return false;
+    };
+    ModelLotWait wait(mutex, kMutex);
+    uint64_t turn = 0;
+    if (!wait.enterUnless(take, turn)) return true;
+    const End end = wait.park(deadline);
+    require(end != End::kTold, "who is woken has the mutex");
+    if (end == End::kGaveUp) return tryLock();
+    m_is_free = false;
+    require(number > std::exchange(served, number), "the oldest has it first");
+    m_patient -= is_patient;
+    return true;
+  }
+  void unlock() {
+    const bool somebody = m_patient > 0;
+    if (mayWait(mutex) && Steps::passOn(&mutex, kMutex.what)) return;
+    require(!somebody, "it is passed on if somebody waits");
+    m_is_free = true;
+    putBack(mutex, kMutex);
+  }
+  void lockAndUse() {
+    lock();
+    use();
+    unlock();
+  }
+  void lockAndUseUntil(Deadline deadline) {
+    if (!lockUntil(deadline)) return;
+    use();
+    unlock();
+  }
+
+  int arrived = 0;  // those who had to wait, the oldest first
+  int served = 0;   // who of them
+
+ private:
+  int m_patient = 0;       // those of them whose waits nothing ends
+  bool m_is_free = false;  // or was, and is taken for one of them
+};
+
+// P6: of those in a chain one has a deadline and the middle one is cancelled. The mutex gets to the patient one behind them.
+void passedOnAlongAChain() {
+  Cast cast;
+  Lot lot;
+  Passed passed(lot.bucket(0));
+  FiberParty* waiter = nullptr;
+  cast.thread("first and last", [&] {
+    await("both", [&] { return passed.arrived == 2; });
+    waiter->cancel();
+    passed.use();
+    passed.unlock();
+    passed.lockAndUse();
+  });
+  cast.thread("impatient", [&] { passed.lockAndUseUntil(kSoon); });
+  waiter = &cast.fiber("cancelled", [&] {
+    await("the impatient one", [&] { return passed.arrived == 1; });
+    passed.lockAndUseUntil(kNoDeadline);
+  });
+  cast.run();
+  passed.check(2, 4);
+  lot.check();
+}
+
+// P6: nobody gets in between, neither the one who has passed it on nor one who comes; whoever had it may want it again at once.
+void passedOnAndLockedAgain() {
+  Cast cast;
+  Lot lot;
+  Passed passed(lot.bucket(0));
+  cast.thread("holder", [&] {
+    await("somebody", [&] { return passed.arrived > 0; });
+    passed.use();
+    passed.unlock();
+    if (!passed.tryLock()) return;
+    passed.use();
+    passed.unlock();
+  });
+  cast.fiber("twice", [&] {
+    passed.lockAndUse();
+    passed.lockAndUse();
+  });
+  cast.thread("once", [&] { passed.lockAndUse(); });
+  cast.run();
+  passed.check(4, 5);
+  lot.check();
+}
+
+// P6: two pass on their mutexes of one bucket at once, to a fiber or to each other.
+void passedOnByTwo() {
+  Cast cast;
+  Lot lot;
+  Passed one(lot.bucket(0)), other(lot.bucket(0));
+  const auto cross = [](Passed& mine, Passed& theirs) {
+    mine.use();
+    mine.unlock();
+    theirs.lockAndUse();
+  };
+  cast.thread("of one", [&] { cross(one, other); });
+  cast.fiber("of the other", [&] { cross(other, one); });
+  cast.fiber("of both", [&] {
+    one.lockAndUse();
+    other.lockAndUse();
+  });
+  cast.run();
+  one.check(3, 3);
+  other.check(3, 3);
+  lot.check();
+}
+
+// P6: who waits for a condition passes the mutex on; it is moved to the address of the mutex, which it does not wait for, and told.
+void passedOnPastAMovedOne() {
+  Cast cast;
+  Lot lot;
+  Passed passed(lot.bucket(0));
+  Object condition(lot.bucket(0));
+  Var<bool> flag;
+  cast.fiber("waiter", [&] {
+    End end;
+    {
+      ModelLotWait wait(condition, kFutex);
+      uint64_t turn = 0;
+      (void)wait.enterUnless([] { return false; }, turn);
+      passed.unlock();
+      end = wait.park(kNoDeadline);
+    }
+    require(end == End::kTold, "it has not got the mutex");
+    passed.lock();
+    require(flag.get(), "it was woken afterwards");
+    passed.use();
+    passed.unlock();
+  });
+  cast.fiber("mover", [&] {
+    passed.lock();
+    flag.set(true);
+    require(Steps::requeue(&condition, &passed.mutex, ~0u) == 1, "it is moved");
+    passed.use();
+    passed.unlock();
+    require(Steps::wake(&passed.mutex, 1, ~0u, false) == 1, "it is woken");
+  });
+  cast.thread("other", [&] { passed.lockAndUse(); });
+  cast.run();
+  passed.check(3, 3);
+  lot.check();
+}
+
+// P6: a mutex is passed on and back. The last of its users destroys it as soon as its own unlock has returned.
+void passedOnToItsLastUser() {
+  Cast cast;
+  Lot lot;
+  Passed passed(lot.bucket(0));
+  Var<int> users{3};
+  const auto leave = [&] {
+    passed.use();
+    const int left = users.get() - 1;
+    users.set(left);
+    passed.unlock();
+    if (left == 0) passed.mutex.goes();
+  };
+  cast.thread("holder", [&] {
+    passed.use();
+    passed.unlock();
+    passed.lock();
+    leave();
+  });
+  cast.fiber("fiber", [&] {
+    passed.lock();
+    leave();
+  });
+  cast.thread("thread", [&] {
+    passed.lock();
+    leave();
+  });
+  cast.run();
+  passed.check(4, 4);
+  lot.check();
+}
+
+// P6: a handler interrupts the unlock and posts a semaphore of the same bucket. Whoever has the section looks after it.
+void passedOnWhileAHandlerPosts() {
+  Cast cast;
+  Lot lot;
+  Passed passed(lot.bucket(0));
+  Object semaphore(lot.bucket(0));
+  bool posts = true, waits = false;
+  cast.thread("interrupted", [&] {
+    await("both", [&] { return waits; });
+    mayBeInterruptedBy([&] {
+      if (std::exchange(posts, false)) putBack(semaphore, kSemaphore, true);
+    });
+    passed.unlock();
+    mayBeInterruptedBy(nullptr);
+    if (std::exchange(posts, false)) putBack(semaphore, kSemaphore);
+  });
+  cast.fiber("of the mutex", [&] { passed.lock(); });
+  cast.fiber("of the semaphore", [&] {
+    await("the other", [&] { return passed.arrived > 0; });
+    require(takeOrWait(semaphore, kSemaphore, kNoDeadline, [&] { waits = true; }), "it waits for ever");
+  });
+  cast.run();
+  require(semaphore.word.peek() == 0, "the unit was taken");
+  require(passed.served == 1 && passed.mutex.word.peek() == 0, "the mutex went to its waiter");
+  lot.check();
+}
+
 // ---- Conditions. -------------------------------------------------------------------------------------------------------------
 
 /// As pthread_cond_t.
@@ -533,6 +760,12 @@ std::vector<Scenario> lotScenarios() {
       {"lot/plain_mutex_against_a_cancel", mutexAgainstACancel<Kind::kPlain>},
       {"lot/plain_mutexes_in_one_bucket", mutexesInOneBucket<Kind::kPlain>},
       {"lot/plain_mutex_goes_with_its_user", mutexGoesWithItsUser<Kind::kPlain>},
+      {"lot/passed_on_along_a_chain", passedOnAlongAChain},
+      {"lot/passed_on_and_locked_again", passedOnAndLockedAgain},
+      {"lot/passed_on_by_two", passedOnByTwo},
+      {"lot/passed_on_past_a_moved_one", passedOnPastAMovedOne},
+      {"lot/passed_on_to_its_last_user", passedOnToItsLastUser},
+      {"lot/passed_on_while_a_handler_posts", passedOnWhileAHandlerPosts},
       {"lot/condition_against_a_timeout", conditionAgainstATimeout},
       {"lot/condition_against_a_cancel", conditionAgainstACancel},
       {"lot/condition_of_a_thread", conditionOfAThread},
