@@ -579,6 +579,7 @@ TEST_F(StdioSink, AReaderThatGoesEndsTheWait) {
 TEST_F(StdioSink, AReaderThatGoesSendsASignalToTheWriter) {
   static std::atomic<int> signals{0};
   static std::atomic<pid_t> of{0};
+  signals = 0;
   ::signal(SIGPIPE, [](int) { ++signals, of = ::gettid(); });
   const std::string text(1 << 20, 'x');
   inFiber([&] {
