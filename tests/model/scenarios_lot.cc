@@ -536,26 +536,27 @@ void passedOnToItsLastUser() {
   Cast cast;
   Lot lot;
   Passed passed(lot.bucket(0));
-  Var<int> users{2};
-  const auto leave = [&] {
+  const auto use = [&] {
     passed.use();
-    const int left = users.get() - 1;
-    users.set(left);
+    const bool was_last = passed.used == 5;
     passed.unlock();
-    if (left == 0) passed.mutex.goes();
+    if (was_last) passed.mutex.goes();
+  };
+  const auto lockAndUse = [&] {
+    passed.lock();
+    use();
   };
   cast.thread("holder", [&] {
-    passed.use();
-    passed.unlock();
-    passed.lock();
-    leave();
+    use();
+    lockAndUse();
+    lockAndUse();
   });
   cast.fiber("other", [&] {
-    passed.lock();
-    leave();
+    lockAndUse();
+    lockAndUse();
   });
   cast.run();
-  passed.check(3, 3);
+  passed.check(5, 5);
   lot.check();
 }
 
