@@ -516,6 +516,12 @@ MUTANTS = {
     "lot_passes_on_any_object": (
         LOT, "if (one->m_object == object && one->m_kind.what == what) {\n          one->m_granted",
         "if (one->m_kind.what == what) {\n          one->m_granted", "lot/plain_mutexes_in_one_bucket", "tso"),
+    "lot_passes_on_to_any_kind": (
+        LOT, "if (one->m_object == object && one->m_kind.what == what) {\n          one->m_granted",
+        "if (one->m_object == object) {\n          one->m_granted", "lot/passed_on_past_a_moved_one", "tso"),
+    "lot_stops_at_one_that_gave_up": (
+        LOT, "        one = next;\n      }\n    }\n    if (core == nullptr) return false;",
+        "        one = nullptr;\n      }\n    }\n    if (core == nullptr) return false;", "lot/passed_on_along_a_chain", "tso"),
     "lot_passed_on_to_one_that_gave_up": (
         LOT, "if (claim(bucket, *one) && (core = one->core()) == nullptr)", "(void)claim(bucket, *one);\n          if ((core = one->core()) == nullptr)",
         "lot/plain_mutex_against_a_timeout", "tso"),
