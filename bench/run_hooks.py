@@ -7,6 +7,7 @@ the reads'; nothing is timed. Locks: the same with a std::mutex, timed, in alter
 
 import collections
 import json
+import statistics
 import tempfile
 
 import callgrind
@@ -65,9 +66,9 @@ def main():
     except Missing as problem:
         print(problem)
     print("std::mutex, ns")
-    harness.table(("what", "ns"), [(what, harness.median(times)) for what, times in locks.items()])
+    harness.table(("what", "ns"), [(what, statistics.median(times)) for what, times in locks.items()])
     goals = [goal("P-14", "hooked read on a plain thread, more than libc's", more, "instr", "<=", 12, "libc's read, callgrind")]
-    goals += [ratio_goal("P-20", f"std::mutex, {what}", ratio(locks.get(what), locks.get(over)), "<=", most, over) for what, over, most in LOCK_GOALS]
+    goals += [ratio_goal("P-20", f"std::mutex, {what}", ratio(locks.get(what), locks.get(over)), most, over) for what, over, most in LOCK_GOALS]
     harness.goals_table(goals)
     harness.write(options, "hooks", None, goals, {}, instructions=each)
     if each:

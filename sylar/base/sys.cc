@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/single_threaded.h>
 #include <sys/timerfd.h>
 
 #include <algorithm>
@@ -90,6 +91,9 @@ void claimProcess() {
     unmapMemory(memory, 4096);
     throw std::bad_alloc();
   }
+  // libstdc++ waits for the initialization of a static variable only if the process has several threads, and otherwise takes whoever finds
+  // one under way for a recursion. With fibers it may be another fiber.
+  if (__libc_single_threaded != 0) __libc_single_threaded = 0;
   // In a child of a claimed process the pointer stays set and the word stays wiped.
   const std::atomic<uint32_t>* none = &detail::g_unclaimed;
   if (!detail::g_claim.compare_exchange_strong(none, ::new (memory) std::atomic<uint32_t>(1))) unmapMemory(memory, 4096);

@@ -5,7 +5,6 @@
 // several words (futex_waitv), are the kernel's.
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -140,10 +139,6 @@ long wakeOp(const Futex& call) {
   return n + ParkingLot::wake(call.word, atLeastOne(call.value)) +
          ParkingLot::wake(call.second_word, atLeastOne(call.second_count));
 }
-
-// libstdc++ waits for the initialization of a static variable only if the process has several threads, and otherwise takes whoever
-// finds one under way for a recursion. With fibers it may be another fiber.
-[[gnu::constructor]] void haveSeveralThreads() { __libc_single_threaded = 0; }
 
 }  // namespace
 

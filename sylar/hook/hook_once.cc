@@ -3,7 +3,6 @@
 // The initialization of a static variable in a function needs no hook of its own: libstdc++ waits for it by futex(2), as soon as it
 // believes that the process has several threads. With several fibers it has to.
 #include <pthread.h>
-#include <sys/single_threaded.h>
 #include <threads.h>
 
 #include <atomic>
