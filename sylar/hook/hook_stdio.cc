@@ -3,8 +3,8 @@
 // A read for which the stream has not read enough ahead waits for more as poll does. Then a helper thread makes it, because libc may need
 // more than one read and makes them by itself.
 //
-// A write for which the stream's buffer has no room waits until the descriptor takes something. Then it is made in place if a pipe takes it
-// at once, and by a helper thread if it is longer.
+// A write for which the stream's buffer has no room waits until the descriptor takes something. Then it is made in place if it is at most
+// what a pipe takes at once, and otherwise by a helper thread.
 #include <limits.h>
 #include <locale.h>
 #include <poll.h>
@@ -183,7 +183,7 @@ size_t bufferSize(const FILE* file) {
   return static_cast<size_t>(known ? status.st_blksize : BUFSIZ);
 }
 
-/// Says where a call that adds `bytes` to the stream, or flushes it, is to be made. For whoever has locked the stream. Source: glibc,
+/// Says where a call that adds `bytes` to the stream, or flushes it, is to be made. The caller has locked the stream. Source: glibc,
 /// libio/fileops.c.
 Where whereToWrite(FILE* file, size_t bytes, bool flushes) {
   const int fd = file->_fileno;
@@ -363,7 +363,7 @@ size_t fwrite(const void* from, size_t size, size_t count, FILE* file) {
   return writing(file, bytes, size_t{0}, [=] { return real::fwrite(from, size, count, file); });
 }
 
-// Of all streams at once it is libc's: they are locked one after the other.
+// A flush of all streams is left to libc, which locks one after the other.
 int fflush(FILE* file) {
   countCall(Hook::fflush);
   if (file == nullptr) return real::fflush(nullptr);
@@ -379,7 +379,7 @@ int vfprintf(FILE* file, const char* format, va_list from) {
 int hookedVprintf(const char* format, va_list from) { return vfprintf(stdout, format, from); }
 int fprintf(FILE* file, const char* format, ...) { SYLAR_FORWARD_(format, vfprintf(file, format, arguments)) }
 int printf(const char* format, ...) { SYLAR_FORWARD_(format, vfprintf(stdout, format, arguments)) }
-// What fortified programs call.
+// Fortified programs call these.
 int __vfprintf_chk(FILE* file, int flag, const char* format, va_list from) {
   countCall(Hook::__vfprintf_chk);
   return writing(

@@ -197,7 +197,7 @@ struct LotSteps {
 
   // ---- Under the lock of the bucket. -----------------------------------------------------------------------------------------
 
-  /// Says that somebody waits, or is about to, to whoever changes an object from here on.
+  /// Tells those who change an object from here on that somebody waits, or is about to.
   static void announce(Bucket& bucket) {
     bucket.m_may_wait.exchange(true, std::memory_order_seq_cst);
     Memory::fence();
