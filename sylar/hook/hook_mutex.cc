@@ -180,7 +180,7 @@ template <class Block>
   FiberCore* const me = runningFiber();
   if (isPlain(mutex)) {
     if (!timed && locksSuspend()) {  // the caller has tried it
-      const int taken = takeInLotForEver(hook, &mutex, kMutex);
+      const int taken = takeInLotForEver(*me, hook, &mutex, kMutex);
       ownerOf(mutex).store(static_cast<int>(sys::threadIdHere()), std::memory_order_relaxed);
       return taken;
     }

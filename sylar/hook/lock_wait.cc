@@ -35,6 +35,26 @@ bool LockTime::hasPassed(bool as_fiber) const {
 
 namespace {
 
+/// As this_fiber::CancelShield, for a section of the running fiber that enters no DeadlineScope.
+class SectionShield {
+ public:
+  explicit SectionShield(FiberCore& me) : m_me(me), m_shielded(me.shielded), m_in_scope(me.in_deadline_scope) {
+    me.shielded = true;
+    me.in_deadline_scope = false;
+  }
+  ~SectionShield() {
+    m_me.shielded = m_shielded;
+    m_me.in_deadline_scope = m_in_scope;
+  }
+  SectionShield(const SectionShield&) = delete;
+  SectionShield& operator=(const SectionShield&) = delete;
+
+ private:
+  FiberCore& m_me;
+  const bool m_shielded;
+  const bool m_in_scope;
+};
+
 int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
   int error = EBUSY;
   const auto take = [&] { return (error = wanted.kind.take(object)) != EBUSY; };
@@ -66,11 +86,12 @@ int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
 }  // namespace
 
 int takeInLot(void* object, const Taking& wanted) {
-  countCallOf(*runningFiber(), wanted.hook);
+  FiberCore& me = *runningFiber();
+  countCallOf(me, wanted.hook);
   Interruptible call(wanted.by);
   call.begin();
   if (!wanted.shielded) return takeOrWait(object, wanted, call);
-  const this_fiber::CancelShield shield;
+  const SectionShield shield(me);
   for (;;) {  // behind the deadline of a stop, until the fiber is abandoned
     const int error = takeOrWait(object, wanted, call);
     if (error != ECANCELED && error != ENOMEM) return error;
@@ -78,9 +99,9 @@ int takeInLot(void* object, const Taking& wanted) {
   }
 }
 
-int takeInLotForEver(Hook hook, void* object, const LotKind& kind) {
-  countCallOf(*runningFiber(), hook);
-  const this_fiber::CancelShield shield;
+int takeInLotForEver(FiberCore& me, Hook hook, void* object, const LotKind& kind) {
+  countCallOf(me, hook);
+  const SectionShield shield(me);
   int error = EBUSY;
   const auto take = [&] { return (error = kind.take(object)) != EBUSY; };
   for (uint64_t turn = 0;;) {

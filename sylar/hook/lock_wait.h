@@ -77,7 +77,7 @@ struct Taking {
 /// the attempt gave. Only where locksSuspend(). May suspend: yes.
 int takeInLot(void* object, const Taking& wanted);
 
-/// The same for a call that only the end of the fiber ends, of an object that nobody releases without a word.
-int takeInLotForEver(Hook hook, void* object, const LotKind& kind);
+/// The same for a call of `me`, the running fiber, that only the end of the fiber ends, of an object that nobody releases without a word.
+int takeInLotForEver(FiberCore& me, Hook hook, void* object, const LotKind& kind);
 
 }  // namespace sylar

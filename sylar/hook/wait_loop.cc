@@ -20,20 +20,23 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = false;
 
-/// Returns the worker of the calling fiber, or null if the call must not suspend.
+/// Returns the worker of the calling fiber, or null if the call must not suspend. Inlined, as onThreadStack().
 inline Worker* hookWorker() {
-  const FiberCore* const me = runningFiber();
+  const FiberCore* const me = t_running;
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Worker* const worker = static_cast<WorkerSlot*>(me->home)->worker;
   if (worker == nullptr || worker->detached() || sys::inForkedChild()) return nullptr;
-  return Entry::interrupting() || HandlerScope::running() || onOtherStack() ? nullptr : worker;
+  return Entry::interrupting() || HandlerScope::running() || isOtherStackOf(*me) ? nullptr : worker;
 }
 
 bool mayBeUnix(FdKind kind) { return kind == FdKind::kStream || kind == FdKind::kMarkedStream || kind == FdKind::kMessages; }
 
 }  // namespace
 
-bool hookSleeps() { return hookWorker() != nullptr; }
+[[gnu::noinline]] bool hookSleeps() {
+  __asm__ volatile("");
+  return hookWorker() != nullptr;
+}
 
 [[gnu::noinline]] EpollEngine* hookEngine() {
   __asm__ volatile("");
