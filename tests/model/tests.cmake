@@ -1,5 +1,5 @@
 # Millions of executions. Later options win.
-set(model_optimised $<IF:$<CONFIG:RelWithDebInfo>,-O2,-O1>)
+set(model_optimised $<IF:$<CONFIG:RelWithDebInfo>,-O3,-O1>)
 
 add_library(model_checker STATIC model/checker.cc)
 target_compile_options(model_checker PRIVATE ${model_optimised})
