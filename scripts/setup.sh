@@ -20,6 +20,8 @@ packages=(
   python3-redis
   # More of them, which wait in locks: for threads of their own, or for one another.
   librdkafka-dev libsqlite3-dev libabsl-dev libboost-thread-dev libgrpc++-dev libc-ares-dev libzookeeper-mt-dev zookeeper
+  # A disk that is as slow as a test wants.
+  libfuse3-dev
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
   apache2-utils curl nghttp2-client nginx-light slowhttptest wrk
   # What stands beside the replicas of examples/jobs: a balancer, what elects a leader, and a browser for the status page.

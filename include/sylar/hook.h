@@ -9,9 +9,9 @@
 // recvmsg recvmmsg eventfd_read; write writev send sendto sendmsg sendmmsg eventfd_write; sendfile splice tee vmsplice; poll
 // ppoll select pselect epoll_wait epoll_pwait epoll_pwait2; wait waitpid waitid wait3 wait4; flock, lockf and the fcntl that
 // wait for a lock; pause sigsuspend sigwait sigwaitinfo sigtimedwait; the open of a FIFO; the locks of libc (setHookLocks); and
-// syscall with the number of one of these. They suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify; reads and writes of files
-// block the thread. A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and their kin), system and
-// pclose, a close that lingers (SO_LINGER), and, if setHookFiles() says so, what waits for the disk (fsync and its kin).
+// syscall with the number of one of these. They suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify, and
+// on files if the disk has to be waited for (setHookFiles). A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam,
+// res_query and their kin), system and pclose, and a close that lingers (SO_LINGER).
 //
 // A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
 // in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes
@@ -78,12 +78,13 @@ void setHookLocks(bool on);
 /// Returns what setHookLocks() has set. Thread safety: any thread.
 bool hookLocks();
 
-/// Sets whether a helper thread makes the calls that wait for files: fsync fdatasync syncfs sync msync sync_file_range,
-/// copy_file_range, and sendfile to a file. The fiber is suspended meanwhile. At first they block the thread as libc's do, because
-/// libraries (SQLite, for example) make them under a mutex of their own, so it needs setHookLocks() as well. Thread safety: any
-/// thread; affects calls that begin afterwards.
+/// Sets whether a helper thread makes the calls that wait for files, while the fiber is suspended. They are, at first: reads of what is
+/// not in the page cache, also by pread and sendfile; reads and writes of files on a network, and of those that were opened with
+/// O_DIRECT, O_SYNC or O_DSYNC; fsync fdatasync syncfs sync msync sync_file_range copy_file_range, and sendfile to a file. Libraries
+/// (SQLite, for example) make them under locks of their own, so where setHookLocks(false) was called they block the thread as well.
+/// Opens, and reads by stdio, block the thread in any case. Thread safety: any thread; affects calls that begin afterwards.
 void setHookFiles(bool on);
-/// Returns what setHookFiles() has set, false at first. Thread safety: any thread.
+/// Returns what setHookFiles() has set, true at first. Thread safety: any thread.
 bool hookFiles();
 
 }  // namespace sylar

@@ -163,7 +163,7 @@ struct Settings {
   ConfigVar<bool>::ptr hook_locks = librarySetting(
       "hook.locks", true, "whether libc's locks suspend the fibers that wait for them, and do not block the thread");
   ConfigVar<bool>::ptr hook_files =
-      librarySetting("hook.files", false, "whether a helper thread makes the calls that wait for files (fsync)");
+      librarySetting("hook.files", true, "whether calls that wait for files suspend the fiber, and do not block the thread");
   ConfigVar<uint64_t>::ptr read_timeout =
       number("tcp_server.read_timeout", 120'000, "how long a client may be silent, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<uint64_t>::ptr idle_timeout =
@@ -197,7 +197,7 @@ struct Settings {
     live_choice(hook_eintr, kHookEintrs, setHookEintr);
     live_choice(hook_close, kHookCloses, setHookClose);
     live(hook_locks, true, [](uint64_t on) { setHookLocks(on != 0); });
-    live(hook_files, false, [](uint64_t on) { setHookFiles(on != 0); });
+    live(hook_files, true, [](uint64_t on) { setHookFiles(on != 0); });
   }
 };
 

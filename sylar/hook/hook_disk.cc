@@ -3,12 +3,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "sylar/hook/lock_wait.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
 
 namespace sylar {
 
-constinit std::atomic<bool> g_hook_files{false};
+namespace {
+
+constinit std::atomic<bool> g_hook_files{true};
+
+}  // namespace
+
+bool filesSuspend() { return g_hook_files.load(std::memory_order_relaxed) && locksSuspend(); }
 
 void setHookFiles(bool on) { g_hook_files.store(on, std::memory_order_relaxed); }
 bool hookFiles() { return g_hook_files.load(std::memory_order_relaxed); }

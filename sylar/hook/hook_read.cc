@@ -6,6 +6,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/file_call.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
@@ -67,7 +68,10 @@ bool neverWaits(IoCall& call, int flags) {
 [[gnu::noinline]] ssize_t readSpecially(HookedFd here, FdKind kind, void* buffer, size_t size) {
   SYLAR_DCHECK(kind >= FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
-  if (kind == FdKind::kOther) return real::read(call.fd(), buffer, size);
+  if (isFile(kind)) {
+    const iovec part{buffer, size};
+    return readFile(here, kind, &part, 1);
+  }
   long n;
   if (kind == FdKind::kTerminal) {
     n = readTerminal(call, size, [&](size_t most) { return attempt::plainRead(call.fd(), buffer, most); });
@@ -190,10 +194,11 @@ ssize_t read(int fd, void* buffer, size_t size) {
 
 ssize_t readv(int fd, const iovec* parts, int count) {
   countCall(Hook::readv);
-  IoCall call(fd, Direction::kRead);
+  const HookedFd here(fd);
+  IoCall call(here, Direction::kRead);
   if (!call.parks()) return real::readv(fd, parts, count);
   const FdKind kind = call.kind();
-  if (kind == FdKind::kOther) return real::readv(fd, parts, count);
+  if (isFile(kind)) return readFile(here, kind, parts, count);
   const auto once = [&] { return attempt::readv(call.entry(), kind, call.fd(), parts, count); };
   const auto plain = [&] { return attempt::plainReadv(call.fd(), parts, count); };
   long n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
@@ -244,9 +249,9 @@ int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* tim
   return received;
 }
 
-/// At offset -1 and without flags it is readv. With an offset it is for files, which alone have one.
+/// Without flags it is readv at offset -1, else preadv.
 ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
-  if (offset == -1 && flags == 0) return readv(fd, parts, count);
+  if (flags == 0) return offset == kAtPosition ? readv(fd, parts, count) : preadv(fd, parts, count, offset);
   countCall(Hook::preadv2);
   chargeCallHere();
   return real::preadv2(fd, parts, count, offset, flags);

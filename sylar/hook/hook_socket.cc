@@ -95,7 +95,7 @@ int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
   IoCall call(fd, Direction::kRead);
   Entry* const listener = FdTable::find(fd);
   const bool valid = (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == 0;
-  if (!call.parks() || !valid || call.kind() == FdKind::kOther || call.kind() == FdKind::kPipe) {
+  if (!call.parks() || !valid || isFile(call.kind()) || call.kind() == FdKind::kPipe) {
     return accepted(listener, real::accept4(fd, address, size, flags), flags);
   }
   if (!listener->isPrivate() && !probe::isNonblocking(fd)) {

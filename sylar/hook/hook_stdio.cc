@@ -57,7 +57,7 @@ FdKind kindOf(const FILE* file) {
 /// Returns true if a call on the stream, which `refuses` says that it does not take, may wait for somebody else.
 bool mayWait(FILE* file, int refuses) {
   if (onThreadStack() || t_locked > 0 || (file->_flags & kOfDescriptor) == 0 || (file->_flags & refuses) != 0) return false;
-  return file->_fileno >= 0 && ::fwide(file, 0) <= 0 && hookEngine() != nullptr && kindOf(file) != FdKind::kOther;
+  return file->_fileno >= 0 && ::fwide(file, 0) <= 0 && hookEngine() != nullptr && !isFile(kindOf(file));
 }
 
 /// Lets others run if the program makes nothing but such calls. Not to be inlined, because the fiber may have changed its thread.

@@ -209,6 +209,7 @@ long uncancelled(Call call) {
     SYLAR_SAME_(read); SYLAR_SAME_(readv); SYLAR_SAME_(recvfrom); SYLAR_SAME_(recvmsg); SYLAR_SAME_(recvmmsg);
     SYLAR_SAME_(write); SYLAR_SAME_(writev); SYLAR_SAME_(sendto); SYLAR_SAME_(sendmsg); SYLAR_SAME_(sendmmsg);
     SYLAR_SAME_(sendfile); SYLAR_SAME_(splice); SYLAR_SAME_(tee); SYLAR_SAME_(vmsplice); SYLAR_SAME_(copy_file_range);
+    SYLAR_SAME_(pread64); SYLAR_SAME_(preadv); SYLAR_SAME_(pwrite64); SYLAR_SAME_(pwritev);
     SYLAR_SAME_(connect); SYLAR_SAME_(poll); SYLAR_SAME_(epoll_wait);
     SYLAR_SAME_(nanosleep); SYLAR_SAME_(sched_yield); SYLAR_SAME_(pause);
     SYLAR_SAME_(flock); SYLAR_SAME_(fsync); SYLAR_SAME_(fdatasync); SYLAR_SAME_(syncfs);

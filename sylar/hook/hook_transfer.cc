@@ -13,6 +13,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
+#include "sylar/hook/file_call.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/probe.h"
@@ -57,7 +58,16 @@ class End {
   }
   /// Makes the call fail with EAGAIN instead of waiting for this end.
   void waitNever() { m_never = true; }
-  bool waits() const { return !m_never && parks() && kind() != FdKind::kOther && !isRefused(); }
+  bool waits() const { return !m_never && parks() && !isFile(kind()) && !isRefused(); }
+
+  /// Returns true for a file that may not be in the page cache.
+  bool mayWaitForDisk() const { return kind() == FdKind::kFile || kind() == FdKind::kSlowFile; }
+  /// Returns the offset that the user says, or the file's position, or a negative number if there is neither.
+  off_t positionOr(const off_t* offset) const {
+    off_t given = -1;
+    if (offset == nullptr) return static_cast<off_t>(sys::call(SYS_lseek, fd(), 0, SEEK_CUR));
+    return probe::copyIn(&given, offset, sizeof given) ? given : -1;
+  }
 
   bool isReady() const { return probe::isReady(fd(), m_reads ? POLLIN : POLLOUT); }
   /// Returns true if a call would wait for this end although it is told not to; pipes obey.
@@ -145,7 +155,7 @@ long spliceHere(End& in, off64_t* in_offset, End& out, off64_t* out_offset, size
   const auto step = [&](size_t most) {
     return transfer(in, out, [&] { return spliceNow(in, in_offset, out, out_offset, most, flags); });
   };
-  if (out.isPipe() || out.kind() == FdKind::kOther) return step(size);
+  if (out.isPipe() || isFile(out.kind())) return step(size);
   bool first = true;
   return inPieces(std::min(size, kMaxTransfer), roomOf(out.fd(), out.kind()), [&](size_t most) {
     // The kernel takes what is in the pipe, and does not wait for more.
@@ -159,6 +169,7 @@ long sendfileHere(End& in, End& out, off64_t* offset, size_t size) {
   if (out.isPipe()) return transfer(in, out, [&] { return spliceNow(in, offset, out, nullptr, size, 0); });
   in.waitNever();  // it is a file
   return inPieces(std::min(size, kMaxTransfer), roomOf(out.fd(), out.kind()), [&](size_t most) {
+    if (in.mayWaitForDisk()) bringIntoCache(in.fd(), in.positionOr(offset), most);
     return transfer(in, out, [&] { return sys::call(SYS_sendfile, out.fd(), in.fd(), offset, most); });
   });
 }
@@ -178,8 +189,7 @@ ssize_t sendfile(int out_fd, int in_fd, off_t* offset, size_t size) noexcept {
   countCall(Hook::sendfile);
   if (!hookSleeps()) return real::sendfile(out_fd, in_fd, offset, size);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
-  if (out.kind() == FdKind::kOther)
-    return offloadFileCall([=] { return real::sendfile(out_fd, in_fd, offset, size); }, out_fd, in_fd);
+  if (isFile(out.kind())) return offloadFileCall([=] { return real::sendfile(out_fd, in_fd, offset, size); }, out_fd, in_fd);
   const bool from_pipe = in.isPipe();  // which it refuses
   if (from_pipe || !out.waits() || !mayWait(in, out)) return real::sendfile(out_fd, in_fd, offset, size);
   const NoCancellationPoint whole;
@@ -192,8 +202,7 @@ ssize_t splice(int in_fd, off64_t* in_offset, int out_fd, off64_t* out_offset, s
   if (!hookSleeps()) return real::splice(in_fd, in_offset, out_fd, out_offset, size, flags);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
-  const bool seeks =
-      (in_offset != nullptr && in.kind() != FdKind::kOther) || (out_offset != nullptr && out.kind() != FdKind::kOther);
+  const bool seeks = (in_offset != nullptr && !isFile(in.kind())) || (out_offset != nullptr && !isFile(out.kind()));
   const bool refused = size == 0 || (flags & ~kFlags) != 0 || seeks || (!in.isPipe() && !out.isPipe());
   if (refused || !mayWait(in, out)) return real::splice(in_fd, in_offset, out_fd, out_offset, size, flags);
   return IoCall::result(spliceHere(in, in_offset, out, out_offset, size, flags));

@@ -10,6 +10,7 @@
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/connect.h"
+#include "sylar/hook/file_call.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
@@ -194,7 +195,10 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   HookedFd here(fd, Hook::write);
   if (!here.parks()) return real::write(fd, data, size);
   const FdKind kind = here.kind();
-  if (kind == FdKind::kOther) return real::write(fd, data, size);
+  if (isFile(kind)) {
+    const iovec part{const_cast<void*>(data), size};
+    return writeFile(here, kind, &part, 1);
+  }
   const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
   const Tried first = here.tryFirst(Direction::kWrite, once);
   return isAll(first.done, size) ? first.done : writeOn(here, first, kind, static_cast<const char*>(data), size);
@@ -233,10 +237,11 @@ ssize_t write(int fd, const void* data, size_t size) {
 
 ssize_t writev(int fd, const iovec* parts, int count) {
   countCall(Hook::writev);
-  IoCall call(fd, Direction::kWrite);
+  const HookedFd here(fd);
+  IoCall call(here, Direction::kWrite);
   if (!call.parks()) return real::writev(fd, parts, count);
   const FdKind kind = call.kind();
-  if (kind == FdKind::kOther) return real::writev(fd, parts, count);
+  if (isFile(kind)) return writeFile(here, kind, parts, count);
   const long first = call.run([&] { return attempt::writev(call.entry(), kind, call.fd(), parts, count); });
   if (call.passesOn()) return real::writev(call.fd(), parts, count);
   if (first <= 0 || !attempt::takesPieces(kind)) return IoCall::result(first);
@@ -297,9 +302,9 @@ int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   return sent;
 }
 
-/// At offset -1 and without flags it is writev. With an offset it is for files, which alone have one.
+/// Without flags it is writev at offset -1, else pwritev.
 ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
-  if (offset == -1 && flags == 0) return writev(fd, parts, count);
+  if (flags == 0) return offset == kAtPosition ? writev(fd, parts, count) : pwritev(fd, parts, count, offset);
   countCall(Hook::pwritev2);
   chargeCallHere();
   return real::pwritev2(fd, parts, count, offset, flags);

@@ -52,7 +52,9 @@ auto offload(Call call, BlockingPool::Length length = BlockingPool::Length::kOwn
   return result;
 }
 
-extern constinit std::atomic<bool> g_hook_files;
+/// Returns true if the caller is a fiber that calls on files suspend (setHookFiles). Libraries make such calls under locks of theirs,
+/// which must then suspend as well (setHookLocks).
+bool filesSuspend();
 
 /// A descriptor's number, as it is when a call begins that a helper thread is to make.
 class NumberAtCall {
@@ -76,7 +78,7 @@ class NumberAtCall {
 /// fails with EBADF if one of them is closed before a helper thread comes to it. May suspend: yes.
 template <class Call, class... Fds>
 auto offloadFileCall(Call call, Fds... fds) -> decltype(call()) {
-  if (!g_hook_files.load(std::memory_order_relaxed) || !hookSleeps()) return call();
+  if (!filesSuspend()) return call();
   return offload([call, ... numbers = NumberAtCall(fds)]() -> decltype(call()) {
     if ((numbers.isSame() && ...)) return call();
     sys::errnoRef() = EBADF;

@@ -45,8 +45,12 @@ enum class FdKind : uint8_t {
   // From here on a read is more than one attempt, or none.
   kMarkedStream,  ///< a stream socket with SO_RCVLOWAT: its reads wait for more than the first byte
   kTerminal,      ///< terminal, either side of a pseudoterminal
-  kOther,         ///< regular file, directory, block device: nothing to wait for, calls go to libc
+  // From here on poll tells nothing.
+  kFile,      ///< a file or block device of a disk, of which it can be asked what is in the page cache
+  kSlowFile,  ///< any other file for which a call may wait: of a network, or one that bypasses the page cache
+  kOther,     ///< a file in memory, directory: nothing to wait for, calls go to libc
 };
+inline bool isFile(FdKind kind) { return kind >= FdKind::kFile; }
 
 /// What a close may do to the calls that wait for its number.
 enum class AtClose : uint8_t {

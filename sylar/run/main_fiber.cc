@@ -141,9 +141,9 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
     static const ThreadsAreFibers for_ever;
     hearCancels();
     preemptFiberThreads();
-    setHookFiles(true);
   } else {
     BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
+    setHookFiles(false);
   }
 #ifdef SYLAR_DEBUG_LOCKS
   g_suspend_check = nullptr;

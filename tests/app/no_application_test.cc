@@ -67,11 +67,11 @@ TEST(WithoutApplication, TheConnectTimeoutActs) {
 }
 
 TEST(WithoutApplication, TheSettingOfFilesActs) {
-  EXPECT_FALSE(hookFiles());
-  Config::Lookup("hook.files", false)->fromString("on");
   EXPECT_TRUE(hookFiles());
-  Config::Lookup("hook.files", false)->setValue(false);
+  Config::Lookup("hook.files", true)->fromString("off");
   EXPECT_FALSE(hookFiles());
+  Config::Lookup("hook.files", true)->setValue(true);
+  EXPECT_TRUE(hookFiles());
 }
 
 TEST(WithoutApplication, TheSettingOfLocksActs) {

@@ -158,6 +158,79 @@ void disks(Run& run) {
   run.note("errno", std::to_string(errno));
 }
 
+/// Reads and writes at the position and at offsets, in and around a file of 10 000 bytes.
+void bytesOfFiles(Run& run) {
+  constexpr size_t kSize = 10'000;
+  File file;
+  const int fd = file.open();
+  const int reader = file.open(O_RDONLY);
+  const int writer = file.open(O_WRONLY);
+  const auto at = [&](const char* what) { run.got(what, ::lseek(fd, 0, SEEK_CUR)); };
+  std::string all(kSize, ' ');
+  for (size_t i = 0; i < kSize; ++i) all[i] = static_cast<char>('a' + i % 23);
+  run.got("write", run.call.write(fd, all.data(), kSize));
+  at("behind it");
+  run.got("pwrite", run.call.pwrite(fd, "0123456789", 10, 100));
+  iovec two[] = {{all.data(), 3}, {all.data() + 20, 4}};
+  run.got("pwritev", run.call.pwritev(fd, two, 2, 200));
+  run.got("writev", run.call.writev(fd, two, 2));
+  at("behind what was appended");
+  run.got("back", ::lseek(fd, 0, SEEK_SET));
+  std::string buffer(2 * kSize, '.');
+  const auto gets = [&](const char* what, ssize_t n) {
+    run.got(what, n);
+    run.note("bytes", std::to_string(std::hash<std::string>()(buffer)));
+    buffer.assign(2 * kSize, '.');
+  };
+  gets("read", run.call.read(fd, buffer.data(), 4'000));
+  at("behind it");
+  gets("more than there is", run.call.read(fd, buffer.data(), buffer.size()));
+  gets("the end", run.call.read(fd, buffer.data(), buffer.size()));
+  gets("nothing", run.call.read(fd, buffer.data(), 0));
+  gets("pread", run.call.pread(fd, buffer.data(), 300, 50));
+  gets("over the end", run.call.pread(fd, buffer.data(), 300, kSize - 100));
+  gets("behind the end", run.call.pread(fd, buffer.data(), 300, 2 * kSize));
+  at("where it was");
+  iovec three[] = {{buffer.data(), 10}, {buffer.data() + 50, 0}, {buffer.data() + 100, 5'000}};
+  gets("preadv", run.call.preadv(fd, three, 3, 7'000));
+  gets("preadv2", run.call.preadv2(fd, three, 3, 10, 0));
+  run.got("back", ::lseek(fd, 0, SEEK_SET));
+  gets("readv", run.call.readv(fd, three, 3));
+  at("behind it");
+  // What is refused.
+  gets("write only", run.call.read(writer, buffer.data(), 5));
+  gets("write only", run.call.pread(writer, buffer.data(), 5, 0));
+  run.got("read only", run.call.write(reader, "x", 1));
+  run.got("read only", run.call.pwrite(reader, "x", 1, 0));
+  gets("before the file", run.call.pread(fd, buffer.data(), 5, -1));
+  gets("before the file", run.call.preadv(fd, three, 3, -5));
+  const int too_few = static_cast<int>(run.call.dup(999)), too_many = 5'000;  // numbers that the compiler does not know
+  gets("parts", run.call.preadv(fd, three, too_few, 0));
+  run.got("parts", run.call.pwritev(fd, std::vector<iovec>(too_many).data(), too_many, 0));
+  run.got("pointer", run.call.pread(fd, badPointer(), 5, 0));
+  run.got("pointer", run.call.preadv(fd, static_cast<iovec*>(badPointer()), 1, 0));
+  run.got("pointer", run.call.pwrite(fd, badPointer(), 5, 0));
+  iovec half_bad[] = {{buffer.data(), 5'000}, {badPointer(), 10}};
+  gets("half of a pointer", run.call.preadv(fd, half_bad, 2, 0));
+  gets("closed", run.call.pread(999, buffer.data(), 5, 0));
+  run.got("closed", run.call.pwrite(999, "x", 1, 0));
+  int pipe[2];
+  run.got("pipe", run.call.pipe(pipe));
+  gets("pipe", run.call.pread(pipe[0], buffer.data(), 5, 0));
+  run.got("pipe", run.call.pwrite(pipe[1], "x", 1, 0));
+  gets("pipe", run.call.preadv(pipe[0], three, 3, 0));
+  for (const int end : pipe) run.call.close(end);
+  const int folder = run.call.open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  gets("folder", run.call.read(folder, buffer.data(), 5));
+  gets("folder", run.call.pread(folder, buffer.data(), 5, 0));
+  run.call.close(folder);
+  const int append = file.open(O_WRONLY | O_APPEND);
+  run.got("at the end, whatever the offset", run.call.pwrite(append, "end", 3, 0));
+  const int sync = file.open(O_RDWR | O_DSYNC);
+  run.got("to the disk", run.call.pwrite(sync, "disk", 4, 30));
+  gets("from the cache", run.call.pread(sync, buffer.data(), 50, 0));
+}
+
 class Files : public SameAsLibc {};
 
 TEST_P(Files, InEveryWay) { compare(GetParam()); }
@@ -165,11 +238,11 @@ TEST_P(Files, InEveryWay) { compare(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Of, Files,
                          testing::Values(Case{"wholeFiles", wholeFiles}, Case{"records", records}, Case{"opens", opens},
                                          Case{"opensOfAFifo", opensOfAFifo}, Case{"opensOfAPipe", opensOfAPipe},
-                                         Case{"disks", disks}),
+                                         Case{"disks", disks}, Case{"bytesOfFiles", bytesOfFiles}),
                          nameOf);
 
-TEST_P(Files, OnAHelperThread) {
-  const FilesMode on_a_helper(true);
+TEST_P(Files, OnTheThreadItself) {
+  const FilesMode off(false);
   compare(GetParam());
 }
 
@@ -201,15 +274,21 @@ void expectOthersDuringDiskCalls(bool others) {
   }
 }
 
-TEST(Disk, LetsAnotherFiberOfTheOnlyWorkerRunIfTheSettingSaysSo) {
-  EXPECT_FALSE(hookFiles());
-  const FilesMode on_a_helper(true);
+TEST(Disk, LetsAnotherFiberOfTheOnlyWorkerRun) { expectOthersDuringDiskCalls(true); }
+
+TEST(Disk, BlocksTheThreadIfTheSettingSaysSo) {
   EXPECT_TRUE(hookFiles());
-  expectOthersDuringDiskCalls(true);
+  const FilesMode off(false);
+  EXPECT_FALSE(hookFiles());
+  expectOthersDuringDiskCalls(false);
 }
 
 // A library that calls fdatasync under a recursive mutex of its own would have two fibers of one thread in it.
-TEST(Disk, BlocksTheThreadUnlessTheSettingSaysOtherwise) { expectOthersDuringDiskCalls(false); }
+TEST(Disk, BlocksTheThreadIfLocksDo) {
+  setHookLocks(false);
+  expectOthersDuringDiskCalls(false);
+  setHookLocks(true);
+}
 
 TEST(Disk, TwoFibersAreNeverInOneRecursiveMutex) {
   File file;

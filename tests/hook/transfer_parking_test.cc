@@ -268,7 +268,6 @@ TEST(ACallOnFilesThatWaitsForAHelper, IsNotMadeOnTheNumbersNextOwner) {
       [](int file, int number) { return ::copy_file_range(number, nullptr, file, nullptr, 7, 0); },
       [](int, int number) { return ssize_t{::fdatasync(number)}; },
   };
-  const FilesMode on_a_helper(true);
   setBlockingLimits({.max_threads = 1});
   for (const Call call : calls) {
     Owned owned;

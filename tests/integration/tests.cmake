@@ -11,6 +11,8 @@ sylar_test(integration/download_fairness_test LINKS sylar::sylar sylar::hook Pkg
 sylar_test(integration/deadline_clients_test
   LINKS sylar::sylar sylar::hook PkgConfig::HIREDIS PkgConfig::CURL PkgConfig::LIBPQ)
 sylar_test(integration/cancel_many_test LINKS sylar::sylar sylar::hook)
+pkg_check_modules(FUSE REQUIRED IMPORTED_TARGET fuse3)
+sylar_test(integration/slow_disk_test LINKS sylar::sylar sylar::hook PkgConfig::FUSE)
 sylar_test(integration/bounds_test LINKS sylar::sylar sylar::hook)
 sylar_test(integration/never_early_test LINKS sylar::sylar sylar::hook)
 add_executable(integration_stopped_program ${CMAKE_CURRENT_LIST_DIR}/stopped_program.cc)
