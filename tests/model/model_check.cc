@@ -2,6 +2,7 @@
 //
 //   model_check                              all scenarios, both memories, preemption bound 2
 //   model_check --bound 3 --memory tso fd    those whose names begin with "fd"
+//   model_check --skip fd/close fd           those, but none whose name begins with "fd/close"
 //   model_check --random 100000 --seed 7     random runs (PCT) instead of all orders
 //   model_check --expect-failure NAME        exit 0 iff that scenario fails: for mutants
 //
@@ -27,6 +28,7 @@ struct Options {
   Plan plan;
   std::vector<MemoryModel> memories{MemoryModel::kTso, MemoryModel::kWeak};
   std::vector<std::string> names;
+  std::string skipped;
   uint64_t at_least = 1;
   bool expect_failure = false;
 };
@@ -34,7 +36,7 @@ struct Options {
 [[noreturn]] void usage(const char* why) {
   fmt::print(stderr,
              "model_check: {}\nusage: model_check [--bound N] [--memory tso|weak] [--random RUNS] [--seed S] [--at-least N] "
-             "[--expect-failure] [scenario...]\n",
+             "[--skip scenario] [--expect-failure] [scenario...]\n",
              why);
   std::exit(2);
 }
@@ -64,6 +66,8 @@ Options parse(int argc, char** argv) {
       seeded = true;
     } else if (argument == "--at-least") {
       options.at_least = number(value());
+    } else if (argument == "--skip") {
+      options.skipped = value();
     } else if (argument == "--expect-failure") {
       options.expect_failure = true;
     } else if (argument == "--memory") {
@@ -80,12 +84,13 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-std::vector<Scenario> selected(const std::vector<std::string>& names, bool random) {
+std::vector<Scenario> selected(const Options& options) {
   std::vector<Scenario> result;
   for (const Scenario& scenario : scenarios()) {
-    bool wanted = names.empty() && (random || !scenario.large);
-    for (const std::string& name : names) wanted = wanted || std::string_view(scenario.name).starts_with(name);
-    if (wanted) result.push_back(scenario);
+    const std::string_view name = scenario.name;
+    bool wanted = options.names.empty() && (options.plan.random_runs > 0 || !scenario.large);
+    for (const std::string& begin : options.names) wanted = wanted || name.starts_with(begin);
+    if (wanted && (options.skipped.empty() || !name.starts_with(options.skipped))) result.push_back(scenario);
   }
   if (result.empty()) usage("no such scenario");
   return result;
@@ -96,7 +101,7 @@ int run(const Options& options) {
   int failures = 0;
   if (options.plan.random_runs > 0) fmt::print("seed {}\n", options.plan.seed);
   for (const MemoryModel memory : options.memories) {
-    for (const Scenario& scenario : selected(options.names, options.plan.random_runs > 0)) {
+    for (const Scenario& scenario : selected(options)) {
       Plan plan = options.plan;
       plan.memory = memory;
       const auto begin = std::chrono::steady_clock::now();
