@@ -79,8 +79,8 @@ void setHookLocks(bool on);
 bool hookLocks();
 
 /// Sets whether a helper thread makes the calls that wait for files, while the fiber is suspended. They are, at first: reads of what is
-/// not in the page cache, also by pread and sendfile; reads and writes of files on a network, and of those that were opened with
-/// O_DIRECT, O_SYNC or O_DSYNC; fsync fdatasync syncfs sync msync sync_file_range copy_file_range, and sendfile to a file. Libraries
+/// not in the page cache, also by pread and sendfile; writes to files that were opened with O_SYNC or O_DSYNC; both, with O_DIRECT and on
+/// a network (NFS, SMB, FUSE); fsync fdatasync syncfs sync msync sync_file_range copy_file_range, and sendfile to a file. Libraries
 /// (SQLite, for example) make them under locks of their own, so where setHookLocks(false) was called they block the thread as well.
 /// Opens, and reads by stdio, block the thread in any case. Thread safety: any thread; affects calls that begin afterwards.
 void setHookFiles(bool on);

@@ -1,11 +1,9 @@
 #include "sylar/hook/attempt.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -108,34 +106,6 @@ long readWhenReady(Entry& entry, FdKind kind, int fd, Call call) {
   return last == -EOPNOTSUPP ? -EAGAIN : last;
 }
 
-FdKind kindOfFile(int fd) {
-  struct statfs where;
-  if (sys::call(SYS_fstatfs, fd, &where) != 0) return FdKind::kOther;
-  switch (static_cast<unsigned>(where.f_type)) {
-    case BPF_FS_MAGIC:
-    case CGROUP_SUPER_MAGIC:
-    case CGROUP2_SUPER_MAGIC:
-    case DEBUGFS_MAGIC:
-    case HUGETLBFS_MAGIC:
-    case PROC_SUPER_MAGIC:
-    case RAMFS_MAGIC:
-    case SYSFS_MAGIC:
-    case TMPFS_MAGIC:
-    case TRACEFS_MAGIC: return FdKind::kOther;
-    case AFS_SUPER_MAGIC:
-    case CEPH_SUPER_MAGIC:
-    case CIFS_SUPER_MAGIC:
-    case CODA_SUPER_MAGIC:
-    case FUSE_SUPER_MAGIC:
-    case NFS_SUPER_MAGIC:
-    case SMB2_SUPER_MAGIC:
-    case V9FS_MAGIC: return FdKind::kSlowFile;
-    default: break;
-  }
-  const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
-  return flags >= 0 && (flags & (O_DIRECT | O_DSYNC | O_SYNC)) != 0 ? FdKind::kSlowFile : FdKind::kFile;
-}
-
 FdKind askKind(int fd) {
   struct stat status;
   if (sys::call(SYS_fstat, fd, &status) != 0) return FdKind::kUnknown;
@@ -143,7 +113,7 @@ FdKind askKind(int fd) {
     case S_IFIFO: return FdKind::kPipe;
     case S_IFCHR: return probe::isTerminal(fd) ? FdKind::kTerminal : FdKind::kPolled;
     case S_IFREG:
-    case S_IFBLK: return kindOfFile(fd);
+    case S_IFBLK: return FdKind::kFile;
     case S_IFDIR: return FdKind::kOther;
     case S_IFSOCK: break;
     default: return FdKind::kPolled;  // not a file: eventfd and its like

@@ -77,7 +77,8 @@ bool isPlain(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUT
 
 /// Locks a plain mutex if it is free.
 [[gnu::always_inline]] inline bool lockPlain(pthread_mutex_t& mutex) {
-  int free = 0;
+  int free = wordOf(mutex).load(std::memory_order_relaxed);  // a look costs less than an attempt that fails
+  if (free != 0) return false;
   if (!wordOf(mutex).compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) return false;
   ownerOf(mutex).store(static_cast<int>(sys::knownThreadIdHere()), std::memory_order_relaxed);  // for debuggers
   ++mutex.__data.__nusers;
@@ -125,7 +126,7 @@ constinit real::Real<decltype(::pthread_mutex_unlock)> g_libc_unlock("pthread_mu
 /// Takes a mutex for a waiter, which adopts it. Until then it has no owner: it is not this thread's.
 int takeMutex(void* object) {
   auto& mutex = *static_cast<pthread_mutex_t*>(object);
-  if (isPlain(mutex)) return wordOf(mutex).load(std::memory_order_relaxed) == 0 && lockPlain(mutex) ? 0 : EBUSY;
+  if (isPlain(mutex)) return lockPlain(mutex) ? 0 : EBUSY;
   if (isTakenByItself(mutex)) return real::pthread_mutex_trylock(&mutex);  // only the waiter itself does so
   if (knowsOwner(mutex) && isOfThisThread(mutex)) return EBUSY;            // another fiber's
   const int error = g_libc_trylock(&mutex);

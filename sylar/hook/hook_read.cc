@@ -68,10 +68,8 @@ bool neverWaits(IoCall& call, int flags) {
 [[gnu::noinline]] ssize_t readSpecially(HookedFd here, FdKind kind, void* buffer, size_t size) {
   SYLAR_DCHECK(kind >= FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
-  if (isFile(kind)) {
-    const iovec part{buffer, size};
-    return readFile(here, kind, &part, 1);
-  }
+  if (isFile(kind))
+    return readFile(here, buffer, size, kAtPosition, [=, fd = here.fd()] { return real::read(fd, buffer, size); });
   long n;
   if (kind == FdKind::kTerminal) {
     n = readTerminal(call, size, [&](size_t most) { return attempt::plainRead(call.fd(), buffer, most); });
@@ -198,7 +196,7 @@ ssize_t readv(int fd, const iovec* parts, int count) {
   IoCall call(here, Direction::kRead);
   if (!call.parks()) return real::readv(fd, parts, count);
   const FdKind kind = call.kind();
-  if (isFile(kind)) return readFile(here, kind, parts, count);
+  if (isFile(kind)) return readFile(here, parts, count, kAtPosition, [=] { return real::readv(fd, parts, count); });
   const auto once = [&] { return attempt::readv(call.entry(), kind, call.fd(), parts, count); };
   const auto plain = [&] { return attempt::plainReadv(call.fd(), parts, count); };
   long n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector

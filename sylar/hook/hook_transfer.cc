@@ -60,8 +60,11 @@ class End {
   void waitNever() { m_never = true; }
   bool waits() const { return !m_never && parks() && !isFile(kind()) && !isRefused(); }
 
-  /// Returns true for a file that may not be in the page cache.
-  bool mayWaitForDisk() const { return kind() == FdKind::kFile || kind() == FdKind::kSlowFile; }
+  /// Returns true for a file that may have to be read from the disk. May suspend: yes.
+  bool waitsForDisk() const {
+    Entry* const entry = FdTable::at(fd());
+    return entry != nullptr && isFile(kind()) && filesSuspend() && learnFile(*entry, fd()) != FdKind::kOther;
+  }
   /// Returns the offset that the user says, or the file's position, or a negative number if there is neither.
   off_t positionOr(const off_t* offset) const {
     off_t given = -1;
@@ -166,10 +169,18 @@ long spliceHere(End& in, off64_t* in_offset, End& out, off64_t* out_offset, size
 
 /// Implements sendfile. The kernel fills a pipe once, and sends everything to anything else.
 long sendfileHere(End& in, End& out, off64_t* offset, size_t size) {
-  if (out.isPipe()) return transfer(in, out, [&] { return spliceNow(in, offset, out, nullptr, size, 0); });
+  const bool from_disk = in.waitsForDisk();
+  const size_t room = std::min(roomOf(out.fd(), out.kind()), from_disk ? kMostAtOnce : kMaxTransfer);
+  const auto bring_in = [&](size_t most) {
+    if (from_disk) bringIntoCache(in.fd(), in.positionOr(offset), most);
+  };
+  if (out.isPipe()) {
+    bring_in(std::min(size, room));
+    return transfer(in, out, [&] { return spliceNow(in, offset, out, nullptr, size, 0); });
+  }
   in.waitNever();  // it is a file
-  return inPieces(std::min(size, kMaxTransfer), roomOf(out.fd(), out.kind()), [&](size_t most) {
-    if (in.mayWaitForDisk()) bringIntoCache(in.fd(), in.positionOr(offset), most);
+  return inPieces(std::min(size, kMaxTransfer), room, [&](size_t most) {
+    bring_in(most);
     return transfer(in, out, [&] { return sys::call(SYS_sendfile, out.fd(), in.fd(), offset, most); });
   });
 }

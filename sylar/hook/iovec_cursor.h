@@ -28,9 +28,12 @@ class IovecCursor {
   /// Fills `out` with as many parts as fit, and returns their number.
   template <size_t N>
   size_t fill(iovec (&out)[N]) const {
+    return fill(out, N);
+  }
+  size_t fill(iovec* out, size_t most) const {
     size_t n = 0;
     size_t skip = m_skip, left = m_limit;
-    for (const iovec* part = m_part; part != m_end && n < N && left > 0; ++part, ++n) {
+    for (const iovec* part = m_part; part != m_end && n < most && left > 0; ++part, ++n) {
       const size_t size = std::min(part->iov_len - skip, left);
       out[n] = {static_cast<char*>(part->iov_base) + skip, size};
       left -= size;

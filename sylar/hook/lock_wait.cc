@@ -35,16 +35,16 @@ bool LockTime::hasPassed(bool as_fiber) const {
 
 namespace {
 
-/// As this_fiber::CancelShield, for a section of the running fiber that enters no DeadlineScope.
+/// A this_fiber::CancelShield of the running fiber, which costs little where no DeadlineScope is to be hidden.
 class SectionShield {
  public:
-  explicit SectionShield(FiberCore& me) : m_me(me), m_shielded(me.shielded), m_in_scope(me.in_deadline_scope) {
+  explicit SectionShield(FiberCore& me) : m_me(me), m_shielded(me.shielded) {
+    if (me.in_deadline_scope) m_from_scope.emplace();
     me.shielded = true;
-    me.in_deadline_scope = false;
   }
   ~SectionShield() {
+    m_from_scope.reset();
     m_me.shielded = m_shielded;
-    m_me.in_deadline_scope = m_in_scope;
   }
   SectionShield(const SectionShield&) = delete;
   SectionShield& operator=(const SectionShield&) = delete;
@@ -52,7 +52,7 @@ class SectionShield {
  private:
   FiberCore& m_me;
   const bool m_shielded;
-  const bool m_in_scope;
+  std::optional<this_fiber::CancelShield> m_from_scope;
 };
 
 int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {

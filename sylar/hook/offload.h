@@ -74,16 +74,21 @@ class NumberAtCall {
   uint32_t m_generation = 0;
 };
 
+/// Returns `call`, made by whoever makes it only if none of the numbers `fds` was closed since now, else failing with EBADF.
+template <class Call, class... Fds>
+auto onNumbers(Call call, Fds... fds) {
+  return [call, ... numbers = NumberAtCall(fds)]() -> decltype(call()) {
+    if ((numbers.isSame() && ...)) return call();
+    sys::errnoRef() = EBADF;
+    return -1;
+  };
+}
+
 /// Makes a call that waits for files as offload() does, if setHookFiles() says so, else here. `fds` are the numbers that it uses; it
 /// fails with EBADF if one of them is closed before a helper thread comes to it. May suspend: yes.
 template <class Call, class... Fds>
 auto offloadFileCall(Call call, Fds... fds) -> decltype(call()) {
-  if (!filesSuspend()) return call();
-  return offload([call, ... numbers = NumberAtCall(fds)]() -> decltype(call()) {
-    if ((numbers.isSame() && ...)) return call();
-    sys::errnoRef() = EBADF;
-    return -1;
-  });
+  return filesSuspend() ? offload(onNumbers(call, fds...)) : call();
 }
 
 }  // namespace sylar

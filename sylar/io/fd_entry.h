@@ -46,9 +46,11 @@ enum class FdKind : uint8_t {
   kMarkedStream,  ///< a stream socket with SO_RCVLOWAT: its reads wait for more than the first byte
   kTerminal,      ///< terminal, either side of a pseudoterminal
   // From here on poll tells nothing.
-  kFile,      ///< a file or block device of a disk, of which it can be asked what is in the page cache
-  kSlowFile,  ///< any other file for which a call may wait: of a network, or one that bypasses the page cache
-  kOther,     ///< a file in memory, directory: nothing to wait for, calls go to libc
+  kFile,      ///< a regular file or block device, of which no more is known yet
+  kDiskFile,  ///< one that tells what the page cache has of it, and whose writes end there
+  kSyncFile,  ///< the same, but its writes wait for the disk
+  kSlowFile,  ///< one of a network or a process, or that bypasses the page cache: each call may wait
+  kOther,     ///< a file that does not tell, such as those in memory, or a directory: calls go to libc
 };
 inline bool isFile(FdKind kind) { return kind >= FdKind::kFile; }
 

@@ -1,9 +1,11 @@
 // Reads and writes of files: what is in the page cache is read at once, and what is not suspends the fiber.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <csignal>
 #include <fstream>
 #include <optional>
 
@@ -166,9 +168,9 @@ TEST_P(FileRead, GoesOnBehindWhatIsCached) {
   EXPECT_FALSE(othersRunDuringRead(500));
 }
 
-TEST_P(FileRead, SuspendsTheFiberWhereTheFileSystemCannotTell) {
+TEST_P(FileRead, IsLibcsWhereTheFileSystemCannotTell) {
   g_untold = true;
-  EXPECT_TRUE(othersRunDuringRead());
+  EXPECT_FALSE(othersRunDuringRead());
 }
 
 TEST_P(FileRead, BlocksTheThreadIfTheSettingSaysSo) {
@@ -200,10 +202,12 @@ TEST_F(FileTest, ReadsAreCountedAsCallsAndWaits) {
   EXPECT_EQ(of_pread().parks, before.parks + 1);
 }
 
+// Of a device without a disk the first call has a helper thread ask what it is.
 TEST_F(FileTest, AFileOfMemoryIsReadAtOnce) {
-  g_cached = 0;
+  g_untold = true;
   const int fd = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   char bytes[100];
+  inFiber([&] { EXPECT_EQ(::pread(fd, bytes, 1, 0), 1); });
   EXPECT_FALSE(othersRun([&] { EXPECT_EQ(::read(fd, bytes, sizeof bytes), static_cast<ssize_t>(sizeof bytes)); }));
   ::close(fd);
 }
@@ -242,16 +246,26 @@ TEST_F(FileTest, AWriteToTheDiskSuspendsTheFiber) {
   }
 }
 
-TEST_F(FileTest, AWriteSuspendsTheFiberWhereTheFileSystemCouldNotTell) {
-  g_untold = true;
-  for (const Writer write : kFileWriters) {
-    const int fd = open(O_RDWR);
-    inFiber([&] {
-      char byte;
-      EXPECT_EQ(::pread(fd, &byte, 1, 0), 1);
-    });
-    EXPECT_TRUE(othersRun([&] { EXPECT_EQ(write(fd), 5); }));
-  }
+// What the kernel does to the thread that writes behind the limit.
+TEST_F(FileTest, AWriteBehindTheLimitRaisesItsSignal) {
+  static std::atomic<int> signals;
+  signals = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int) { ++signals; };
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGXFSZ, &action, &before), 0);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{kSize, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const int fd = open(O_RDWR | O_DSYNC);
+  EXPECT_TRUE(othersRun([&] {
+    EXPECT_EQ(::pwrite(fd, "x", 1, 2 * kSize), -1);
+    EXPECT_EQ(errno, EFBIG);
+  }));
+  EXPECT_EQ(signals, 1);
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_EQ(::sigaction(SIGXFSZ, &before, nullptr), 0);
 }
 
 // ---- Other calls. ------------------------------------------------------------------------------------------------------------
@@ -290,15 +304,64 @@ TEST_F(FileTest, AnIfstreamSuspendsItsFiber) {
   EXPECT_EQ(word, content());
 }
 
-TEST_F(FileTest, ALoopOfReadsLetsOthersRun) {
+TEST_F(FileTest, SendfileToAPipeReadsWhatIsNotCachedOnAHelperThread) {
+  const int fd = open();
+  const Pair ends = pipePair();
+  g_cached = 10;
+  EXPECT_TRUE(othersRun([&] { EXPECT_EQ(::sendfile(ends.b, fd, nullptr, 4'000), 4'000); }));
+  std::string got(4'000, '.');
+  EXPECT_EQ(::read(ends.a, got.data(), got.size()), 4'000);
+  EXPECT_EQ(got, content().substr(0, 4'000));
+}
+
+// Programs call on files under locks that nobody sees: those of libc's streams, spin locks, mutexes with a protocol.
+TEST_F(FileTest, AnyNumberOfCallsThatNeedNoHelperSuspendsNobody) {
   const int fd = open(O_RDWR);
   char byte;
-  EXPECT_TRUE(othersRun([&] {
-    for (int i = 0; i < 1'000; ++i) EXPECT_EQ(::pread(fd, &byte, 1, i), 1);
+  EXPECT_FALSE(othersRun([&] {
+    for (int i = 0; i < 10'000; ++i) {
+      EXPECT_EQ(::pread(fd, &byte, 1, i), 1);
+      EXPECT_EQ(::pwrite(fd, "x", 1, i), 1);
+    }
   }));
-  EXPECT_TRUE(othersRun([&] {
-    for (int i = 0; i < 1'000; ++i) EXPECT_EQ(::pwrite(fd, "x", 1, i), 1);
-  }));
+}
+
+/// Makes `read` while the only helper thread is at work, and meanwhile gives the number to another file.
+void whileTheNumberGoesOn(int& fd, const std::function<void()>& read) {
+  setBlockingLimits({.max_threads = 1});
+  const Pair gate = pipePair();
+  Owned owned;
+  const int other = owned.keep(::open(owned.file().c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::pwrite(other, "another file", 12, 0), 12);
+  inFiber([&] {
+    IOManager::GetThis()->schedule([&] {
+      blocking([&] {
+        char byte;
+        EXPECT_EQ(::read(gate.a, &byte, 1), 1);
+      });
+    });
+    Fiber::YieldToReady();  // it has the only thread of the pool
+    IOManager::GetThis()->schedule([&] {
+      EXPECT_EQ(::dup2(other, fd), fd);
+      EXPECT_EQ(::write(gate.b, "x", 1), 1);
+    });
+    read();
+  });
+  EXPECT_EQ(::lseek(other, 0, SEEK_CUR), 0);
+  setBlockingLimits({});
+}
+
+TEST_P(FileRead, NeverReadsTheNumbersNextOwner) {
+  for (const off_t cached : {0, 5'000}) {
+    g_cached = cached;
+    int fd = open();
+    std::string buffer(kSize, '.');
+    whileTheNumberGoesOn(fd, [&] {
+      EXPECT_EQ(GetParam().read(fd, buffer.data(), buffer.size()), -1);
+      EXPECT_EQ(errno, EBADF);
+    });
+    EXPECT_EQ(buffer.find("another"), std::string::npos);
+  }
 }
 
 }  // namespace

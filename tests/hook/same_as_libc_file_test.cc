@@ -210,6 +210,18 @@ void bytesOfFiles(Run& run) {
   run.got("pointer", run.call.pread(fd, badPointer(), 5, 0));
   run.got("pointer", run.call.preadv(fd, static_cast<iovec*>(badPointer()), 1, 0));
   run.got("pointer", run.call.pwrite(fd, badPointer(), 5, 0));
+  const size_t sizes[] = {SIZE_MAX, size_t{1} << 47};
+  for (const size_t size : sizes) {
+    gets("size", run.call.read(fd, badPointer(), size));
+    gets("size", run.call.pread(fd, badPointer(), size, 0));
+    run.got("size", run.call.write(fd, badPointer(), size));
+    run.got("size", run.call.pwrite(fd, badPointer(), size, 0));
+  }
+  const int adjustment = run.call.open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+  run.got("nothing", run.call.write(adjustment, "", 0));
+  gets("of memory", std::min<ssize_t>(run.call.read(adjustment, buffer.data(), 1), 1));
+  gets("of memory", run.call.pread(adjustment, buffer.data(), 5, 100));
+  run.call.close(adjustment);
   iovec half_bad[] = {{buffer.data(), 5'000}, {badPointer(), 10}};
   gets("half of a pointer", run.call.preadv(fd, half_bad, 2, 0));
   gets("closed", run.call.pread(999, buffer.data(), 5, 0));
