@@ -30,6 +30,7 @@ ssize_t readFile(const HookedFd& here, const iovec* parts, int count, off_t offs
   if (here.kind() == FdKind::kOther || !filesSuspend()) return whole();
   const int fd = here.fd();
   const FdKind kind = learnFile(here.entry(), fd);
+  if (!here.isOpen()) return IoCall::result(-EBADF);
   if (kind == FdKind::kOther) return whole();
   if (kind == FdKind::kSlowFile) return offload(onNumbers(whole, fd), BlockingPool::Length::kOthers);
   const long done = attempt::readCached(fd, parts, count, offset);
@@ -57,6 +58,7 @@ ssize_t writeFile(const HookedFd& here, Whole whole) {
   here.engine().chargeCall();
   if (here.kind() == FdKind::kOther || !filesSuspend()) return whole();
   const FdKind kind = learnFile(here.entry(), here.fd());
+  if (!here.isOpen()) return IoCall::result(-EBADF);
   if (kind != FdKind::kSyncFile && kind != FdKind::kSlowFile) return whole();
   const bool own = kind == FdKind::kSyncFile;
   const ssize_t n = offload(onNumbers(whole, here.fd()), own ? BlockingPool::Length::kOwn : BlockingPool::Length::kOthers);

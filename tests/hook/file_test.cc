@@ -351,6 +351,19 @@ void whileTheNumberGoesOn(int& fd, const std::function<void()>& read) {
   setBlockingLimits({});
 }
 
+// While a helper thread is asked which file system it is. No other test of this program reads one of this kind.
+TEST_F(FileTest, AFirstReadNeverReadsTheNumbersNextOwner) {
+  int fd = ::open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  g_cached.reset();
+  whileTheNumberGoesOn(fd, [&] {
+    char byte;
+    EXPECT_EQ(::read(fd, &byte, 1), -1);
+    EXPECT_EQ(errno, EBADF);
+  });
+  ::close(fd);
+}
+
 TEST_P(FileRead, NeverReadsTheNumbersNextOwner) {
   for (const off_t cached : {0, 5'000}) {
     g_cached = cached;
