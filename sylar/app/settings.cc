@@ -171,6 +171,8 @@ struct Settings {
   ConfigVar<bool>::ptr limit_loopback =
       librarySetting("tcp_server.limit_loopback", false, "whether tcp_server.max_per_peer holds for this host, too");
   ConfigVar<uint64_t>::ptr backlog = number("tcp_server.backlog", SOMAXCONN, "connections that wait in the kernel", 1, 65'535);
+  ConfigVar<uint64_t>::ptr listeners = number(
+      "tcp_server.listeners", 1, "listening sockets for an address, among which the kernel spreads the connections", 1, 1024);
 
   Settings() {
     make(kHttpSizes);
@@ -249,6 +251,7 @@ TcpServerLimits tcpServerLimitsSetting() {
   fill(limits, kTcpSizes);
   limits.limit_loopback = settings().limit_loopback->getValue();
   limits.backlog = static_cast<int>(settings().backlog->getValue());
+  limits.listeners = static_cast<int>(settings().listeners->getValue());
   return limits;
 }
 

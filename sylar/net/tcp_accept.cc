@@ -10,6 +10,7 @@
 #include <new>
 
 #include "sylar/base/log.h"
+#include "sylar/base/sys.h"
 #include "sylar/net/tcp_server_control.h"
 #include "sylar/sched/park.h"
 
@@ -126,7 +127,12 @@ void TcpServer::Impl::serve(const Socket::ptr& client) {
     connection = std::make_shared<Connection>(server.shared_from_this(), client);
     if (!admit(*connection)) return;
     const bool late = connection->late;
-    server.m_io_worker->place([connection] { connection->run(); });
+    const auto run = [connection] { connection->run(); };
+    if (staysWhereAccepted()) {
+      server.m_io_worker->schedule(run, static_cast<int>(sys::threadId()));
+    } else {
+      server.m_io_worker->place(run);
+    }
     if (late) server.endClient(client);
   } catch (const std::bad_alloc&) {
     if (connection == nullptr || !connection->admitted) notStarted();

@@ -37,6 +37,9 @@ void TcpServer::setLimits(const TcpServerLimits& limits) {
   if (limits.max_connections == 0 || limits.max_per_peer == 0 || limits.backlog <= 0) {
     throw std::invalid_argument("sylar: max_connections, max_per_peer and backlog of a TcpServer must be at least 1");
   }
+  if (limits.listeners < 1 || limits.listeners > 1024) {
+    throw std::invalid_argument("sylar: a TcpServer has 1 to 1024 listeners for an address");
+  }
   m_impl->limits = limits;
 }
 
@@ -48,12 +51,14 @@ Socket::ptr TcpServer::makeListener(const Address::ptr& addr) {
   return socket;
 }
 
-Socket::ptr TcpServer::Impl::listenOn(const Address::ptr& addr) {
+/// Returns a socket that listens on `addr`, which it `shares` with others, or null with errno.
+Socket::ptr TcpServer::Impl::listenOn(const Address::ptr& addr, bool shares) {
   if (addr == nullptr) {
     errno = EINVAL;
     return nullptr;
   }
   Socket::ptr socket = server.makeListener(addr);
+  if (shares) socket->setOption(SOL_SOCKET, SO_REUSEPORT, int{1});
   const int inherited = inherited_listeners::take(*addr);
   const bool bound = inherited >= 0 ? SocketControl::adopt(*socket, inherited) : socket->bind(addr);
   if (bound && socket->listen(limits.backlog)) {
@@ -66,6 +71,19 @@ Socket::ptr TcpServer::Impl::listenOn(const Address::ptr& addr) {
   return nullptr;
 }
 
+/// Adds the sockets that listen on `addr`. Returns false, with errno, if there are not all of them.
+bool TcpServer::Impl::listenOn(const Address::ptr& addr, std::vector<Socket::ptr>& sockets) {
+  const bool shares = limits.listeners > 1 && std::dynamic_pointer_cast<IPAddress>(addr) != nullptr;
+  Address::ptr here = addr;
+  for (int i = 0; i < (shares ? limits.listeners : 1); ++i) {
+    Socket::ptr socket = listenOn(here, shares);
+    if (socket == nullptr) return false;
+    here = socket->getLocalAddress();  // has the port if any would do
+    sockets.push_back(std::move(socket));
+  }
+  return true;
+}
+
 bool TcpServer::bind(Address::ptr addr) {
   std::vector<Address::ptr> fails;
   return bind(std::vector<Address::ptr>{std::move(addr)}, fails);
@@ -75,12 +93,9 @@ bool TcpServer::bind(const std::vector<Address::ptr>& addrs, std::vector<Address
   std::vector<Socket::ptr> sockets;
   int error = 0;
   for (const Address::ptr& addr : addrs) {
-    if (Socket::ptr socket = m_impl->listenOn(addr)) {
-      sockets.push_back(std::move(socket));
-    } else {
-      error = errno;
-      fails.push_back(addr);
-    }
+    if (m_impl->listenOn(addr, sockets)) continue;
+    error = errno;
+    fails.push_back(addr);
   }
   if (error != 0) {
     errno = error;
@@ -139,10 +154,12 @@ bool TcpServer::Impl::acceptOn(const std::vector<Socket::ptr>& sockets) {
   bool scheduled = true;
   try {
     for (const Socket::ptr& listener : sockets) {
-      scheduled = scheduled && server.m_accept_worker->trySchedule([self = server.shared_from_this(), listener] {
+      const auto accept = [self = server.shared_from_this(), listener] {
         const Accepting counted(*self->m_impl);
         self->startAccept(listener);
-      });
+      };
+      IOManager& worker = *server.m_accept_worker;
+      scheduled = scheduled && (limits.listeners > 1 ? worker.place(accept) : worker.trySchedule(accept));
     }
   } catch (const std::bad_alloc&) {
     scheduled = false;

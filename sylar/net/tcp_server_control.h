@@ -28,7 +28,8 @@ struct TcpServer::Impl {
 
   explicit Impl(TcpServer& its_server) : server(its_server) {}
 
-  Socket::ptr listenOn(const Address::ptr& addr);
+  Socket::ptr listenOn(const Address::ptr& addr, bool shares);
+  bool listenOn(const Address::ptr& addr, std::vector<Socket::ptr>& sockets);
   bool acceptOn(const std::vector<Socket::ptr>& sockets);
   Socket::ptr anyListener() const;
   bool listensOn(const Socket& listener) const SYLAR_REQUIRES(mutex);
@@ -55,6 +56,7 @@ struct TcpServer::Impl {
   uint64_t send_timeout = 30'000;
   uint64_t idle_timeout = 0;
   TcpServerLimits limits;
+  bool staysWhereAccepted() const { return limits.listeners > 1 && IOManager::GetThis() == server.m_io_worker; }
 
   mutable OsMutex mutex;
   ConditionVariable changed;  // of listeners and connections

@@ -84,6 +84,7 @@ CASES = [
     ("huge stack", limits("fiber:\n  stack_size: 1073741825\n"), MISUSED, ["limits.yml:2: fiber.stack_size: "]),
     ("no connections", limits("tcp_server:\n  max_connections: 0\n"), MISUSED, ["limits.yml:2: tcp_server.max_connections: '0': must be from 1"]),
     ("no connections per peer", limits("tcp_server: {max_per_peer: 0}\n"), MISUSED, ["limits.yml:1: tcp_server.max_per_peer: '0': must be from 1"]),
+    ("listeners", limits("tcp_server: {listeners: 0}\n"), MISUSED, ["limits.yml:1: tcp_server.listeners: '0': must be from 1 to 1024"]),
     ("backlog", limits("tcp_server: {backlog: 65536}\n"), MISUSED, ["limits.yml:1: tcp_server.backlog: '65536': must be from 1 to 65535"]),
     ("read timeout", limits("tcp_server: {read_timeout: for ever}\n"), MISUSED, ["limits.yml:1: tcp_server.read_timeout: 'for ever': "]),
     ("connect timeout", limits("tcp: {connect: {timeout: -5}}\n"), MISUSED, ["limits.yml:1: tcp.connect.timeout: '-5': "]),

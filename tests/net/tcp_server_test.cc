@@ -1,8 +1,12 @@
 #include "sylar/tcp_server.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <mutex>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/net/server_support.h"
 #include "tests/support/busy.h"
@@ -134,7 +138,61 @@ TEST_F(TcpServerTest, NeedsIOManagersAndPossibleLimits) {
   EXPECT_THROW(server.setLimits({.max_connections = 0}), std::invalid_argument);
   EXPECT_THROW(server.setLimits({.max_per_peer = 0}), std::invalid_argument);
   EXPECT_THROW(server.setLimits({.backlog = 0}), std::invalid_argument);
+  EXPECT_THROW(server.setLimits({.listeners = 0}), std::invalid_argument);
+  EXPECT_THROW(server.setLimits({.listeners = 1025}), std::invalid_argument);
   iom().schedule([] { EXPECT_NO_THROW(TcpServer()); });
+}
+
+// Each connection stays with the worker that accepted it.
+TEST_F(TcpServerTest, SeveralListenersShareAnAddress) {
+  std::mutex mutex;
+  std::set<std::thread::id> workers;
+  const auto server = std::make_shared<TestServer>(iom(), [&](const Socket::ptr& client) {
+    {
+      const std::lock_guard lock(mutex);
+      workers.insert(std::this_thread::get_id());
+    }
+    echo(client);
+  });
+  server->setLimits({.listeners = 2});
+  ASSERT_TRUE(server->TcpServer::bind(loopback()));
+  ASSERT_EQ(server->getSocks().size(), 2u);
+  const Address::ptr address = server->getSocks()[0]->getLocalAddress();
+  EXPECT_EQ(*server->getSocks()[1]->getLocalAddress(), *address);
+  ASSERT_TRUE(server->start());
+  std::vector<Socket::ptr> clients;
+  for (int i = 0; i < 64; ++i) {  // all to the same listener once in 10^19 times
+    clients.push_back(connectedTo(address));
+    EXPECT_TRUE(echoes(*clients.back()));
+  }
+  EXPECT_EQ(workers.size(), 2u);
+  EXPECT_EQ(server->getCounts().accepted, 64u);
+  server->stop();
+  EXPECT_TRUE(server->getSocks().empty());
+  clients.clear();
+  EXPECT_TRUE(server->join());
+}
+
+TEST_F(TcpServerTest, OnlyInternetAddressesHaveSeveralListeners) {
+  const auto server = std::make_shared<TestServer>(iom(), echo);
+  server->setLimits({.listeners = 3});
+  ASSERT_TRUE(server->bind(std::make_shared<UnixAddress>(std::string("\0sylar-listeners-", 17) + std::to_string(::getpid()))));
+  EXPECT_EQ(server->getSocks().size(), 1u);
+  server->stop();
+}
+
+// A server whose second listener has no room has none.
+TEST_F(TcpServerTest, ListenersAreThereTogetherOrNotAtAll) {
+  const auto alone = std::make_shared<TestServer>(iom(), echo);
+  ASSERT_TRUE(alone->TcpServer::bind(loopback()));
+  const auto server = std::make_shared<TestServer>(iom(), echo);
+  server->setLimits({.listeners = 2});
+  std::vector<Address::ptr> fails;
+  EXPECT_FALSE(server->TcpServer::bind({loopback(), alone->getSocks()[0]->getLocalAddress()}, fails));
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_EQ(fails.size(), 1u);
+  EXPECT_TRUE(server->getSocks().empty());
+  alone->stop();
 }
 
 TEST_F(TcpServerTest, DoesNotStartWithoutAnAddress) {

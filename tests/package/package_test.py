@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 source, build, work, kind = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
@@ -59,14 +60,14 @@ def check_headers():
     """Public headers bring what sylar's users know, and nothing that they must not say. Nothing else is installed."""
     known = """address application config env fiber hook http/http http/http_server http/http_session http/servlet iomanager log macro mutex
         noncopyable scheduler singleton socket socket_stream stream tcp_server thread timer util"""
-    for name in known.split():
-        if not compiles(f'#include "sylar/{name}.h"\n'):
-            sys.exit(f"sylar/{name}.h, which sylar's users know, does not compile alone")
-    for name, brought in {"application": "sylar::Config* a; sylar::http::HttpServer::ptr b; sylar::IOManager* c; sylar::TcpServer::ptr d;",
-                          "http/http_server": "sylar::IOManager iom; sylar::http::HttpRequest a; sylar::http::HttpSession::ptr b;",
-                          "iomanager": "sylar::Thread::ptr a; sylar::Mutex b; sylar::Timer::ptr c; sylar::Fiber::ptr d;"}.items():
-        if not compiles(f'#include "sylar/{name}.h"\nvoid user() {{ {brought} }}'):
-            sys.exit(f"sylar/{name}.h does not bring all of: {brought}")
+    brought = {"application": "sylar::Config* a; sylar::http::HttpServer::ptr b; sylar::IOManager* c; sylar::TcpServer::ptr d;",
+               "http/http_server": "sylar::IOManager iom; sylar::http::HttpRequest a; sylar::http::HttpSession::ptr b;",
+               "iomanager": "sylar::Thread::ptr a; sylar::Mutex b; sylar::Timer::ptr c; sylar::Fiber::ptr d;"}
+    sources = {name: f'#include "sylar/{name}.h"\nvoid user() {{ {brought.get(name, "")} }}\n' for name in known.split()}
+    with ThreadPoolExecutor(os.cpu_count()) as at_once:
+        for name, good in zip(sources, at_once.map(compiles, sources.values())):
+            if not good:
+                sys.exit(f"sylar/{name}.h, which sylar's users know, does not compile alone, or does not bring: {brought.get(name)}")
 
     hidden = """sylar::Entry* entry; | sylar::Idle<int>* idle; | sylar::Request request; | sylar::QueueNode node; | sylar::FiberCore core;
         fiber.next = nullptr; | fiber.move(1, 2); | fiber.m_control[0]; | sylar::detail::FiberControl::of(fiber);
