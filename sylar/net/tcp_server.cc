@@ -58,9 +58,10 @@ Socket::ptr TcpServer::Impl::listenOn(const Address::ptr& addr, bool shares) {
     return nullptr;
   }
   Socket::ptr socket = server.makeListener(addr);
-  if (shares) socket->setOption(SOL_SOCKET, SO_REUSEPORT, int{1});
   const int inherited = inherited_listeners::take(*addr);
-  const bool bound = inherited >= 0 ? SocketControl::adopt(*socket, inherited) : socket->bind(addr);
+  const bool adopted = inherited >= 0 && SocketControl::adopt(*socket, inherited);
+  if (shares) socket->setOption(SOL_SOCKET, SO_REUSEPORT, int{1});
+  const bool bound = adopted || (inherited < 0 && socket->bind(addr));
   if (bound && socket->listen(limits.backlog)) {
     socket->getLocalAddress();  // remembered, for reports when there is no memory for it
     return socket;

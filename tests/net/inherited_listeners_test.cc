@@ -48,6 +48,30 @@ bool answersWhoCameBefore(const Address::ptr& address) {
   return answered;
 }
 
+// A restart may come with another number of listeners.
+TEST(InheritedListeners, MayGetAnyNumberOfOthersBesideThem) {
+  const int fd = listenOn(*loopback());
+  const Address::ptr address = addressOf(fd);
+  IOManager iom(2, false, "heir");
+  for (const int number : {3, 2}) {
+    const auto server = std::make_shared<TestServer>(iom, echo);
+    server->setLimits({.listeners = number});
+    if (number == 3) {
+      ASSERT_TRUE(inherited_listeners::add(fd));
+    }
+    ASSERT_TRUE(server->bind(address)) << ::strerrorname_np(errno);
+    const auto sockets = server->getSocks();
+    EXPECT_EQ(sockets.size(), static_cast<size_t>(number));
+    ASSERT_TRUE(server->start());
+    EXPECT_EQ(inherited_listeners::closeRest(), number == 3 ? 0u : 1u);
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(echoes(*connectedTo(address)));
+    for (const auto& socket : sockets) EXPECT_TRUE(inherited_listeners::add(::dup(socket->getSocket())));  // for the next
+    server->stop();
+    EXPECT_TRUE(server->join());
+  }
+  EXPECT_EQ(inherited_listeners::closeRest(), 2u);
+}
+
 // CD-G8, CD-G9
 TEST(InheritedListeners, ServeWhoCameBefore) {
   const LeakCheck leaks;
