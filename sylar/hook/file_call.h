@@ -15,8 +15,7 @@ namespace sylar {
 /// As an offset: the file's own position, which the call moves.
 inline constexpr off_t kAtPosition = -1;
 
-/// Returns what kind of file `fd` is. On the first call for a number it asks the kernel, and a helper thread asks what might have to be
-/// waited for. Only where filesSuspend(). May suspend: yes.
+/// Returns what kind of file `fd` is. On the first call for a number it asks the kernel. Only where filesSuspend(). May suspend: no.
 FdKind learnFile(Entry& entry, int fd);
 
 /// Goes on with a read behind the `done` > 0 bytes that the page cache had. Returns the total as the call itself does.
@@ -30,7 +29,6 @@ ssize_t readFile(const HookedFd& here, const iovec* parts, int count, off_t offs
   if (here.kind() == FdKind::kOther || !filesSuspend()) return whole();
   const int fd = here.fd();
   const FdKind kind = learnFile(here.entry(), fd);
-  if (!here.isOpen()) return IoCall::result(-EBADF);
   if (kind == FdKind::kOther) return whole();
   if (kind == FdKind::kSlowFile) return offload(onNumbers(whole, fd), BlockingPool::Length::kOthers);
   const long done = attempt::readCached(fd, parts, count, offset);
@@ -58,7 +56,6 @@ ssize_t writeFile(const HookedFd& here, Whole whole) {
   here.engine().chargeCall();
   if (here.kind() == FdKind::kOther || !filesSuspend()) return whole();
   const FdKind kind = learnFile(here.entry(), here.fd());
-  if (!here.isOpen()) return IoCall::result(-EBADF);
   if (kind != FdKind::kSyncFile && kind != FdKind::kSlowFile) return whole();
   const bool own = kind == FdKind::kSyncFile;
   const ssize_t n = offload(onNumbers(whole, here.fd()), own ? BlockingPool::Length::kOwn : BlockingPool::Length::kOthers);

@@ -42,23 +42,21 @@ bool isOfNetworkOrProcess(const struct statfs& where) {
   }
 }
 
-/// What is known of the file systems without a disk, by their device numbers: the number, shifted, and above it whether it waits for
-/// a network or a process. Two may take turns in one place.
+/// What is known of the file systems without a disk: the number of the device, and behind it a bit that says whether it is one of a
+/// network or a process. Two may take turns in one place.
 constinit std::array<std::atomic<uint64_t>, 64> g_known{};
 
-/// Returns true if the file systems of this device is one of a network or a process. A helper thread asks it, once.
+/// Returns true if the file system of this device is one of a network or a process. It is asked once, and at once, as by an open: under a
+/// lock that nobody sees the fiber must not be suspended for files in memory.
 bool isOfSlowDevice(int fd, dev_t device) {
   if (::gnu_dev_major(device) != 0) return false;  // a disk
   std::atomic<uint64_t>& place = g_known[device % g_known.size()];
   const uint64_t known = place.load(std::memory_order_relaxed);
   if (known >> 1 == device) return (known & 1) != 0;
-  struct statfs where {};
-  const auto ask = onNumbers([fd, &where] { return static_cast<int>(sys::call(SYS_fstatfs, fd, &where)); }, fd);
-  const int saved_errno = sys::errnoRef();
-  const bool told = offload(ask, BlockingPool::Length::kOthers) == 0;
-  sys::errnoRef() = saved_errno;
-  const bool slow = told && isOfNetworkOrProcess(where);
-  if (told) place.store(uint64_t{device} << 1 | static_cast<uint64_t>(slow), std::memory_order_relaxed);
+  struct statfs where;
+  if (sys::call(SYS_fstatfs, fd, &where) != 0) return false;
+  const bool slow = isOfNetworkOrProcess(where);
+  place.store(uint64_t{device} << 1 | static_cast<uint64_t>(slow), std::memory_order_relaxed);
   return slow;
 }
 
@@ -67,13 +65,12 @@ bool isOfSlowDevice(int fd, dev_t device) {
 FdKind learnFile(Entry& entry, int fd) {
   const FdKind known = entry.kind();
   if (known != FdKind::kFile) return known;
-  const NumberAtCall number(fd);
   struct stat status;
   const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
   if (flags < 0 || sys::call(SYS_fstat, fd, &status) != 0) return FdKind::kOther;
   const bool slow = (flags & O_DIRECT) != 0 || (!S_ISBLK(status.st_mode) && isOfSlowDevice(fd, status.st_dev));
   const FdKind kind = slow ? FdKind::kSlowFile : (flags & (O_DSYNC | O_SYNC)) != 0 ? FdKind::kSyncFile : FdKind::kDiskFile;
-  if (number.isSame()) entry.setKind(kind);
+  entry.setKind(kind);
   return kind;
 }
 

@@ -60,10 +60,10 @@ class End {
   void waitNever() { m_never = true; }
   bool waits() const { return !m_never && parks() && !isFile(kind()) && !isRefused(); }
 
-  /// Returns true for a file that may have to be read from the disk. May suspend: yes.
+  /// Returns true for a file that may have to be read from the disk.
   bool waitsForDisk() const {
     Entry* const entry = FdTable::at(fd());
-    return entry != nullptr && learnFile(*entry, fd()) != FdKind::kOther;
+    return entry != nullptr && isFile(kind()) && filesSuspend() && learnFile(*entry, fd()) != FdKind::kOther;
   }
   /// Returns the offset that the user says, or the file's position, or a negative number if there is neither.
   off_t positionOr(const off_t* offset) const {
@@ -169,13 +169,11 @@ long spliceHere(End& in, off64_t* in_offset, End& out, off64_t* out_offset, size
 
 /// Implements sendfile. The kernel fills a pipe once, and sends everything to anything else.
 long sendfileHere(End& in, End& out, off64_t* offset, size_t size) {
-  size_t room = roomOf(out.fd(), out.kind());
-  bool from_disk = isFile(in.kind()) && filesSuspend();
+  const bool from_disk = in.waitsForDisk();
+  const size_t room = std::min(roomOf(out.fd(), out.kind()), from_disk ? kMostAtOnce : kMaxTransfer);
   if (from_disk) {  // it may wait for a helper thread
     in.stay();
     out.stay();
-    from_disk = in.waitsForDisk();
-    room = std::min(room, kMostAtOnce);
   }
   const auto bring_in = [&](size_t most) {
     if (from_disk) bringIntoCache(in.fd(), in.positionOr(offset), most);

@@ -202,12 +202,10 @@ TEST_F(FileTest, ReadsAreCountedAsCallsAndWaits) {
   EXPECT_EQ(of_pread().parks, before.parks + 1);
 }
 
-// Of a device without a disk the first call has a helper thread ask what it is.
 TEST_F(FileTest, AFileOfMemoryIsReadAtOnce) {
   g_untold = true;
   const int fd = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   char bytes[100];
-  inFiber([&] { EXPECT_EQ(::pread(fd, bytes, 1, 0), 1); });
   EXPECT_FALSE(othersRun([&] { EXPECT_EQ(::read(fd, bytes, sizeof bytes), static_cast<ssize_t>(sizeof bytes)); }));
   ::close(fd);
 }
@@ -349,19 +347,6 @@ void whileTheNumberGoesOn(int& fd, const std::function<void()>& read) {
   });
   EXPECT_EQ(::lseek(other, 0, SEEK_CUR), 0);
   setBlockingLimits({});
-}
-
-// While a helper thread is asked which file system it is. No other test of this program reads one of this kind.
-TEST_F(FileTest, AFirstReadNeverReadsTheNumbersNextOwner) {
-  int fd = ::open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  g_cached.reset();
-  whileTheNumberGoesOn(fd, [&] {
-    char byte;
-    EXPECT_EQ(::read(fd, &byte, 1), -1);
-    EXPECT_EQ(errno, EBADF);
-  });
-  ::close(fd);
 }
 
 TEST_P(FileRead, NeverReadsTheNumbersNextOwner) {
