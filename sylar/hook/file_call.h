@@ -63,7 +63,7 @@ ssize_t writeFile(const HookedFd& here, Whole whole) {
   return n;
 }
 
-/// How much of a file a transfer in the kernel takes at once.
+/// The most bytes of a file that a transfer in the kernel takes at once.
 inline constexpr size_t kMostAtOnce = 1 << 20;
 /// Has a helper thread read the bytes of a file that such a transfer is about to take, unless they are in the page cache. Only where
 /// filesSuspend(). May suspend: yes.

@@ -42,8 +42,8 @@ bool isOfNetworkOrProcess(const struct statfs& where) {
   }
 }
 
-/// What is known of the file systems without a disk: the number of the device, and behind it a bit that says whether it is one of a
-/// network or a process. Two may take turns in one place.
+/// The file systems without a disk that were asked about. Each place has the number of a device, and in the lowest bit whether it waits
+/// for a network or a process. Devices whose numbers are alike share a place, and the later one replaces the earlier.
 constinit std::array<std::atomic<uint64_t>, 64> g_known{};
 
 /// Returns true if the file system of this device is one of a network or a process. It is asked once, and at once, as by an open: under a

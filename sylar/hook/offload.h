@@ -74,7 +74,7 @@ class NumberAtCall {
   uint32_t m_generation = 0;
 };
 
-/// Returns `call`, made by whoever makes it only if none of the numbers `fds` was closed since now, else failing with EBADF.
+/// Returns a function that makes `call` if none of the numbers `fds` was closed since this one returned, and else fails with EBADF.
 template <class Call, class... Fds>
 auto onNumbers(Call call, Fds... fds) {
   return [call, ... numbers = NumberAtCall(fds)]() -> decltype(call()) {

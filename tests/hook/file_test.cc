@@ -17,7 +17,7 @@
 namespace sylar {
 namespace {
 
-/// What the page cache is made to hold: that many bytes from the begin of each file. Unset: whatever it holds.
+/// If it is set, the page cache seems to hold that many bytes from the beginning of each file, and no others.
 std::optional<off_t> g_cached;
 /// Whether the file system cannot tell.
 bool g_untold = false;
