@@ -14,8 +14,8 @@
 #include <semaphore>
 
 #include "sylar/cancel.h"
-#include "sylar/sync/blocking.h"
 #include "sylar/testing/virtual_time.h"
+#include "tests/hook/busy_helper.h"
 
 extern "C" {
 pid_t __wait(int* status);
@@ -104,27 +104,19 @@ TEST(Pclose, ACallThatBeginsDuringItFindsTheNumberClosed) {
   const Pair gate = pipePair();
   FILE* const stream = ::popen(commandThatReads(gate.a).c_str(), "r");
   const int fd = ::fileno(stream);
-  setBlockingLimits({.max_threads = 1});
+  BusyHelper helper;
   inFiber([&] {
-    const Pair helper = pipePair();
-    IOManager::GetThis()->schedule([&] {
-      blocking([&] {
-        char byte;
-        EXPECT_EQ(::read(helper.a, &byte, 1), 1);
-      });
-    });
-    Fiber::YieldToReady();  // it has the only thread of the pool
+    helper.begin();
     const auto closer = std::make_shared<Fiber>([&] { EXPECT_EQ(exitCode(::pclose(stream)), 7); });
     IOManager::GetThis()->schedule(closer);
     untilParked(*closer);
     char byte;
     EXPECT_EQ(::read(fd, &byte, 1), -1);
     EXPECT_EQ(errno, EBADF);
-    EXPECT_EQ(::write(helper.b, "x", 1), 1);
+    helper.release();
     EXPECT_EQ(::write(gate.b, "7\n", 2), 2);
     closer->join();
   });
-  setBlockingLimits({});
 }
 
 TEST_P(ChildrenParking, LetsAnotherFiberOfTheOnlyWorkerRun) {

@@ -12,6 +12,7 @@
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook_stats.h"
+#include "tests/hook/busy_helper.h"
 #include "tests/hook/support.h"
 
 namespace sylar {
@@ -326,27 +327,19 @@ TEST_F(FileTest, AnyNumberOfCallsThatNeedNoHelperSuspendsNobody) {
 
 /// Makes `read` while the only helper thread is at work, and meanwhile gives the number to another file.
 void whileTheNumberGoesOn(int& fd, const std::function<void()>& read) {
-  setBlockingLimits({.max_threads = 1});
-  const Pair gate = pipePair();
+  BusyHelper helper;
   Owned owned;
   const int other = owned.keep(::open(owned.file().c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::pwrite(other, "another file", 12, 0), 12);
   inFiber([&] {
-    IOManager::GetThis()->schedule([&] {
-      blocking([&] {
-        char byte;
-        EXPECT_EQ(::read(gate.a, &byte, 1), 1);
-      });
-    });
-    Fiber::YieldToReady();  // it has the only thread of the pool
+    helper.begin();
     IOManager::GetThis()->schedule([&] {
       EXPECT_EQ(::dup2(other, fd), fd);
-      EXPECT_EQ(::write(gate.b, "x", 1), 1);
+      helper.release();
     });
     read();
   });
   EXPECT_EQ(::lseek(other, 0, SEEK_CUR), 0);
-  setBlockingLimits({});
 }
 
 TEST_P(FileRead, NeverReadsTheNumbersNextOwner) {

@@ -2,8 +2,8 @@
 // worker runs. Without the hook that other one would never begin, and the call never end.
 #include <functional>
 
-#include "sylar/sync/blocking.h"
 #include "sylar/testing/virtual_time.h"
+#include "tests/hook/busy_helper.h"
 #include "tests/hook/kinds.h"
 
 namespace sylar::test {
@@ -268,20 +268,13 @@ TEST(ACallOnFilesThatWaitsForAHelper, IsNotMadeOnTheNumbersNextOwner) {
       [](int file, int number) { return ::copy_file_range(number, nullptr, file, nullptr, 7, 0); },
       [](int, int number) { return ssize_t{::fdatasync(number)}; },
   };
-  setBlockingLimits({.max_threads = 1});
   for (const Call call : calls) {
+    BusyHelper helper;
     Owned owned;
-    const Pair gate = pipePair();
     const int file = fileOf(owned, 7);
     const int number = ::dup(fileOf(owned, 7));
     inFiber([&] {
-      IOManager::GetThis()->schedule([&] {
-        blocking([&] {
-          char byte;
-          EXPECT_EQ(::read(gate.a, &byte, 1), 1);
-        });
-      });
-      Fiber::YieldToReady();  // it has the only thread of the pool
+      helper.begin();
       const auto caller = std::make_shared<Fiber>([&] {
         EXPECT_EQ(call(file, number), -1);
         EXPECT_EQ(errno, EBADF);
@@ -290,12 +283,11 @@ TEST(ACallOnFilesThatWaitsForAHelper, IsNotMadeOnTheNumbersNextOwner) {
       untilParked(*caller);
       EXPECT_EQ(::close(number), 0);
       EXPECT_EQ(owned.keep(::open(owned.file().c_str(), O_RDWR | O_CLOEXEC)), number);
-      EXPECT_EQ(::write(gate.b, "x", 1), 1);
+      helper.release();
       caller->join();
       EXPECT_EQ(::lseek(number, 0, SEEK_END), 0);
     });
   }
-  setBlockingLimits({});
 }
 
 }  // namespace
