@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""What the hooks cost code that does not wait: a `read` and a free lock on a plain thread, over libc's own; and locks in fibers.
+"""What the hooks cost code that does not wait: a `read`, a free lock and programs that lock a lot on a plain thread, over libc's own; and
+locks in fibers.
 
-Reads: two programs of one source, with the hooks linked and without, under callgrind. What a long run has more than a short one is
-the reads'; nothing is timed. Locks: the same with a std::mutex, timed, in alternating runs; and in fibers beside a yield.
+Reads and programs: two of one source, with the hooks linked and without, under callgrind. What a long run has more than a short one
+is the reads', or the program's own work; nothing is timed. Locks: the same with a std::mutex, timed, in alternating runs; and in
+fibers beside a yield.
 """
 
 import collections
@@ -29,6 +31,8 @@ LOCK_GOALS = [  # what, over what, at most
     ("free, in a fiber", "free, libc", 1.3),
     ("handed over between fibers", "yield", 3),
 ]
+HEAVY = {"libc": "bench_lock_heavy", "hooked": "bench_hooked_lock_heavy"}
+HEAVY_KINDS = ["sqlite", "queue", "malloc"]
 TIMEOUT_S = 60
 
 
@@ -37,6 +41,16 @@ def of_a_read(program, options):
     with tempfile.TemporaryDirectory() as folder:
         few, many = (callgrind.of_run(options.bin / program, [count], folder, "measuredReads") for count in (FEW, MANY))
     return {name: count / (MANY - FEW) for name, count in many.minus(few).functions.items()}
+
+
+def of_programs(options):
+    """{kind: {program: instructions for each of its steps}}"""
+    def of_step(program, kind):
+        with tempfile.TemporaryDirectory() as folder:
+            few, many = (callgrind.of_run(options.bin / program, [kind, count], folder) for count in (FEW, MANY))
+        return sum(many.minus(few).functions.values()) / (MANY - FEW)
+
+    return {kind: {name: of_step(program, kind) for name, program in HEAVY.items()} for kind in HEAVY_KINDS}
 
 
 def of_locks(options):
@@ -51,15 +65,18 @@ def of_locks(options):
 
 def main():
     options = harness.parse(harness.parser("hooks", __doc__))
-    each, more = {}, None
+    each, more, programs = {}, None, {}
     try:
         each = {name: of_a_read(program, options) for name, program in PROGRAMS.items()}
         more = sum(each["hooked"].values()) - sum(each["libc"].values())
+        programs = of_programs(options)
     except Missing as problem:
         print(problem)
     print("read of one byte on a plain thread, callgrind")
     rows = [(name, function, count) for name, functions in each.items() for function, count in sorted(functions.items(), key=lambda item: -item[1]) if count >= 1]
     harness.table(("program", "function", "instructions"), rows)
+    print("programs that lock or allocate a lot, callgrind")
+    harness.table(("program", *HEAVY), [(kind, *steps.values()) for kind, steps in programs.items()])
     locks = {}
     try:
         locks = of_locks(options)
@@ -69,6 +86,7 @@ def main():
     harness.table(("what", "ns"), [(what, statistics.median(times)) for what, times in locks.items()])
     goals = [goal("P-14", "hooked read on a plain thread, more than libc's", more, "instr", "<=", 12, "libc's read, callgrind")]
     goals += [ratio_goal("P-20", f"std::mutex, {what}", ratio(locks.get(what), locks.get(over)), most, over) for what, over, most in LOCK_GOALS]
+    goals += [goal("P-20", f"{kind}, hooked, on a thread", steps["hooked"] / steps["libc"], "x", "<=", 1.02, "instructions over libc, callgrind") for kind, steps in programs.items()]
     harness.goals_table(goals)
     harness.write(options, "hooks", None, goals, {}, instructions=each)
     if each:

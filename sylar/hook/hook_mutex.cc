@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
@@ -59,10 +60,11 @@ bool isOfAnotherFiber(pthread_mutex_t& mutex, const FiberCore* me) {
   return isOfThisThread(mutex) && fiberOf(mutex) != nullptr && fiberOf(mutex) != me;
 }
 
-// ---- Plain mutexes. ----------------------------------------------------------------------------------------------------------
+// ---- In place. ---------------------------------------------------------------------------------------------------------------
 //
-// Nearly all mutexes are plain ones, such as std::mutex, and nearly always free. These are locked and unlocked right here, as libc does
-// it, because the way through libc's function costs as much again. Source: glibc, nptl/pthread_mutex_lock.c and lowlevellock.h.
+// Nearly all mutexes are plain ones, such as std::mutex, or recursive, and nearly always free. These are locked and unlocked right here,
+// as libc does it, because the way through libc's function costs as much again. Source: glibc, nptl/pthread_mutex_lock.c,
+// pthread_mutex_unlock.c and lowlevellock.h.
 
 #ifdef SYLAR_TSAN
 constexpr bool g_knows_words = false;  // the sanitizer watches libc's functions
@@ -74,42 +76,83 @@ constinit bool g_knows_words = false;
 std::atomic_ref<int> wordOf(pthread_mutex_t& mutex) { return std::atomic_ref(mutex.__data.__lock); }  // 2 if threads sleep on it
 
 bool isPlain(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUTEX_TIMED_NP && g_knows_words; }
+bool isRecursive(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUTEX_RECURSIVE_NP && g_knows_words; }
 
-/// Locks a plain mutex if it is free.
-[[gnu::always_inline]] inline bool lockPlain(pthread_mutex_t& mutex) {
+/// Takes the word if it is free, for the thread `id`.
+[[gnu::always_inline]] inline bool takeWord(pthread_mutex_t& mutex, pid_t id) {
   int free = wordOf(mutex).load(std::memory_order_relaxed);  // a look costs less than an attempt that fails
   if (free != 0) return false;
   if (!wordOf(mutex).compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) return false;
-  ownerOf(mutex).store(static_cast<int>(sys::knownThreadIdHere()), std::memory_order_relaxed);  // for debuggers
+  ownerOf(mutex).store(static_cast<int>(id), std::memory_order_relaxed);
   ++mutex.__data.__nusers;
   return true;
 }
 
-[[gnu::noinline]] bool wakeThread(pthread_mutex_t& mutex) {
-  sys::call(SYS_futex, &mutex.__data.__lock, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
+/// Locks a plain mutex if it is free.
+[[gnu::always_inline]] inline bool lockPlain(pthread_mutex_t& mutex) {
+  return takeWord(mutex, sys::knownThreadIdHere());  // the owner is for debuggers
+}
+
+/// Returns true if `me`, null for a thread outside fibers, has locked a mutex that knows its owner.
+[[gnu::always_inline]] inline bool isOwner(pthread_mutex_t& mutex, const FiberCore* me, pid_t id) {
+  return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(id) && fiberOf(mutex) == me;
+}
+
+/// Locks a recursive mutex if it is free or the caller's. `id` is the calling thread's, or 0 if that is not known yet.
+[[gnu::always_inline]] inline bool lockRecursive(pthread_mutex_t& mutex, pid_t id) {
+  FiberCore* const me = t_running;
+  if (id == 0) return false;
+  unsigned& count = mutex.__data.__count;
+  if (isOwner(mutex, me, id)) {
+    if (count == UINT_MAX) return false;  // which libc reports
+    ++count;
+    return true;
+  }
+  if (!takeWord(mutex, id)) return false;
+  count = 1;
+  if (me != nullptr) setFiber(mutex, me);
   return true;
 }
 
-/// Unlocks a plain mutex. Returns true if threads wait for it in the kernel, one of which was woken.
-[[gnu::always_inline]] inline bool unlockPlain(pthread_mutex_t& mutex) {
+/// Gives the word back. Returns true if threads wait for it in the kernel, one of which the caller has to wake.
+[[gnu::always_inline]] inline bool unlockWord(pthread_mutex_t& mutex) {
   ownerOf(mutex).store(0, std::memory_order_relaxed);
   --mutex.__data.__nusers;
-  if (wordOf(mutex).exchange(0, std::memory_order_release) <= 1) return false;
-  return wakeThread(mutex);
+  return wordOf(mutex).exchange(0, std::memory_order_release) > 1;
 }
 
 #ifndef SYLAR_TSAN
-/// Sees what libc does with a mutex, and whether libc takes what is done here for its own. Where libc stands before the hooks, they are
+bool isFree(const pthread_mutex_t& mutex) {
+  const auto& words = mutex.__data;
+  return words.__lock == 0 && words.__owner == 0 && words.__nusers == 0 && words.__count == 0;
+}
+
+bool knowsPlain() {
+  pthread_mutex_t probe = PTHREAD_MUTEX_INITIALIZER;
+  const auto& words = probe.__data;
+  bool same = real::pthread_mutex_lock(&probe) == 0 && words.__lock == 1 && words.__nusers == 1;
+  same = same && !unlockWord(probe) && isFree(probe);
+  same = same && lockPlain(probe) && real::pthread_mutex_trylock(&probe) == EBUSY && real::pthread_mutex_unlock(&probe) == 0;
+  return same && isFree(probe);
+}
+
+bool knowsRecursive() {
+  pthread_mutex_t probe = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+  const auto& words = probe.__data;
+  const pid_t id = sys::threadId();
+  bool same = real::pthread_mutex_lock(&probe) == 0 && words.__lock == 1 && words.__nusers == 1 && words.__count == 1;
+  same = same && words.__owner == static_cast<int>(id);
+  same = same && lockRecursive(probe, id) && words.__count == 2;
+  for (int unlocks = 2; same && unlocks > 0; --unlocks) same = real::pthread_mutex_unlock(&probe) == 0;
+  same = same && isFree(probe) && lockRecursive(probe, id) && real::pthread_mutex_trylock(&probe) == 0 && words.__count == 2;
+  for (int unlocks = 2; same && unlocks > 0; --unlocks) same = real::pthread_mutex_unlock(&probe) == 0;
+  return same && isFree(probe);
+}
+
+/// Sees what libc does with mutexes, and whether libc takes what is done here for its own. Where libc stands before the hooks, they are
 /// lost, and there is nothing to see.
 [[gnu::constructor]] void learnWords() {
-  if (::dlsym(RTLD_NEXT, "pthread_mutex_lock") == nullptr) return;
-  pthread_mutex_t probe = PTHREAD_MUTEX_INITIALIZER;
-  const auto& word = probe.__data;
-  bool same =
-      real::pthread_mutex_lock(&probe) == 0 && word.__lock == 1 && word.__nusers == 1 && word.__kind == PTHREAD_MUTEX_TIMED_NP;
-  same = same && !unlockPlain(probe) && word.__lock == 0 && word.__owner == 0 && word.__nusers == 0;
-  same = same && lockPlain(probe) && real::pthread_mutex_trylock(&probe) == EBUSY && real::pthread_mutex_unlock(&probe) == 0;
-  g_knows_words = same && word.__lock == 0 && word.__owner == 0 && word.__nusers == 0;
+  if (::dlsym(RTLD_NEXT, "pthread_mutex_lock") != nullptr) g_knows_words = knowsPlain() && knowsRecursive();
 }
 #endif
 
@@ -209,12 +252,25 @@ template <class Block>
   ParkingLot::release(&mutex, kMutex.what, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
 }
 
+/// What is left to do after a mutex was unlocked in place.
+[[gnu::noinline]] int wakeAndRelease(pthread_mutex_t& mutex, bool threads_wait) {
+  if (threads_wait) sys::call(SYS_futex, &mutex.__data.__lock, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
+  if (ParkingLot::mayWait(&mutex)) releaseWaiters(mutex, threads_wait);
+  return 0;
+}
+
+[[gnu::always_inline]] inline int unlockInPlace(pthread_mutex_t& mutex) {
+  const bool threads_wait = unlockWord(mutex);
+  if (!threads_wait && !ParkingLot::mayWait(&mutex)) [[likely]]
+    return 0;
+  return wakeAndRelease(mutex, threads_wait);
+}
+
 /// Unlocks a plain mutex for which fibers may wait. Where only fibers do, the mutex goes to the oldest of them without being free in
 /// between.
-[[gnu::noinline]] void unlockForWaiters(pthread_mutex_t& mutex) {
-  if (wordOf(mutex).load(std::memory_order_relaxed) == 1 && ParkingLot::passOn(&mutex, kMutex.what)) return;
-  const bool threads_wait = unlockPlain(mutex);
-  if (ParkingLot::mayWait(&mutex)) releaseWaiters(mutex, threads_wait);
+[[gnu::noinline]] int unlockForWaiters(pthread_mutex_t& mutex) {
+  if (wordOf(mutex).load(std::memory_order_relaxed) == 1 && ParkingLot::passOn(&mutex, kMutex.what)) return 0;
+  return unlockInPlace(mutex);
 }
 
 [[gnu::noinline]] int unlockByLibc(pthread_mutex_t& mutex) {
@@ -225,6 +281,25 @@ template <class Block>
   const bool wakes = isTakenByItself(mutex) || wordOf(mutex).load(std::memory_order_relaxed) > 1;
   const int error = real::pthread_mutex_unlock(&mutex);
   if (error == 0 && ParkingLot::mayWait(&mutex)) releaseWaiters(mutex, wakes);
+  return error;
+}
+
+/// Unlocks a recursive mutex once.
+[[gnu::always_inline]] inline int unlockRecursive(pthread_mutex_t& mutex) {
+  const FiberCore* const me = t_running;
+  const pid_t id = sys::knownThreadIdHere();
+  if (id == 0 || !isOwner(mutex, me, id)) return unlockByLibc(mutex);
+  if (--mutex.__data.__count > 0) return 0;
+  if (me != nullptr) setFiber(mutex, nullptr);
+  return unlockInPlace(mutex);
+}
+
+/// Locks a mutex that could not be locked in place.
+[[gnu::noinline]] int lockElsewhere(pthread_mutex_t& mutex, void* frame) {
+  (void)sys::threadId();  // so that the next recursive one can be
+  const auto block = [&mutex] { return real::pthread_mutex_lock(&mutex); };
+  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_lock, mutex, {}, false, block);
+  debug_locks::noteLocked(error, &mutex, frame);
   return error;
 }
 
@@ -247,12 +322,13 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  const auto block = [=] { return real::pthread_mutex_lock(mutex); };
-  const int error = isPlain(*mutex) && lockPlain(*mutex) ? 0
-                    : outsideFibers()                    ? block()
-                                                         : lockInFiber(Hook::pthread_mutex_lock, *mutex, {}, false, block);
-  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
-  return error;
+  void* const frame = __builtin_frame_address(0);
+  const bool locked =
+      isPlain(*mutex) ? lockPlain(*mutex) : isRecursive(*mutex) && lockRecursive(*mutex, sys::knownThreadIdHere());
+  if (!locked) [[unlikely]]
+    return lockElsewhere(*mutex, frame);
+  debug_locks::noteLocked(0, mutex, frame);
+  return 0;
 }
 int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) noexcept {
   const auto block = [=] { return real::pthread_mutex_timedlock(mutex, time); };
@@ -275,13 +351,8 @@ int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
 }
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   debug_locks::noteUnlocked(mutex);  // before the unlock, because afterwards another may hold the mutex
-  if (!isPlain(*mutex)) return unlockByLibc(*mutex);
-  if (ParkingLot::mayWait(mutex)) [[unlikely]] {
-    unlockForWaiters(*mutex);
-  } else if (const bool threads_wait = unlockPlain(*mutex); ParkingLot::mayWait(mutex)) [[unlikely]] {
-    releaseWaiters(*mutex, threads_wait);
-  }
-  return 0;
+  if (isPlain(*mutex)) return ParkingLot::mayWait(mutex) ? unlockForWaiters(*mutex) : unlockInPlace(*mutex);
+  return isRecursive(*mutex) ? unlockRecursive(*mutex) : unlockByLibc(*mutex);
 }
 
 int mtx_lock(mtx_t* mutex) { return ofC11(pthread_mutex_lock(ofC11(mutex))); }
