@@ -223,12 +223,7 @@ template <class Block>
 [[gnu::noinline]] int lockInFiber(Hook hook, pthread_mutex_t& mutex, LockTime until, bool timed, Block blocks) {
   FiberCore* const me = runningFiber();
   if (isPlain(mutex)) {
-    if (!timed && locksSuspend()) {  // the caller has tried it
-      const int taken = takeInLotForEver(*me, hook, &mutex, kMutex);
-      ownerOf(mutex).store(static_cast<int>(sys::threadIdHere()), std::memory_order_relaxed);
-      return taken;
-    }
-    if (timed && lockPlain(mutex)) return 0;
+    if (lockPlain(mutex)) return 0;
   } else {
     if ((kindOf(mutex) & kPriority) != 0 && !priorityIsIgnored()) return blocks();
     const int error = tryLock(mutex, me);
@@ -296,9 +291,16 @@ template <class Block>
 
 /// Locks a mutex that could not be locked in place.
 [[gnu::noinline]] int lockElsewhere(pthread_mutex_t& mutex, void* frame) {
-  (void)sys::threadId();  // so that the next recursive one can be
-  const auto block = [&mutex] { return real::pthread_mutex_lock(&mutex); };
-  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_lock, mutex, {}, false, block);
+  FiberCore* const me = t_running;
+  int error;
+  if (me != nullptr && isPlain(mutex) && locksSuspend()) {
+    error = takeInLotForEver(*me, Hook::pthread_mutex_lock, &mutex, kMutex);
+    ownerOf(mutex).store(static_cast<int>(sys::knownThreadIdHere()), std::memory_order_relaxed);
+  } else {
+    (void)sys::threadId();  // so that the next recursive one can be
+    const auto block = [&mutex] { return real::pthread_mutex_lock(&mutex); };
+    error = me == nullptr ? block() : lockInFiber(Hook::pthread_mutex_lock, mutex, {}, false, block);
+  }
   debug_locks::noteLocked(error, &mutex, frame);
   return error;
 }

@@ -37,7 +37,7 @@ constinit int ParkingLot::s_forks = 0;
 // ---- LotWait. ----------------------------------------------------------------------------------------------------------------
 
 void LotTypes::begin(LotWait& wait) {
-  wait.m_wait.emplace(*runningFiber(), wait.m_kind.what, wait.m_object);
+  wait.m_wait.emplace(*t_running, wait.m_kind.what, wait.m_object);
   wait.m_core = wait.m_wait->waker().core;
   wait.m_epoch = wait.m_wait->waker().epoch;
 }
