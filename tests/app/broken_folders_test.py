@@ -142,7 +142,7 @@ CASES = [
 def run(folder):
     service = subprocess.Popen([SERVICE, "-c", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     try:
-        out, err = service.communicate(timeout=30)
+        out, err = service.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         service.kill()
         service.communicate()
@@ -172,7 +172,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for file, text in GOOD.items():
             Path(folder, file).write_text(text)
-        check = subprocess.run([SERVICE, "-c", folder, "--check-config"], capture_output=True, text=True, timeout=30)
+        check = subprocess.run([SERVICE, "-c", folder, "--check-config"], capture_output=True, text=True, timeout=120)
     if check.returncode != 0 or check.stderr:
         failures.append(f"the good folder: {check.returncode}, {check.stderr}")
     print("\n".join(failures))

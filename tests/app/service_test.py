@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 from stopwatch import Stopwatch  # noqa: E402
 
 SERVICE = sys.argv.pop(1)
-PATIENCE = 20  # seconds until a test gives up
+PATIENCE = 120  # seconds until a test gives up
 
 SERVERS = """
 servers:

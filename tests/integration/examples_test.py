@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from http_support import Server, held_port
 
 REDIS, ROUTES, FIRST = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
-PATIENCE = 20  # seconds until a test gives up
+PATIENCE = 120  # seconds until a test gives up
 
 
 def ask(port, method, path, body=None, headers=None):

@@ -86,7 +86,7 @@ class Curl(unittest.TestCase):
 class HttpClient(unittest.TestCase):
     def test_kept_connection_with_all_kinds_of_bodies(self):
         with Server(ECHO, "0") as server:
-            client = http.client.HTTPConnection(server.host, server.port, timeout=30)
+            client = http.client.HTTPConnection(server.host, server.port, timeout=120)
             sockets = set()
             for size in (0, 1, 100, 4095, 4096, 4097, 65536, 1_000_000):
                 body = os.urandom(size)
@@ -103,7 +103,7 @@ class HttpClient(unittest.TestCase):
         with Server(ECHO, "0") as server:
 
             def talk(seed):
-                client = http.client.HTTPConnection(server.host, server.port, timeout=30)
+                client = http.client.HTTPConnection(server.host, server.port, timeout=120)
                 for i in range(50):
                     body = hashlib.sha256(f"{seed}:{i}".encode()).digest() * (1 + (seed * 7 + i * 13) % 400)
                     client.request("POST", "/", body)

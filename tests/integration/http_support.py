@@ -56,7 +56,7 @@ class Server:
             children = file.read().split()
         return int(children[0]) if children else self.process.pid
 
-    def connect(self, timeout=30):
+    def connect(self, timeout=120):
         return socket.create_connection((self.host, self.port), timeout)
 
 

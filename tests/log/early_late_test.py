@@ -15,6 +15,6 @@ x UNKNOW last static ends
 x UNKNOW first static ends
 """
 
-run = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True, timeout=30)
+run = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True, timeout=120)
 if run.returncode != 0 or run.stdout != WANTED:
     sys.exit(f"exit status {run.returncode}, wrote:\n{run.stdout}instead of:\n{WANTED}")
