@@ -20,6 +20,7 @@ TOPICS = {  # topic: goals that it measures
     "echo": ["P-1", "P-3", "P-4", "P-13", "P-16"],
     "http": ["P-5"],
     "latency": [],
+    "files": ["P-21"],
     "fiber": ["P-6", "P-7", "P-8", "P-12", "P-17"],
     "sync": ["P-18", "P-19"],
     "memory": ["P-9"],

@@ -6,6 +6,7 @@
 #     echo     (default) fibers, raw loops and other libraries over loopback TCP, 1 to 10 000 connections
 #     http     HTTP hello beside nginx and others, under wrk
 #     latency  the others' latency while 1 % of the requests are slow
+#     files    the others' latency while a file that is not in the page cache is served
 #     fiber    switches, spawning, wake-ups, a million fibers, two workers
 #     sync     locks, channels, groups of tasks and a select beside std::mutex and Go
 #     memory   resident bytes of an idle connection
@@ -27,7 +28,7 @@ python=/usr/bin/python3  # Debian's, which has matplotlib
 topic=${1:-echo}
 shift || true
 case $topic in
-  echo | http | latency | fiber | sync | memory | hooks | profile | timer | sleep | ttlkv)
+  echo | http | latency | files | fiber | sync | memory | hooks | profile | timer | sleep | ttlkv)
     run=("$python" "bench/run_$topic.py" --bin "$bin" --out "$results/$topic.json")
     ;;
   base) run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json) ;;
@@ -35,7 +36,7 @@ case $topic in
   all) exec "$python" bench/run_all.py "$@" ;;
   compare) exec "$python" bench/compare.py "$@" ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, http, latency, fiber, sync, memory, hooks, profile, timer, sleep, ttlkv, base, all, compare, --goals" >&2
+    echo "bench: unknown topic '$topic'; known: echo, http, latency, files, fiber, sync, memory, hooks, profile, timer, sleep, ttlkv, base, all, compare, --goals" >&2
     exit 2
     ;;
 esac
