@@ -30,6 +30,13 @@ PARALLEL = {  # case: (what is counted, operations of a run, programs, goal, goa
     "pairs": ("messages within each worker", 500_000, ["sylar", "Go"], 1.8, "P-12"),
     "sockets": ("echo over socketpairs within each worker", 100_000, ["sylar"], 1.7, "P-17"),
 }
+OVER_GO = [  # goal's id, case, workers, at most
+    ("P-7", "spawn-many", 0, 0.5),
+    ("P-12", "tree", 1, 1),
+    ("P-12", "tree", 2, 1),
+    ("P-12", "wake", 0, 2),
+    ("P-12", "timers", 1, 0.5),
+]
 LIVE = {"sylar": 1_000_000, "Boost.Fiber": 100_000, "Go": 1_000_000}
 TIMEOUT_S = 300
 # A run keeps several cores busy only where it says so; there the wall counts, elsewhere the CPU time of all threads.
@@ -49,10 +56,12 @@ def measure(options):
     """({(case, workers, program): [ns of an operation]}, {program: bytes of a live fiber}, {program: why it is missing})"""
     one, both = {options.server_core}, {options.server_core, options.client_core}
     plan = [(case, 0, program) for case, (_, _, programs) in CASES.items() for program in programs]
+    plan += [(case, workers, program) for case, (_, _, programs, _, _) in PARALLEL.items() for workers in (1, 2) for program in programs]
     if options.goals:
-        plan = [(case, 0, program) for case in ("yield", "spawn") for program in ("sylar", "fcontext")]
-    plan += [(case, workers, program) for case, (_, _, programs, _, _) in PARALLEL.items() for workers in (1, 2) for program in programs
-             if program == "sylar" or not options.goals]
+        over_go = {(case, workers) for _, case, workers, _ in OVER_GO}
+        plan = [(case, workers, program) for case, workers, program in plan
+                if (program in ("sylar", "Go") and (case, workers) in over_go) or (program in ("sylar", "fcontext") and case in ("yield", "spawn"))
+                or (program == "sylar" and workers > 0)]
     figures, missing = collections.defaultdict(list), {}
     for case, workers, program in harness.rounds(options.rounds, plan):
         operations = (PARALLEL if workers else CASES)[case][1]
@@ -85,6 +94,9 @@ def goals_of(figures, memory, fast, options):
         ratio_goal("P-6", "yield through the scheduler, one way, CPU", over("yield"), 2.5, "fcontext jump"),
         ratio_goal("P-7", "spawn, run and join, CPU", over("spawn"), 6, "fcontext made anew on one stack"),
         goal("P-8", f"{live} live guarded fibers, resident each", memory.get("sylar") and memory["sylar"] / 1024, "KiB", "<=", 4.6, "statm")]
+    for id, case, workers, bound in OVER_GO:
+        what = (PARALLEL if workers else CASES)[case][0] + (f", workers: {workers}" if workers else "")
+        result.append(ratio_goal(id, what, ratio(figures.get((case, workers, "sylar")), figures.get((case, workers, "Go"))), bound, "Go"))
     for (case, program), value in fast.items():
         if program == "sylar":
             what, _, _, bound, id = PARALLEL[case]
