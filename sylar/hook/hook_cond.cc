@@ -75,6 +75,12 @@ int wait(Hook hook, pthread_cond_t* cond, pthread_mutex_t* mutex, LockTime until
   return CondWait(cond, mutex, as_fiber).run(until);
 }
 
+/// Returns the result of libc's wait.
+int ofLibc(int result, pthread_mutex_t* mutex) {
+  noteLockedByLibc(*mutex);
+  return result;
+}
+
 int ofC11(int error) { return error == 0 ? thrd_success : error == ETIMEDOUT ? thrd_timedout : thrd_error; }
 pthread_cond_t* ofC11(cnd_t* cond) { return reinterpret_cast<pthread_cond_t*>(cond); }
 pthread_mutex_t* ofC11(mtx_t* mutex) { return reinterpret_cast<pthread_mutex_t*>(mutex); }
@@ -87,16 +93,16 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int pthread_cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex) {
-  if (isOfLibc(*cond)) return real::pthread_cond_wait(cond, mutex);
+  if (isOfLibc(*cond)) return ofLibc(real::pthread_cond_wait(cond, mutex), mutex);
   return wait(Hook::pthread_cond_wait, cond, mutex, {});
 }
 int pthread_cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex, const timespec* time) {
-  if (isOfLibc(*cond)) return real::pthread_cond_timedwait(cond, mutex, time);
+  if (isOfLibc(*cond)) return ofLibc(real::pthread_cond_timedwait(cond, mutex, time), mutex);
   const clockid_t clock = (cond->__data.__wrefs & kMonotonic) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
   return wait(Hook::pthread_cond_timedwait, cond, mutex, {clock, time});
 }
 int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
-  if (isOfLibc(*cond)) return real::pthread_cond_clockwait(cond, mutex, clock, time);
+  if (isOfLibc(*cond)) return ofLibc(real::pthread_cond_clockwait(cond, mutex, clock, time), mutex);
   return wait(Hook::pthread_cond_clockwait, cond, mutex, {clock, time});
 }
 int pthread_cond_signal(pthread_cond_t* cond) noexcept {

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <threads.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
+#include "sylar/fiber/thread_pointer.h"
 #include "sylar/hook/debug_locks.h"
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
@@ -44,9 +46,23 @@ bool knowsOwner(const pthread_mutex_t& mutex) {
 /// Returns true for kinds that note the thread in a way that nobody else can change. No mutex is handed over to such a one.
 bool isTakenByItself(const pthread_mutex_t& mutex) { return (kindOf(mutex) & (kRobust | kPriority)) != 0; }
 
+#ifdef SYLAR_THREAD_POINTER
+/// Where libc has the id of a thread, by which it knows the owner of a mutex, from the thread pointer on; 0 if that is not known.
+constinit uintptr_t g_id_offset = 0;
+
+/// Returns the id of the calling thread, as libc has it, if g_id_offset is known.
+pid_t knownIdHere() { return *reinterpret_cast<const pid_t*>(threadPointer() + g_id_offset); }
+/// Returns the same in any case. (In a child, sys::threadId() is another one while the handlers of pthread_atfork run, and if libc has not
+/// made the fork.)
+pid_t idHere() { return g_id_offset != 0 ? knownIdHere() : sys::threadId(); }
+#else
+pid_t knownIdHere() { return sys::knownThreadIdHere(); }
+pid_t idHere() { return sys::threadId(); }
+#endif
+
 std::atomic_ref<int> ownerOf(pthread_mutex_t& mutex) { return std::atomic_ref(mutex.__data.__owner); }
 bool isOfThisThread(pthread_mutex_t& mutex) {
-  return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(sys::threadId());
+  return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(idHere());
 }
 /// The fiber that has locked the mutex; null if that was a thread outside fibers. Only if isOfThisThread().
 const void* fiberOf(pthread_mutex_t& mutex) {
@@ -76,41 +92,18 @@ constinit bool g_knows_words = false;
 std::atomic_ref<int> wordOf(pthread_mutex_t& mutex) { return std::atomic_ref(mutex.__data.__lock); }  // 2 if threads sleep on it
 
 bool isPlain(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUTEX_TIMED_NP && g_knows_words; }
-bool isRecursive(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUTEX_RECURSIVE_NP && g_knows_words; }
 
-/// Takes the word if it is free, for the thread `id`.
-[[gnu::always_inline]] inline bool takeWord(pthread_mutex_t& mutex, pid_t id) {
+/// Takes the word if it is free.
+[[gnu::always_inline]] inline bool takeWord(pthread_mutex_t& mutex) {
   int free = wordOf(mutex).load(std::memory_order_relaxed);  // a look costs less than an attempt that fails
-  if (free != 0) return false;
-  if (!wordOf(mutex).compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) return false;
-  ownerOf(mutex).store(static_cast<int>(id), std::memory_order_relaxed);
-  ++mutex.__data.__nusers;
-  return true;
+  return free == 0 && wordOf(mutex).compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed);
 }
 
 /// Locks a plain mutex if it is free.
 [[gnu::always_inline]] inline bool lockPlain(pthread_mutex_t& mutex) {
-  return takeWord(mutex, sys::knownThreadIdHere());  // the owner is for debuggers
-}
-
-/// Returns true if `me`, null for a thread outside fibers, has locked a mutex that knows its owner.
-[[gnu::always_inline]] inline bool isOwner(pthread_mutex_t& mutex, const FiberCore* me, pid_t id) {
-  return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(id) && fiberOf(mutex) == me;
-}
-
-/// Locks a recursive mutex if it is free or the caller's. `id` is the calling thread's, or 0 if that is not known yet.
-[[gnu::always_inline]] inline bool lockRecursive(pthread_mutex_t& mutex, pid_t id) {
-  FiberCore* const me = t_running;
-  if (id == 0) return false;
-  unsigned& count = mutex.__data.__count;
-  if (isOwner(mutex, me, id)) {
-    if (count == UINT_MAX) return false;  // which libc reports
-    ++count;
-    return true;
-  }
-  if (!takeWord(mutex, id)) return false;
-  count = 1;
-  if (me != nullptr) setFiber(mutex, me);
+  if (!takeWord(mutex)) return false;
+  ownerOf(mutex).store(static_cast<int>(knownIdHere()), std::memory_order_relaxed);  // for debuggers
+  ++mutex.__data.__nusers;
   return true;
 }
 
@@ -120,6 +113,41 @@ bool isRecursive(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD
   --mutex.__data.__nusers;
   return wordOf(mutex).exchange(0, std::memory_order_release) > 1;
 }
+
+#ifdef SYLAR_THREAD_POINTER
+
+bool isRecursive(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD_MUTEX_RECURSIVE_NP && g_knows_words; }
+
+/// Returns true if `me`, null for a thread outside fibers, has locked the mutex.
+[[gnu::always_inline]] inline bool isOwner(pthread_mutex_t& mutex, const FiberCore* me) {
+  return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(knownIdHere()) && fiberOf(mutex) == me;
+}
+
+/// Locks a recursive mutex if it is free or the caller's. The owner's id comes last: a signal handler of the thread that finds it counts on
+/// what was written before.
+[[gnu::always_inline]] inline bool lockRecursive(pthread_mutex_t& mutex) {
+  FiberCore* const me = t_running;
+  unsigned& count = mutex.__data.__count;
+  if (isOwner(mutex, me)) {
+    if (count == UINT_MAX) return false;  // which libc reports
+    ++count;
+    return true;
+  }
+  if (!takeWord(mutex)) return false;
+  ++mutex.__data.__nusers;
+  count = 1;
+  if (me != nullptr) setFiber(mutex, me);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  ownerOf(mutex).store(static_cast<int>(knownIdHere()), std::memory_order_relaxed);
+  return true;
+}
+
+#else  // the sanitizers' runtimes have their own part in it, and other processors have not been tried
+
+bool isRecursive(const pthread_mutex_t&) { return false; }
+bool lockRecursive(pthread_mutex_t&) { return false; }
+
+#endif
 
 #ifndef SYLAR_TSAN
 bool isFree(const pthread_mutex_t& mutex) {
@@ -136,23 +164,37 @@ bool knowsPlain() {
   return same && isFree(probe);
 }
 
+#ifdef SYLAR_THREAD_POINTER
+/// Finds g_id_offset.
+bool knowsIds() {
+  const pid_t* id = nullptr;
+  if (sys::call(SYS_prctl, PR_GET_TID_ADDRESS, &id) != 0 || id == nullptr) return false;
+  pthread_mutex_t probe = PTHREAD_MUTEX_INITIALIZER;
+  const bool same = real::pthread_mutex_lock(&probe) == 0 && probe.__data.__owner == static_cast<int>(*id);
+  if (same) g_id_offset = reinterpret_cast<uintptr_t>(id) - threadPointer();
+  return same;
+}
+
 bool knowsRecursive() {
   pthread_mutex_t probe = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   const auto& words = probe.__data;
-  const pid_t id = sys::threadId();
+  const auto unlocksTwice = [&probe] {
+    return real::pthread_mutex_unlock(&probe) == 0 && real::pthread_mutex_unlock(&probe) == 0 && isFree(probe);
+  };
   bool same = real::pthread_mutex_lock(&probe) == 0 && words.__lock == 1 && words.__nusers == 1 && words.__count == 1;
-  same = same && words.__owner == static_cast<int>(id);
-  same = same && lockRecursive(probe, id) && words.__count == 2;
-  for (int unlocks = 2; same && unlocks > 0; --unlocks) same = real::pthread_mutex_unlock(&probe) == 0;
-  same = same && isFree(probe) && lockRecursive(probe, id) && real::pthread_mutex_trylock(&probe) == 0 && words.__count == 2;
-  for (int unlocks = 2; same && unlocks > 0; --unlocks) same = real::pthread_mutex_unlock(&probe) == 0;
-  return same && isFree(probe);
+  same = same && lockRecursive(probe) && words.__count == 2 && unlocksTwice();
+  return same && lockRecursive(probe) && real::pthread_mutex_trylock(&probe) == 0 && words.__count == 2 && unlocksTwice();
 }
+#else
+bool knowsIds() { return true; }
+bool knowsRecursive() { return true; }  // it is not locked in place
+#endif
 
 /// Sees what libc does with mutexes, and whether libc takes what is done here for its own. Where libc stands before the hooks, they are
 /// lost, and there is nothing to see.
 [[gnu::constructor]] void learnWords() {
-  if (::dlsym(RTLD_NEXT, "pthread_mutex_lock") != nullptr) g_knows_words = knowsPlain() && knowsRecursive();
+  if (::dlsym(RTLD_NEXT, "pthread_mutex_lock") == nullptr) return;
+  g_knows_words = knowsIds() && knowsPlain() && knowsRecursive();
 }
 #endif
 
@@ -178,7 +220,7 @@ int takeMutex(void* object) {
 }
 void giveBackMutex(void* object) {
   auto& mutex = *static_cast<pthread_mutex_t*>(object);
-  ownerOf(mutex).store(static_cast<int>(sys::threadId()), std::memory_order_relaxed);
+  ownerOf(mutex).store(static_cast<int>(idHere()), std::memory_order_relaxed);
   g_libc_unlock(&mutex);
 }
 constexpr LotKind kMutex{detail::SyncKind::kPthreadMutex, &takeMutex, &giveBackMutex};
@@ -186,7 +228,7 @@ constexpr LotKind kMutex{detail::SyncKind::kPthreadMutex, &takeMutex, &giveBackM
 /// Makes the mutex, which was taken for it, the calling fiber's.
 void adopt(pthread_mutex_t& mutex, FiberCore* me) {
   if (isTakenByItself(mutex)) return;
-  ownerOf(mutex).store(static_cast<int>(sys::threadIdHere()), std::memory_order_relaxed);
+  ownerOf(mutex).store(static_cast<int>(idHere()), std::memory_order_relaxed);
   if (knowsOwner(mutex)) setFiber(mutex, me);
 #ifdef SYLAR_TSAN
   __tsan_mutex_pre_lock(&mutex, __tsan_mutex_try_lock);
@@ -231,6 +273,8 @@ template <class Block>
     if (refuses(mutex, me)) return EDEADLK;
   }
   if (!locksSuspend()) {
+    if (knowsOwner(mutex) && isOfAnotherFiber(mutex, me))
+      return EDEADLK;  // which cannot run meanwhile; to libc, the thread has it
     const int blocked = blocks();
     if (blocked == 0 && knowsOwner(mutex)) setFiber(mutex, me);
     return blocked;
@@ -280,13 +324,18 @@ template <class Block>
 }
 
 /// Unlocks a recursive mutex once.
-[[gnu::always_inline]] inline int unlockRecursive(pthread_mutex_t& mutex) {
+[[gnu::always_inline]] inline int unlockRecursive([[maybe_unused]] pthread_mutex_t& mutex) {
+#ifdef SYLAR_THREAD_POINTER
   const FiberCore* const me = t_running;
-  const pid_t id = sys::knownThreadIdHere();
-  if (id == 0 || !isOwner(mutex, me, id)) return unlockByLibc(mutex);
-  if (--mutex.__data.__count > 0) return 0;
-  if (me != nullptr) setFiber(mutex, nullptr);
-  return unlockInPlace(mutex);
+  if (isOwner(mutex, me)) {
+    if (--mutex.__data.__count > 0) return 0;
+    ownerOf(mutex).store(0, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (me != nullptr) setFiber(mutex, nullptr);
+    return unlockInPlace(mutex);
+  }
+#endif
+  return unlockByLibc(mutex);
 }
 
 /// Locks a mutex that could not be locked in place.
@@ -295,9 +344,8 @@ template <class Block>
   int error;
   if (me != nullptr && isPlain(mutex) && locksSuspend()) {
     error = takeInLotForEver(*me, Hook::pthread_mutex_lock, &mutex, kMutex);
-    ownerOf(mutex).store(static_cast<int>(sys::knownThreadIdHere()), std::memory_order_relaxed);
+    ownerOf(mutex).store(static_cast<int>(knownIdHere()), std::memory_order_relaxed);
   } else {
-    (void)sys::threadId();  // so that the next recursive one can be
     const auto block = [&mutex] { return real::pthread_mutex_lock(&mutex); };
     error = me == nullptr ? block() : lockInFiber(Hook::pthread_mutex_lock, mutex, {}, false, block);
   }
@@ -317,6 +365,14 @@ int ofC11(int error) {
 pthread_mutex_t* ofC11(mtx_t* mutex) { return reinterpret_cast<pthread_mutex_t*>(mutex); }
 
 }  // namespace
+
+void noteLockedByLibc(pthread_mutex_t& mutex) {
+  FiberCore* const me = runningFiber();
+  if (me != nullptr && knowsOwner(mutex) && isOfThisThread(mutex)) setFiber(mutex, me);
+}
+
+InPlace locksInPlace() { return {.plain = g_knows_words, .recursive = isRecursive(PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP)}; }
+
 }  // namespace sylar
 
 using namespace sylar;  // NOLINT: the names below are libc's
@@ -325,8 +381,7 @@ extern "C" {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   void* const frame = __builtin_frame_address(0);
-  const bool locked =
-      isPlain(*mutex) ? lockPlain(*mutex) : isRecursive(*mutex) && lockRecursive(*mutex, sys::knownThreadIdHere());
+  const bool locked = isPlain(*mutex) ? lockPlain(*mutex) : isRecursive(*mutex) && lockRecursive(*mutex);
   if (!locked) [[unlikely]]
     return lockElsewhere(*mutex, frame);
   debug_locks::noteLocked(0, mutex, frame);

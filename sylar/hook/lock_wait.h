@@ -80,4 +80,13 @@ int takeInLot(void* object, const Taking& wanted);
 /// The same for a call of `me`, the running fiber, that only the end of the fiber ends, of an object that nobody releases without a word.
 int takeInLotForEver(FiberCore& me, Hook hook, void* object, const LotKind& kind);
 
+/// Makes a mutex that libc has locked for the calling fiber, in a wait at a condition, that fiber's.
+void noteLockedByLibc(pthread_mutex_t& mutex);
+
+/// The mutexes that are locked and unlocked without libc. For tests: libc's words may be others than they were.
+struct InPlace {
+  bool plain, recursive;
+};
+InPlace locksInPlace();
+
 }  // namespace sylar

@@ -146,6 +146,56 @@ TEST(LocksOfOneWorker, AMutexIsHandedOverInTheOrderOfArrival) {
   for (int i = 0; i <= 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
 }
 
+// To libc the thread has it, and a wait would keep the owner from running.
+TEST(LocksOfOneWorker, AFiberWithHooksOffIsToldThatItWouldWaitForOneOfItsThread) {
+  inFiber([] {
+    AnyMutex mutex(PTHREAD_MUTEX_RECURSIVE);
+    EXPECT_EQ(mutex.lock(), 0);
+    const auto other = std::make_shared<Fiber>([&] {
+      set_hook_enable(false);
+      EXPECT_EQ(mutex.lock(), EDEADLK);
+    });
+    IOManager::GetThis()->schedule(other);
+    other->join();
+    EXPECT_EQ(mutex.unlock(), 0);
+    EXPECT_EQ(pthread_mutex_trylock(&mutex.mutex), 0);
+    EXPECT_EQ(mutex.unlock(), 0);
+  });
+}
+
+// libc unlocks and locks the mutex inside, and meanwhile it may be another fiber's.
+TEST(LocksOfTwoWorkers, AFiberOwnsItsMutexAfterAWaitOfLibcs) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_cond_t told;
+  pthread_cond_init(&told, &attributes);
+  pthread_condattr_destroy(&attributes);
+  AnyMutex mutex(PTHREAD_MUTEX_RECURSIVE);
+  bool go = false;
+  std::atomic<bool> waits{false};
+  {
+    IOManager iom(2, false, "locks");
+    iom.schedule([&] {
+      EXPECT_EQ(mutex.lock(), 0);
+      waits = true;
+      while (!go) EXPECT_EQ(pthread_cond_wait(&told, &mutex.mutex), 0);  // keeps this worker
+      const auto other = std::make_shared<Fiber>([&] { EXPECT_EQ(pthread_mutex_trylock(&mutex.mutex), EBUSY); });
+      IOManager::GetThis()->schedule(other, sys::threadId());
+      other->join();
+      EXPECT_EQ(mutex.unlock(), 0);
+    });
+    busyUntil([&] { return waits.load(); });
+    iom.schedule([&] {
+      EXPECT_EQ(mutex.lock(), 0);
+      go = true;
+      EXPECT_EQ(pthread_cond_signal(&told), 0);
+      EXPECT_EQ(mutex.unlock(), 0);
+    });
+  }
+  pthread_cond_destroy(&told);
+}
+
 TEST(LocksOfOneWorker, TheOwnerOfARecursiveMutexIsTheFiber) {
   inFiber([] {
     AnyMutex mutex(PTHREAD_MUTEX_RECURSIVE);

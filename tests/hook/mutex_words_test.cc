@@ -2,6 +2,8 @@
 // the hooks call these.
 #include <climits>
 
+#include "sylar/fiber/thread_pointer.h"
+#include "sylar/hook/lock_wait.h"
 #include "tests/hook/support.h"
 #include "tests/support/seed.h"
 
@@ -29,9 +31,16 @@ MutexCalls libcsOwn() {
   return calls;
 }
 
+/// The type of a mutex that was made without attributes, as a std::mutex is. PTHREAD_MUTEX_NORMAL is another kind to glibc.
+constexpr int kWithoutType = -1;
+
 class MutexOf {
  public:
   explicit MutexOf(int type) {
+    if (type == kWithoutType) {
+      ::pthread_mutex_init(&mutex, nullptr);
+      return;
+    }
     pthread_mutexattr_t attributes;
     ::pthread_mutexattr_init(&attributes);
     ::pthread_mutexattr_settype(&attributes, type);
@@ -52,9 +61,14 @@ class MutexOf {
 
 const timespec kLongAgo{1, 0};
 
-/// Makes the same calls on two mutexes of a type: on one as `callsOf` says each time, on the other libc's. Results and words are alike.
+/// Makes the same calls on two mutexes of a type: on one as `callsOf` says each time, on the other libc's. Results and words are alike,
+/// but for the fiber that has locked a mutex, which the hooks note.
 template <class CallsOf>
 void compareWithLibc(int type, std::mt19937_64& random, CallsOf callsOf) {
+  const bool in_fiber = runningFiber() != nullptr;
+#ifndef SYLAR_THREAD_POINTER
+  (void)sys::threadId();  // else the hooks do not know it
+#endif
   const MutexCalls libc = libcsOwn();
   MutexOf mine(type), theirs(type);
   int held = 0;
@@ -87,10 +101,24 @@ void compareWithLibc(int type, std::mt19937_64& random, CallsOf callsOf) {
     }
     ASSERT_EQ(got, expected) << "type " << type << ", step " << step;
     ASSERT_EQ(mine.words(), theirs.words()) << "type " << type << ", step " << step;
+    const bool named = mine.mutex.__data.__list.__prev != nullptr;
+    const bool is_named = held > 0 && in_fiber && (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK);
+    ASSERT_EQ(named, is_named) << "type " << type << ", step " << step;
   }
 }
 
-constexpr int kTypes[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+constexpr int kTypes[] = {kWithoutType, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
+                          PTHREAD_MUTEX_ADAPTIVE_NP};
+
+// Otherwise these tests, and the benchmarks, would compare libc with itself.
+TEST(MutexWords, AreThoseThatTheHooksKnow) {
+  const std::mutex plain;
+  EXPECT_EQ(MutexOf(kWithoutType).mutex.__data.__kind, const_cast<std::mutex&>(plain).native_handle()->__data.__kind);
+  EXPECT_TRUE(locksInPlace().plain);
+#ifdef SYLAR_THREAD_POINTER
+  EXPECT_TRUE(locksInPlace().recursive);
+#endif
+}
 
 TEST(MutexWords, AreLibcsOnAThread) {
   std::mt19937_64 random(seed());
@@ -137,6 +165,62 @@ TEST(MutexWords, OfTheParentsMutexesAreNotTheChilds) {
   EXPECT_EQ(pthread_mutex_unlock(&mutex.mutex), 0);
 }
 
+// The child's cached id is that of the parent in handlers that come before the library's, and in a fork that libc does not know of.
+TEST(MutexWords, OfAChildThatLibcDoesNotKnowAreItsParents) {
+  std::thread([] {  // its id was not asked for
+    MutexOf mutex(PTHREAD_MUTEX_RECURSIVE);
+    const auto child = static_cast<pid_t>(sys::call(SYS_fork));
+    if (child == 0) {
+      const bool locks = pthread_mutex_lock(&mutex.mutex) == 0 && pthread_mutex_trylock(&mutex.mutex) == 0;
+      const bool unlocks = pthread_mutex_unlock(&mutex.mutex) == 0 && pthread_mutex_unlock(&mutex.mutex) == 0;
+      sys::call(SYS_exit_group, locks && unlocks ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  })
+      .join();
+}
+
+#ifdef SYLAR_THREAD_POINTER
+
+pthread_mutex_t* g_stepped = nullptr;
+int g_steps_left = 0;
+
+void setTrapFlag() { __asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc"); }
+void clearTrapFlag() { __asm__ volatile("pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc"); }
+
+// As soon as the owner's id is there, the lock is the thread's, and libc lets a handler lock and unlock it, too.
+TEST(MutexWords, AreWholeAfterAHandlerThatFoundTheOwner) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    if (--g_steps_left != 0 || g_stepped->__data.__owner != static_cast<int>(sys::threadId())) return;
+    pthread_mutex_lock(g_stepped);
+    pthread_mutex_unlock(g_stepped);
+  };
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGTRAP, &action, &before), 0);
+  (void)sys::threadId();
+  for (int step = 1, steps = 1; step <= steps; ++step) {
+    MutexOf mutex(PTHREAD_MUTEX_RECURSIVE);
+    EXPECT_EQ(pthread_mutex_lock(&mutex.mutex), 0);
+    const auto locked = mutex.words();
+    EXPECT_EQ(pthread_mutex_unlock(&mutex.mutex), 0);
+    g_stepped = &mutex.mutex;
+    constexpr int kFarTooMany = 1'000'000;
+    g_steps_left = step == 1 ? kFarTooMany : step;  // the first one counts them
+    setTrapFlag();
+    const int error = pthread_mutex_lock(&mutex.mutex);
+    clearTrapFlag();
+    if (step == 1) steps = kFarTooMany - g_steps_left;
+    EXPECT_EQ(error, 0);
+    EXPECT_EQ(mutex.words(), locked) << "step " << step << " of " << steps;
+    EXPECT_EQ(pthread_mutex_unlock(&mutex.mutex), 0);
+  }
+  EXPECT_EQ(::sigaction(SIGTRAP, &before, nullptr), 0);
+}
+
+#endif
 #endif
 
 }  // namespace
