@@ -107,7 +107,7 @@ void compareWithLibc(int type, std::mt19937_64& random, CallsOf callsOf) {
   }
 }
 
-constexpr int kTypes[] = {kWithoutType, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
+constexpr int kTypesOfWords[] = {kWithoutType, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
                           PTHREAD_MUTEX_ADAPTIVE_NP};
 
 // Otherwise these tests, and the benchmarks, would compare libc with itself.
@@ -122,7 +122,7 @@ TEST(MutexWords, AreThoseThatTheHooksKnow) {
 
 TEST(MutexWords, AreLibcsOnAThread) {
   std::mt19937_64 random(seed());
-  for (const int type : kTypes) {
+  for (const int type : kTypesOfWords) {
     compareWithLibc(type, random, [&] { return random() % 2 == 0 ? kHooked : libcsOwn(); });
   }
 }
@@ -130,7 +130,7 @@ TEST(MutexWords, AreLibcsOnAThread) {
 TEST(MutexWords, AreLibcsInAFiber) {
   std::mt19937_64 random(seed());
   inFiber([&] {
-    for (const int type : kTypes) compareWithLibc(type, random, [] { return kHooked; });
+    for (const int type : kTypesOfWords) compareWithLibc(type, random, [] { return kHooked; });
   });
 }
 
