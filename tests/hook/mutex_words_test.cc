@@ -108,7 +108,7 @@ void compareWithLibc(int type, std::mt19937_64& random, CallsOf callsOf) {
 }
 
 constexpr int kTypesOfWords[] = {kWithoutType, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-                          PTHREAD_MUTEX_ADAPTIVE_NP};
+                                 PTHREAD_MUTEX_ADAPTIVE_NP};
 
 // Otherwise these tests, and the benchmarks, would compare libc with itself.
 TEST(MutexWords, AreThoseThatTheHooksKnow) {
