@@ -9,6 +9,7 @@ helper threads that read share the other with the worker.
 import contextlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -42,16 +43,13 @@ def leave_cache(path):
 
 @contextlib.contextmanager
 def downloads(port, path, options):
-    """Reads the file again and again, out of the page cache each time. Afterwards the list has the bytes that came."""
-    got = []
+    """Reads the file again and again, out of the page cache each time."""
     script = f'while :; do {CURL} -sS --limit-rate {RATE} -o /dev/null -w "%{{size_download}}\\n" http://127.0.0.1:{port}/file || exit 1; {drop_command(path)}; done'
     leave_cache(path)
     shell = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=harness.pinned({options.client_core}))
-    before = read_bytes()
     try:
-        yield got
+        yield
     finally:
-        got.append(read_bytes() - before)
         os.killpg(shell.pid, 15)
         shell.wait()
 
@@ -60,9 +58,9 @@ def drop_command(path):
     return f"dd if={path} iflag=nocache count=0 status=none"  # drops all of it: dd(1)
 
 
-def read_bytes():
-    """Sectors that the disks have read so far."""
-    return sum(int(line.split()[5]) * 512 for line in Path("/proc/diskstats").read_text().splitlines())
+def bytes_of_disk(server):
+    """As many as its threads have caused to be read so far: proc_pid_io(5)."""
+    return int(re.search(r"^read_bytes: (\d+)", Path(f"/proc/{server.pid}/io").read_text(), re.MULTILINE)[1])
 
 
 def measure(options, path):
@@ -73,9 +71,9 @@ def measure(options, path):
         command = [options.bin / "bench_file_and_echo", http_port, path, "block" if case == "block" else "suspend"]
         with harness.running(command, {options.server_core}) as server:
             echo = [options.bin / "bench_echo_load", "--port", server.port, "--connections", CONNECTIONS, "--seconds", options.seconds, "--quantiles", 1]
-            with downloads(http_port, path, options) if case != "none" else contextlib.nullcontext([0]) as got:
+            with downloads(http_port, path, options) if case != "none" else contextlib.nullcontext():
                 run = json.loads(harness.output_of(echo, {options.client_core}, options.seconds + 60))
-            slices.setdefault(case, []).append({**run, "disk_bytes": got[-1]})
+            slices.setdefault(case, []).append({**run, "disk_bytes": bytes_of_disk(server)})
     return slices
 
 

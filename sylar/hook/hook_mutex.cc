@@ -273,8 +273,7 @@ template <class Block>
     if (refuses(mutex, me)) return EDEADLK;
   }
   if (!locksSuspend()) {
-    if (knowsOwner(mutex) && isOfAnotherFiber(mutex, me))
-      return EDEADLK;  // which cannot run meanwhile; to libc, the thread has it
+    if (knowsOwner(mutex) && isOfAnotherFiber(mutex, me)) return EDEADLK;  // libc would let it in, as the same thread
     const int blocked = blocks();
     if (blocked == 0 && knowsOwner(mutex)) setFiber(mutex, me);
     return blocked;
@@ -291,7 +290,7 @@ template <class Block>
   ParkingLot::release(&mutex, kMutex.what, threads_wait ? ParkingLot::Release::kWakeOne : ParkingLot::Release::kHandOver);
 }
 
-/// What is left to do after a mutex was unlocked in place.
+/// Wakes those who wait for a mutex that was unlocked in place.
 [[gnu::noinline]] int wakeAndRelease(pthread_mutex_t& mutex, bool threads_wait) {
   if (threads_wait) sys::call(SYS_futex, &mutex.__data.__lock, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
   if (ParkingLot::mayWait(&mutex)) releaseWaiters(mutex, threads_wait);

@@ -146,7 +146,7 @@ TEST(LocksOfOneWorker, AMutexIsHandedOverInTheOrderOfArrival) {
   for (int i = 0; i <= 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
 }
 
-// To libc the thread has it, and a wait would keep the owner from running.
+// libc would let it in, as the same thread, and a wait would keep the owner from running.
 TEST(LocksOfOneWorker, AFiberWithHooksOffIsToldThatItWouldWaitForOneOfItsThread) {
   inFiber([] {
     AnyMutex mutex(PTHREAD_MUTEX_RECURSIVE);
@@ -163,7 +163,7 @@ TEST(LocksOfOneWorker, AFiberWithHooksOffIsToldThatItWouldWaitForOneOfItsThread)
   });
 }
 
-// libc unlocks and locks the mutex inside, and meanwhile it may be another fiber's.
+// libc unlocks the mutex during the wait, and another fiber may have it until libc locks it again.
 TEST(LocksOfTwoWorkers, AFiberOwnsItsMutexAfterAWaitOfLibcs) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);

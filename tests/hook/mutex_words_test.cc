@@ -1,5 +1,5 @@
-// What the hooks leave in a mutex is what libc leaves there, so the two may take turns at it. TSan watches libc's functions, and there
-// the hooks call these.
+// The hooks leave the same words in a mutex as libc does, so the two may take turns at it. Under TSan, which watches libc's functions, the
+// hooks call those.
 #include <climits>
 
 #include "sylar/fiber/thread_pointer.h"
@@ -50,7 +50,8 @@ class MutexOf {
   MutexOf(const MutexOf&) = delete;
   MutexOf& operator=(const MutexOf&) = delete;
 
-  /// Of the word itself only whether it is free: libc notes in it that a thread has waited.
+  /// Returns whether the lock's word is set, the count, the owner and the users. The word has more values than two, as libc notes in it
+  /// that a thread has waited.
   std::array<long, 4> words() const {
     const auto& data = mutex.__data;
     return {data.__lock != 0, static_cast<long>(data.__count), data.__owner, data.__nusers};
