@@ -22,6 +22,7 @@ UMBRELLA = "include/sylar/sylar.h"  # may include all
 # Public headers from which sylar's users expect that one include brings a server with all that its handlers use.
 MAY_REACH_MORE = {UMBRELLA, "include/sylar/application.h", "include/sylar/http/http_server.h"}
 MOST_REACHED = 12
+MARK = "sylar/api.h"  # is one macro, and not counted
 NO_REGEX = "std::regex is slow and overflows the stack on long input; parse by hand"
 
 # What may be included, or written, in one place only: (pattern, files that may, what would be right).
@@ -215,6 +216,7 @@ class Checker:
                 if target not in reached:
                     reached.add(target)
                     ahead.append(target)
+        reached.discard(MARK)
         if len(reached) > MOST_REACHED and f"include/{header}" not in MAY_REACH_MORE:
             self.report(f"include/{header}", 1, f"brings {len(reached)} headers of the project along; at most {MOST_REACHED}, better 8")
         return len(reached)

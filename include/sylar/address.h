@@ -18,12 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
 class IPAddress;
 
 /// A socket address of any family.
-class Address {
+class SYLAR_API Address {
  public:
   using ptr = std::shared_ptr<Address>;
 
@@ -74,10 +76,10 @@ class Address {
   bool operator!=(const Address& other) const { return !(*this == other); }
 };
 
-std::ostream& operator<<(std::ostream& os, const Address& address);
+SYLAR_API std::ostream& operator<<(std::ostream& os, const Address& address);
 
 /// An IPv4 or IPv6 address with a port.
-class IPAddress : public Address {
+class SYLAR_API IPAddress : public Address {
  public:
   using ptr = std::shared_ptr<IPAddress>;
 
@@ -104,7 +106,7 @@ class IPAddress : public Address {
 };
 
 /// An IPv4 address with a port.
-class IPv4Address final : public IPAddress {
+class SYLAR_API IPv4Address final : public IPAddress {
  public:
   using ptr = std::shared_ptr<IPv4Address>;
 
@@ -133,7 +135,7 @@ class IPv4Address final : public IPAddress {
 };
 
 /// An IPv6 address with a port.
-class IPv6Address final : public IPAddress {
+class SYLAR_API IPv6Address final : public IPAddress {
  public:
   using ptr = std::shared_ptr<IPv6Address>;
 
@@ -163,7 +165,7 @@ class IPv6Address final : public IPAddress {
 };
 
 /// The address of a Unix socket: a path, an abstract name, or no name.
-class UnixAddress final : public Address {
+class SYLAR_API UnixAddress final : public Address {
  public:
   using ptr = std::shared_ptr<UnixAddress>;
 
@@ -192,7 +194,7 @@ class UnixAddress final : public Address {
 };
 
 /// An address of a family that is not known here, kept as bytes.
-class UnknownAddress final : public Address {
+class SYLAR_API UnknownAddress final : public Address {
  public:
   explicit UnknownAddress(int family);
   explicit UnknownAddress(const sockaddr& address);

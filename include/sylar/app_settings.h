@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/config/checks.h"
 #include "sylar/config/config_var.h"
 #include "sylar/config/fields.h"
@@ -61,19 +62,19 @@ using ServerSettings = std::vector<ServerSetting>;
 // tcp.connect.timeout, hook.eintr, hook.close, hook.files and blocking.*. The Application looks at app.drain_ms when it ends.
 
 // The functions return the present values. A caller includes the header of the struct or enum that it asks for.
-ConfigVar<WorkerSettings>& workerSettings();
-ConfigVar<ServerSettings>& serverSettings();
-std::chrono::milliseconds drainSetting();      ///< app.drain_ms
-std::chrono::milliseconds maxWaitSetting();    ///< io.max_wait_ms
-std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
-std::chrono::microseconds spinSetting();       ///< io.spin_us
-std::chrono::milliseconds watchdogSetting();   ///< hook.watchdog_ms; 0 for none
-std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
-TimerQueueKind timerQueueSetting();            ///< timer.queue
-uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms
-uint64_t idleTimeoutSetting();                 ///< tcp_server.idle_timeout, in ms
-TcpServerLimits tcpServerLimitsSetting();      ///< tcp_server.*
-http::HttpLimits httpLimitsSetting();          ///< http.*
+SYLAR_API ConfigVar<WorkerSettings>& workerSettings();
+SYLAR_API ConfigVar<ServerSettings>& serverSettings();
+SYLAR_API std::chrono::milliseconds drainSetting();      ///< app.drain_ms
+SYLAR_API std::chrono::milliseconds maxWaitSetting();    ///< io.max_wait_ms
+SYLAR_API std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
+SYLAR_API std::chrono::microseconds spinSetting();       ///< io.spin_us
+SYLAR_API std::chrono::milliseconds watchdogSetting();   ///< hook.watchdog_ms; 0 for none
+SYLAR_API std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
+SYLAR_API TimerQueueKind timerQueueSetting();            ///< timer.queue
+SYLAR_API uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms
+SYLAR_API uint64_t idleTimeoutSetting();                 ///< tcp_server.idle_timeout, in ms
+SYLAR_API TcpServerLimits tcpServerLimitsSetting();      ///< tcp_server.*
+SYLAR_API http::HttpLimits httpLimitsSetting();          ///< http.*
 
 template <class Visit>
 void eachField(WorkerSetting& setting, Visit&& visit) {

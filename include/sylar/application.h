@@ -40,6 +40,7 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/app_settings.h"
 #include "sylar/config.h"
 #include "sylar/http/http_server.h"
@@ -49,7 +50,7 @@
 namespace sylar {
 
 /// A service that is configured by a folder of YAML files.
-class Application {
+class SYLAR_API Application {
  public:
   /// The status that main() returns.
   enum Status : int {

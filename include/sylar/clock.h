@@ -12,7 +12,9 @@
 
 namespace sylar {
 
+namespace detail {
 class AutoAdvance;
+}
 
 /// A point in time that is never reached: about 292 years after the clock's zero.
 inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -43,7 +45,7 @@ class Clock {
 
   /// Returns non-null if the clock moves by itself when all workers that run by it are idle, as VirtualTime does. Returns null
   /// for other clocks.
-  virtual AutoAdvance* autoAdvance() const { return nullptr; }
+  virtual detail::AutoAdvance* autoAdvance() const { return nullptr; }
 };
 
 /// Returns the clock of CLOCK_MONOTONIC. It is never destroyed, so it may be used before constructors run and after main.

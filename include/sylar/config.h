@@ -23,6 +23,7 @@
 #include <string>
 #include <type_traits>
 
+#include "sylar/api.h"
 #include "sylar/config/checks.h"
 #include "sylar/config/config_error.h"
 #include "sylar/config/config_preview.h"
@@ -41,7 +42,7 @@ enum class UnknownKeys {
 };
 
 /// Finds, makes and loads the settings of the process.
-class Config {
+class SYLAR_API Config {
  public:
   /// Returns the setting `name`, and makes it with `default_value` if there is none. Returns null, and logs an error, if it
   /// exists with another type; the error names both types, where the setting was made, and where it is wanted. `description`

@@ -13,10 +13,12 @@
 #include <memory>
 #include <string>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
 /// The program's arguments, paths and environment.
-class Env {
+class SYLAR_API Env {
  public:
   Env();
   ~Env();
@@ -62,7 +64,7 @@ class Env {
 };
 
 /// Hands out the one Env of the process, which is never destroyed. Source: sylar.
-struct EnvMgr {
+struct SYLAR_API EnvMgr {
   static Env* GetInstance();
 };
 

@@ -31,11 +31,13 @@
 
 namespace sylar {
 
-class IdleCore;  // internal: the state that a list shares with its entries
 class IdleEntry;
 class TimerManager;
 
-namespace idle_list {  // internal: an IdleList without its type parameter
+namespace detail {
+class IdleCore;  // the state that a list shares with its entries
+
+namespace idle_list {  // an IdleList without its type parameter
 using Callback = std::function<void(const std::shared_ptr<void>&)>;
 std::shared_ptr<IdleCore> make(TimerManager& manager, std::chrono::nanoseconds timeout, Callback on_idle,
                                std::chrono::nanoseconds slack);
@@ -43,6 +45,7 @@ void add(const std::shared_ptr<IdleCore>& core, IdleEntry& entry, std::weak_ptr<
 void close(IdleCore& core);
 size_t size(IdleCore& core);
 }  // namespace idle_list
+}  // namespace detail
 
 /// An entry of an IdleList, embedded in the object that it stands for or kept beside it. Its destructor unlinks it; it may
 /// outlive the list.
@@ -61,11 +64,11 @@ class IdleEntry {
   bool remove() noexcept;
 
  private:
-  friend class IdleCore;
-  friend void idle_list::add(const std::shared_ptr<IdleCore>&, IdleEntry&, std::weak_ptr<void>);
+  friend class detail::IdleCore;
+  friend void detail::idle_list::add(const std::shared_ptr<detail::IdleCore>&, IdleEntry&, std::weak_ptr<void>);
   static constexpr int64_t kUnlinked = -1;
 
-  std::shared_ptr<IdleCore> m_core;              // written by add()
+  std::shared_ptr<detail::IdleCore> m_core;      // written by add()
   std::atomic<int64_t> m_touched_ns{kUnlinked};  // written under the core's lock, as are the members below
   bool m_added = false;
   std::weak_ptr<void> m_what;
@@ -108,29 +111,29 @@ class IdleList {
   size_t size() const;
 
  private:
-  const std::shared_ptr<IdleCore> m_core;
+  const std::shared_ptr<detail::IdleCore> m_core;
 };
 
 template <class T>
 IdleList<T>::IdleList(TimerManager& manager, std::chrono::nanoseconds timeout, Callback on_idle, std::chrono::nanoseconds slack)
-    : m_core(idle_list::make(
+    : m_core(detail::idle_list::make(
           manager, timeout,
           [callback = std::move(on_idle)](const std::shared_ptr<void>& what) { callback(std::static_pointer_cast<T>(what)); },
           slack)) {}
 
 template <class T>
 IdleList<T>::~IdleList() {
-  idle_list::close(*m_core);
+  detail::idle_list::close(*m_core);
 }
 
 template <class T>
 void IdleList<T>::add(Entry& entry, std::weak_ptr<T> what) {
-  idle_list::add(m_core, entry, std::move(what));
+  detail::idle_list::add(m_core, entry, std::move(what));
 }
 
 template <class T>
 size_t IdleList<T>::size() const {
-  return idle_list::size(*m_core);
+  return detail::idle_list::size(*m_core);
 }
 
 }  // namespace sylar

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "sylar/api.h"
 #include "sylar/cancel.h"
 #include "sylar/socket.h"
 
@@ -18,7 +19,7 @@ namespace sylar {
 /// std::logic_error unless the caller is a fiber of an IOManager.
 ///
 /// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: the context of a request in Go's net/http.
-class PeerScope {
+class SYLAR_API PeerScope {
  public:
   explicit PeerScope(const Socket& socket);
   ~PeerScope();

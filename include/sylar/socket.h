@@ -24,15 +24,18 @@
 #include <string>
 
 #include "sylar/address.h"
+#include "sylar/api.h"
 #include "sylar/thread_mutex.h"
 
 namespace sylar {
 
-class SocketControl;  // internal
-class SocketFile;     // internal
+namespace detail {
+class SocketControl;
+class SocketFile;
+}  // namespace detail
 
 /// A TCP, UDP or Unix socket, whose calls suspend in a fiber and block on a plain thread.
-class Socket : public std::enable_shared_from_this<Socket> {
+class SYLAR_API Socket : public std::enable_shared_from_this<Socket> {
  public:
   using ptr = std::shared_ptr<Socket>;
   using weak_ptr = std::weak_ptr<Socket>;
@@ -157,7 +160,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   virtual std::string toString() const;
 
  private:
-  friend class SocketControl;
+  friend class detail::SocketControl;
   enum Side { kRecv, kSend };
   enum End { kLocal, kRemote };
   class Connection;
@@ -184,7 +187,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   int result(ssize_t done) const;
   bool fail(int error) const;
   bool cancel(bool reads, bool writes);
-  void setFile(std::unique_ptr<SocketFile> file);
+  void setFile(std::unique_ptr<detail::SocketFile> file);
   void setAddresses(Address::ptr local, Address::ptr remote);
   Address::ptr address(End end) const;
 
@@ -200,9 +203,9 @@ class Socket : public std::enable_shared_from_this<Socket> {
   mutable Spinlock m_lock;
   std::atomic<int64_t> m_timeouts[2] = {-1, -1};
   mutable Address::ptr m_ends[2] SYLAR_GUARDED_BY(m_lock);
-  std::unique_ptr<SocketFile> m_file SYLAR_GUARDED_BY(m_lock);  // made by bind(), kept until close()
+  std::unique_ptr<detail::SocketFile> m_file SYLAR_GUARDED_BY(m_lock);  // made by bind(), kept until close()
 };
 
-std::ostream& operator<<(std::ostream& os, const Socket& socket);
+SYLAR_API std::ostream& operator<<(std::ostream& os, const Socket& socket);
 
 }  // namespace sylar

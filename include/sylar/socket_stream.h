@@ -5,13 +5,14 @@
 
 #include <string>
 
+#include "sylar/api.h"
 #include "sylar/socket.h"
 #include "sylar/stream.h"
 
 namespace sylar {
 
 /// A stream over a socket.
-class SocketStream : public Stream {
+class SYLAR_API SocketStream : public Stream {
  public:
   using ptr = std::shared_ptr<SocketStream>;
 

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <memory>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
 /// A stream of bytes over any carrier.
-class Stream {
+class SYLAR_API Stream {
  public:
   using ptr = std::shared_ptr<Stream>;
 

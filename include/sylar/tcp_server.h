@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/clock.h"
 #include "sylar/iomanager.h"
 #include "sylar/socket.h"
@@ -57,7 +58,7 @@ struct TcpServerCounts {
 };
 
 /// Accepts connections, and serves each of them in a fiber of its own.
-class TcpServer : public std::enable_shared_from_this<TcpServer> {
+class SYLAR_API TcpServer : public std::enable_shared_from_this<TcpServer> {
  public:
   using ptr = std::shared_ptr<TcpServer>;
 

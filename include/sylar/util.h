@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/compat/atomic.h"
 #include "sylar/compat/fiber_id.h"
 #include "sylar/compat/fs_util.h"
@@ -26,38 +27,38 @@
 namespace sylar {
 
 /// Returns the kernel id of the calling thread. Source: gettid(2).
-pid_t GetThreadId();
+SYLAR_API pid_t GetThreadId();
 /// Returns the name of the calling thread; see sylar/thread.h.
-std::string GetThreadName();
+SYLAR_API std::string GetThreadName();
 /// Sets the name of the calling thread; see sylar/thread.h.
-void SetThreadName(const std::string& name);
+SYLAR_API void SetThreadName(const std::string& name);
 
 /// Returns the wall-clock time since 1970, which can step. For logs and files, not for measuring.
-uint64_t GetCurrentMS();
-uint64_t GetCurrentUS();
+SYLAR_API uint64_t GetCurrentMS();
+SYLAR_API uint64_t GetCurrentUS();
 /// Returns the milliseconds since some point in the past, on a clock that never steps (CLOCK_MONOTONIC).
-uint64_t GetElapsedMS();
+SYLAR_API uint64_t GetElapsedMS();
 
 /// Returns `ts` in local time, as strftime(3) writes it; "" if that is empty or longer than 255 bytes.
-std::string Time2Str(time_t ts = std::time(nullptr), const std::string& format = "%Y-%m-%d %H:%M:%S");
+SYLAR_API std::string Time2Str(time_t ts = std::time(nullptr), const std::string& format = "%Y-%m-%d %H:%M:%S");
 /// Returns the time that `text` gives in local time; 0 if `text` is not of the form `format`. Source: strptime(3), mktime(3).
-time_t Str2Time(const char* text, const char* format = "%Y-%m-%d %H:%M:%S");
+SYLAR_API time_t Str2Time(const char* text, const char* format = "%Y-%m-%d %H:%M:%S");
 
 /// Returns `text` with its ASCII letters in lower or upper case.
-std::string ToLower(const std::string& text);
-std::string ToUpper(const std::string& text);
+SYLAR_API std::string ToLower(const std::string& text);
+SYLAR_API std::string ToUpper(const std::string& text);
 
 /// Returns the name of this machine; "" if the kernel does not say.
-std::string GetHostName();
+SYLAR_API std::string GetHostName();
 /// Returns the first IPv4 address of this machine, as "10.0.0.7", that is not in 127.0.0.0/8 and belongs to an interface that
 /// is up; "" if there is none. Source: getifaddrs(3).
-std::string GetIPv4();
+SYLAR_API std::string GetIPv4();
 
 /// Appends the frames of the calling thread to `frames`, up to `size` of them, the innermost first and without the first
 /// `skip`. Not for signal handlers.
-void Backtrace(std::vector<std::string>& frames, int size = 64, int skip = 1);
+SYLAR_API void Backtrace(std::vector<std::string>& frames, int size = 64, int skip = 1);
 /// Returns the frames as one text, with one line for each, which begins with `prefix`.
-std::string BacktraceToString(int size = 64, int skip = 2, const std::string& prefix = "");
+SYLAR_API std::string BacktraceToString(int size = 64, int skip = 2, const std::string& prefix = "");
 
 /// Returns the index of `value` in the sorted `array[length]`, or -(where it would be inserted + 1). Source: sylar.
 template <class T>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <getopt.h>
 
-namespace sylar {
+namespace sylar::detail {
 
 CommandLine CommandLine::parse(int argc, char** argv) {
   static constexpr option kLong[] = {
@@ -48,4 +48,4 @@ std::string CommandLine::usage(const std::string& program) {
       program);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -3,7 +3,9 @@
 
 #include <string>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 struct CommandLine {
   std::string config_dir = "conf";
@@ -17,4 +19,4 @@ struct CommandLine {
   static std::string usage(const std::string& program);
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -5,9 +5,10 @@
 #include <string>
 #include <type_traits>
 
+#include "sylar/base/internal.h"
 #include "sylar/config.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Returns the setting of that name. If the program has already made one of another type, which is logged, returns a separate one
 /// that Config does not find, so the library goes on with its default.
@@ -21,4 +22,4 @@ typename ConfigVar<T>::ptr librarySetting(const std::string& name, const T& valu
   return var;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

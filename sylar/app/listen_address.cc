@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 struct HostPort {
@@ -70,4 +70,4 @@ std::vector<Address::ptr> resolveListenAddress(const std::string& text) {
   return found;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "sylar/address.h"
+#include "sylar/base/internal.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Returns the rule that the form of `text` breaks, or "" if it breaks none.
 std::string listenAddressRule(const std::string& text);
@@ -16,4 +17,4 @@ std::string listenAddressRule(const std::string& text);
 /// looked up.
 std::vector<Address::ptr> resolveListenAddress(const std::string& text);
 
-}  // namespace sylar
+}  // namespace sylar::detail

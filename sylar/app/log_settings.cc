@@ -87,14 +87,14 @@ const LogSetting& logSetting() {
 
 }  // namespace
 
-void makeLogSettings() { logSetting(); }
+void detail::makeLogSettings() { logSetting(); }
 
-std::vector<ConfigError> checkLogSettings(const ConfigPreview& next) {
+std::vector<ConfigError> detail::checkLogSettings(const ConfigPreview& next) {
   return located(LoggerMgr::GetInstance()->check(next.value(logSetting())),
                  [&](const auto&... place) { return next.errorAt(place...); });
 }
 
-std::vector<ConfigError> logSettingErrors() {
+std::vector<ConfigError> detail::logSettingErrors() {
   const Lock lock(logErrors().mutex);
   return logErrors().last;
 }

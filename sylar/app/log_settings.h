@@ -4,10 +4,11 @@
 
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/config/config_error.h"
 #include "sylar/config/config_preview.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Makes the setting. Further calls do nothing.
 void makeLogSettings();
@@ -19,4 +20,4 @@ std::vector<ConfigError> checkLogSettings(const ConfigPreview& next);
 /// if they follow the setting.
 std::vector<ConfigError> logSettingErrors();
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -13,7 +13,7 @@
 
 #include "sylar/base/log.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
@@ -90,4 +90,4 @@ PidFile::~PidFile() {
   ::close(m_fd);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -3,7 +3,9 @@
 
 #include <string>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 class PidFile {
  public:
@@ -31,4 +33,4 @@ class PidFile {
   int m_fd = -1;  // holds the lock
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-namespace sylar {
+namespace sylar::detail {
 
 Reloader::~Reloader() {
   if (m_thread.joinable()) m_thread.join();
@@ -36,4 +36,4 @@ bool Reloader::end(Deadline deadline) {
   return m_ended.wait_until(lock, until, [this] { return !m_running; });
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

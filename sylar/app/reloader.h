@@ -9,9 +9,10 @@
 #include <mutex>
 #include <thread>
 
+#include "sylar/base/internal.h"
 #include "sylar/clock.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class Reloader {
  public:
@@ -40,4 +41,4 @@ class Reloader {
   std::thread m_thread;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -21,7 +21,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/net/inherited_listeners.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr int kFirst = 3;  // SD_LISTEN_FDS_START
@@ -226,4 +226,4 @@ Replacement::~Replacement() {
   m_follower.join();
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

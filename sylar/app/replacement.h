@@ -23,9 +23,10 @@
 #include <vector>
 
 #include "sylar/address.h"
+#include "sylar/base/internal.h"
 #include "sylar/clock.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// What this process was started with. Thread safety: none.
 class Predecessor {
@@ -90,4 +91,4 @@ class Replacement {
   std::thread m_follower;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

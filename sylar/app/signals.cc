@@ -5,7 +5,7 @@
 #include <csignal>
 #include <ctime>
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 sigset_t setOf(std::initializer_list<int> signals) {
@@ -53,4 +53,4 @@ void releaseEndSignals() {
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -7,7 +7,9 @@
 #include <chrono>
 #include <future>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Blocks all four signals, so that they stay pending until a function below takes them.
 void blockSignals();
@@ -22,4 +24,4 @@ bool endsBeforeASignal(const std::future<void>& ended);
 /// Lets SIGTERM and SIGINT end the process at once from here on.
 void releaseEndSignals();
 
-}  // namespace sylar
+}  // namespace sylar::detail

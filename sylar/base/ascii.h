@@ -5,7 +5,9 @@
 
 #include <string>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Returns `text` with A to Z in lower case and all other bytes unchanged.
 inline std::string asciiLower(std::string text) {
@@ -15,4 +17,4 @@ inline std::string asciiLower(std::string text) {
   return text;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

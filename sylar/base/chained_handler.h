@@ -8,7 +8,9 @@
 
 #include <csignal>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 inline void unblockSignal(int signal) {
   sigset_t set;
@@ -57,4 +59,4 @@ class ChainedHandler {
   struct sigaction m_previous {};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

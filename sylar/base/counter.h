@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 class Counter {
  public:
@@ -16,4 +18,4 @@ class Counter {
   std::atomic<uint64_t> m_value{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

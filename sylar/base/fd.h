@@ -4,9 +4,10 @@
 
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class UniqueFd {
  public:
@@ -32,4 +33,4 @@ class UniqueFd {
   int m_fd = -1;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

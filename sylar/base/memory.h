@@ -7,11 +7,12 @@
 #include <climits>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/clock.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Tells a thread's signal handlers that they interrupted code on descriptor entries, which they must not wait for.
 struct ThreadMarks {
@@ -54,4 +55,4 @@ struct StdMemory {
   static uint32_t self() { return static_cast<uint32_t>(sys::threadId()); }
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

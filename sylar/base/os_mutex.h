@@ -4,13 +4,14 @@
 // A field names the lock that it is GUARDED_BY, a function the locks that it REQUIRES.
 #pragma once
 
+#include "sylar/base/internal.h"
 #include "sylar/thread_mutex.h"
 
 #define SYLAR_SCOPED_CAPABILITY SYLAR_ANNOTATION_(scoped_lockable)
 #define SYLAR_REQUIRES(...) SYLAR_ANNOTATION_(requires_capability(__VA_ARGS__))
 #define SYLAR_EXCLUDES(...) SYLAR_ANNOTATION_(locks_excluded(__VA_ARGS__))
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Wraps ThreadMutex. It is constant-initialised, has 4 bytes and is trivially destroyed.
 class SYLAR_CAPABILITY("mutex") OsMutex {
@@ -44,4 +45,4 @@ class SYLAR_SCOPED_CAPABILITY Lock {
   Mutex* m_mutex;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -11,9 +11,10 @@
 #include <cstring>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Holds up to 512 bytes and drops the rest.
 class RawLine {
@@ -38,4 +39,4 @@ class RawLine {
   size_t m_size = 0;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -14,7 +14,7 @@
 
 #include "sylar/config/yaml_reader.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -116,4 +116,4 @@ std::vector<ConfFile> readConfDir(const std::string& directory, std::vector<Conf
   return reader.read();
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/config/config_error.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 struct ConfFile {
   std::string path;
@@ -27,4 +28,4 @@ struct ConfDirLimits {
 /// such names. Adds an error to `errors` for each path that cannot be read or is no regular file.
 std::vector<ConfFile> readConfDir(const std::string& directory, std::vector<ConfigError>& errors);
 
-}  // namespace sylar
+}  // namespace sylar::detail

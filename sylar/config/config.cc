@@ -45,9 +45,9 @@ constinit MakeSettings g_make_library_settings = nullptr;
 
 }  // namespace
 
-void atFirstUseOfConfig(MakeSettings make_settings) { g_make_library_settings = make_settings; }
+void detail::atFirstUseOfConfig(MakeSettings make_settings) { g_make_library_settings = make_settings; }
 
-void beginUseOfConfig() {
+void detail::beginUseOfConfig() {
   thread_local bool t_making = false;  // this thread is in the function, which itself makes settings
   if (t_making || g_make_library_settings == nullptr) return;
   struct Making {
@@ -58,12 +58,12 @@ void beginUseOfConfig() {
   static_cast<void>(made);
 }
 
-ConfigRegistry& configRegistry() {
+ConfigRegistry& detail::configRegistry() {
   static auto* const instance = new ConfigRegistry;
   return *instance;
 }
 
-void convertOnThread(const std::function<void()>& work) {
+void detail::convertOnThread(const std::function<void()>& work) {
   onThread([&work] {
     const bool outer = std::exchange(t_converting, true);
     try {
@@ -76,7 +76,7 @@ void convertOnThread(const std::function<void()>& work) {
   });
 }
 
-bool inConversion() { return t_converting; }
+bool detail::inConversion() { return t_converting; }
 
 ConfigVarBase::ptr Config::LookupBase(const std::string& name) {
   beginUseOfConfig();

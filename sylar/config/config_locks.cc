@@ -12,7 +12,7 @@
 #include "sylar/config/config_registry.h"
 #include "sylar/config/config_var.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 struct alignas(64) SettingLock {
@@ -51,4 +51,4 @@ OsMutex& settingLock(const ConfigVarBase& var) {
   return g_locks[reinterpret_cast<uintptr_t>(&var) / 64 % std::size(g_locks)].mutex;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/config/config_walk.h"
 #include "sylar/config/yaml_node.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// A text or tree that a load has taken, or is about to take.
 struct ConfigSource {
@@ -34,9 +36,9 @@ struct ConfigRegistry {
 
 /// Has `make_settings` called before any other use of settings, so that a program finds the library's settings with their types
 /// and checks. A constructor in a higher module calls it; the last call counts.
-void atFirstUseOfConfig(void (*make_settings)());
+SYLAR_API void atFirstUseOfConfig(void (*make_settings)());
 /// Calls the function of atFirstUseOfConfig() once; other threads wait until it has returned. Every public call begins with this.
-void beginUseOfConfig();
+SYLAR_API void beginUseOfConfig();
 
 /// Returns the lock that guards `var`; other settings may share it. A fork waits for it. Under it no foreign code runs and no
 /// other lock is taken.
@@ -49,4 +51,4 @@ ConfigRegistry& configRegistry();
 void convertOnThread(const std::function<void()>& work);
 bool inConversion();
 
-}  // namespace sylar
+}  // namespace sylar::detail

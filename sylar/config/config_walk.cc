@@ -8,7 +8,7 @@
 #include "sylar/base/ascii.h"
 #include "sylar/config/type_name.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr size_t kLongestName = 200;  // longer names are shortened in messages
@@ -130,4 +130,4 @@ void ConfigWalk::fail(std::vector<ConfigError>& list, const YamlNode& node, cons
                   node.isScalar() ? printable(node.text) : "", std::move(reason)});
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -12,10 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/config.h"
 #include "sylar/config/yaml_node.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 using ConfigVars = std::map<std::string, LoadableVar::ptr>;
 
@@ -74,4 +75,4 @@ class ConfigWalk {
   std::unordered_map<std::string, FileLine> m_seen;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

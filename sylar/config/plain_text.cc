@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Returns the size of the UTF-8 character at the start of `text`, which must not be empty, or 0 if there is none. Source: RFC
@@ -38,4 +38,4 @@ TextFlaw findTextFlaw(std::string_view text) {
   return {};
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

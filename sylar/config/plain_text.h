@@ -6,7 +6,9 @@
 
 #include <string_view>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 struct TextFlaw {
   int line = 0;  // from 1; 0 if there is no flaw
@@ -16,4 +18,4 @@ struct TextFlaw {
 /// Returns the first flaw in `text`.
 TextFlaw findTextFlaw(std::string_view text);
 
-}  // namespace sylar
+}  // namespace sylar::detail

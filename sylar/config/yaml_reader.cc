@@ -19,7 +19,7 @@
 #include "sylar/config/plain_text.h"
 #include "sylar/thread.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Thrown to end reading because a limit was exceeded or the rest has no meaning.
@@ -381,14 +381,6 @@ YamlNode readYaml(const YAML::Node& root, const std::string& file, std::vector<C
   return {};
 }
 
-YamlNode parseYaml(const std::string& text) {
-  std::vector<ConfigError> errors;
-  YamlNode node;
-  onThread([&] { node = readYaml(text, "", errors); });
-  if (errors.empty()) return node;
-  throw BadValue(fmt::format("line {} of the value: {}", errors.front().line, errors.front().reason));
-}
-
 void onThread(const std::function<void()>& work) {
   thread_local bool t_here = false;
   if (t_here) return work();
@@ -403,6 +395,18 @@ void onThread(const std::function<void()>& work) {
   };
   Thread(body, "config").join();
   if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace sylar::detail
+
+namespace sylar {
+
+YamlNode parseYaml(const std::string& text) {
+  std::vector<ConfigError> errors;
+  YamlNode node;
+  onThread([&] { node = readYaml(text, "", errors); });
+  if (errors.empty()) return node;
+  throw BadValue(fmt::format("line {} of the value: {}", errors.front().line, errors.front().reason));
 }
 
 }  // namespace sylar

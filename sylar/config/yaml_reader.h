@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/config/config_error.h"
 #include "sylar/config/yaml_node.h"
 
@@ -18,7 +19,7 @@ namespace YAML {
 class Node;
 }
 
-namespace sylar {
+namespace sylar::detail {
 
 struct YamlLimits {
   static constexpr size_t kBytes = 1 << 20;  // of one text
@@ -46,4 +47,4 @@ YamlNode readYaml(const YAML::Node& root, const std::string& file, std::vector<C
 /// On such a thread it is a plain call. Throws std::system_error if no thread can be made.
 void onThread(const std::function<void()>& work);
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -23,7 +23,7 @@ void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 }
 #endif
 
-namespace sylar {
+namespace sylar::detail {
 
 ThreadLocals ThreadLocals::ofThisThread() { return {&errno, reinterpret_cast<Exceptions*>(abi::__cxa_get_globals())}; }
 
@@ -109,7 +109,7 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
   announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));
   SYLAR_TSAN_SWITCH_(to, false);  // synchronises, because others wait for this end
   boost::context::detail::jump_fcontext(to.m_suspended->registers, &from);
-  detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
+  checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
 }
 
 #endif
@@ -129,4 +129,4 @@ void Context::keepForEver([[maybe_unused]] const Stack& stack) {
 #endif
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

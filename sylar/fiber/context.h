@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
@@ -31,7 +32,7 @@
 #define SYLAR_SWITCHES [[gnu::noinline]]
 #endif
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Holds the addresses at which a thread keeps what belongs to the computation running on it. Look them up once per thread,
 /// because that is slow.
@@ -163,9 +164,9 @@ template <class T>
 
 [[gnu::always_inline]] inline void Context::exitTo(Context& from, Context& to, const ThreadLocals& here) {
   switchTo(from, to, here);
-  detail::checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
+  checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
 }
 
 #endif
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -9,10 +9,11 @@
 #include <new>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// The reserve of free cores, in chunks. The cores of a chunk are linked by `next`, and the first leads to the next chunk.
 ///
@@ -94,4 +95,4 @@ class CoreCache {
   size_t m_count = 0;      // upper bound of those in m_free: a chunk of a thread that has ended may have fewer
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -7,10 +7,11 @@
 
 #include <cstddef>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 struct EndObserver {
   EndObserver* next = nullptr;
@@ -113,4 +114,4 @@ class EndObservers {
   EndObserver* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -12,7 +12,7 @@
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 const char* nameOf(FiberState state) {
   switch (state) {
@@ -260,4 +260,4 @@ void FiberControl::setExceptionHandler(Fiber::ExceptionHandler handler) {
   lock.unlock();  // the old handler is destroyed outside the lock
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

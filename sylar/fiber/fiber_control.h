@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/check.h"
 #include "sylar/fiber.h"
@@ -24,15 +25,14 @@
 #include "sylar/fiber_local.h"
 
 namespace sylar {
-
-namespace detail {
-class MigrationTarget;
-}
 namespace this_fiber {
 class CancelScope;
 }
-using detail::FiberControl;
-using detail::MigrationTarget;
+}  // namespace sylar
+
+namespace sylar::detail {
+
+class MigrationTarget;
 struct FiberCore;
 class FiberHome;
 class ThreadFibers;
@@ -79,7 +79,7 @@ class FiberRequest final : public QueueNode {
   Fiber::ptr m_fiber;
 };
 
-class detail::FiberControl final : public QueueNode {
+class FiberControl final : public QueueNode {
  public:
   FiberControl(std::function<void()>&& cb, size_t stack_size, FiberState state)
       : QueueNode(Kind::kFiber), m_state(state), m_cb(std::move(cb)), m_stack_size(stack_size) {}
@@ -248,4 +248,4 @@ inline FiberControl& control(Fiber& fiber) { return FiberControl::of(fiber); }
 inline const FiberControl& control(const Fiber& fiber) { return FiberControl::of(fiber); }
 inline FiberState stateOf(const Fiber& fiber) { return control(fiber).state(); }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -6,7 +6,7 @@
 
 #include "sylar/base/sys.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 constinit CoreReserve<FiberCore> CorePool::s_reserve;
 
@@ -29,4 +29,4 @@ FiberCore* CorePool::mapSlab() {
   return first;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

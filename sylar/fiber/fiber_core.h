@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/fiber/context.h"
 #include "sylar/fiber/core_pool.h"
@@ -16,8 +17,11 @@
 #include "sylar/timer/timer_node.h"
 
 namespace sylar {
-
 class Fiber;
+}
+
+namespace sylar::detail {
+
 class FiberHome;
 
 /// Why a fiber gave its thread back.
@@ -118,4 +122,4 @@ class CorePool {
   CoreCache<FiberCore, kChunk> m_cores{s_reserve};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

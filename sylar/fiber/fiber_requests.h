@@ -15,9 +15,10 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <class Home, class Memory = StdMemory>
 class FiberRequests {
@@ -69,4 +70,4 @@ class FiberRequests {
   typename Memory::template Atomic<uint64_t> m_owner{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

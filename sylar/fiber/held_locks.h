@@ -8,9 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class HeldLocks {
  public:
@@ -61,4 +62,4 @@ class HeldLocks {
   std::atomic<uintptr_t> m_named[kNamed];  // those below the count are set
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -13,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// The registers of a computation that continues later, and its floating-point control words.
 struct SavedRegisters {
@@ -84,4 +86,4 @@ inline constexpr uint32_t kSseFlags = 0x3f;
         "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" SYLAR_AVX512_REGISTERS_);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

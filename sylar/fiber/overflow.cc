@@ -15,7 +15,7 @@
 #include "sylar/fiber.h"
 #include "sylar/fiber/fiber_core.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 #ifdef SYLAR_ASAN
 
@@ -106,4 +106,4 @@ OverflowReport::~OverflowReport() {
 
 #endif
 
-}  // namespace sylar
+}  // namespace sylar::detail

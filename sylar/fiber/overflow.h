@@ -8,7 +8,9 @@
 // itself.
 #pragma once
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 struct FiberCore;
 
@@ -29,4 +31,4 @@ class OverflowReport {
   void* m_signal_stack = nullptr;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 struct QueueNode {
   enum class Kind : uint8_t {
@@ -59,4 +60,4 @@ class NodeList {
   QueueNode* m_tail = nullptr;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

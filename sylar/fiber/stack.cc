@@ -12,7 +12,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -186,4 +186,4 @@ void StackPool::unmapSome() {
   m_limit = unmapped ? kKeptBytes : m_kept_bytes + m_kept_bytes / 2;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

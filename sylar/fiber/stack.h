@@ -13,10 +13,11 @@
 #include <new>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 inline constexpr size_t kGuardSize = 64 * 1024;
 inline constexpr size_t kMinStackSize = 16 * 1024;
@@ -135,4 +136,4 @@ class StackPool {
   size_t m_limit = kKeptBytes;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

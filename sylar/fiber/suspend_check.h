@@ -1,7 +1,9 @@
 // Internal. The place where debug builds check each fiber that is about to be suspended. In other builds it does nothing.
 #pragma once
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 struct FiberCore;
 
@@ -17,4 +19,4 @@ inline void checkSuspend(const FiberCore& core) {
 inline void checkSuspend(const FiberCore&) {}
 #endif
 
-}  // namespace sylar
+}  // namespace sylar::detail

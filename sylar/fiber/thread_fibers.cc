@@ -17,7 +17,7 @@
 
 extern "C" void* __dso_handle;
 
-namespace sylar {
+namespace sylar::detail {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local FiberCore* t_running = nullptr;
 
@@ -361,4 +361,4 @@ Fiber::ptr ThreadFibers::ownStackHandle() {
   return m_own_handle;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

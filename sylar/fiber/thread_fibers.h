@@ -4,6 +4,7 @@
 // Thread safety: an object belongs to its thread.
 #pragma once
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
@@ -13,7 +14,7 @@
 #include "sylar/fiber/suspend_check.h"
 #include "sylar/fiber/thread_pointer.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Returns the fiber that runs on this thread, or null on the thread's own stack. Never inlined, because a fiber that asked to
 /// be moved must not use the old thread's answer.
@@ -40,7 +41,7 @@ class FiberHome {
 };
 
 /// The target of a fiber that wants to continue elsewhere. The fiber keeps it until it is suspended.
-class detail::MigrationTarget {
+class MigrationTarget {
  public:
   virtual ~MigrationTarget() = default;
   /// Queues `fiber` there. Returns false if the target does not exist any more.
@@ -232,4 +233,4 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
   switchOut(me, nullptr);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

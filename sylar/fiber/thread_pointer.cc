@@ -8,7 +8,7 @@
 
 #include "sylar/base/sys.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr unsigned long kUserMayWriteFsBase = 2;  // HWCAP2_FSGSBASE, from Linux 5.9
@@ -48,6 +48,6 @@ void becomeThread(uintptr_t pointer) {
   }
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail
 
 #endif

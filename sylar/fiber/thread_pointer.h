@@ -6,13 +6,14 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sanitizers.h"
 
 #if defined(__x86_64__) && defined(__LP64__) && !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)
 #define SYLAR_THREAD_POINTER 1
 #endif
 
-namespace sylar {
+namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
 
@@ -39,4 +40,4 @@ uint64_t keptSignalMaskOf(uintptr_t pointer);
 
 #endif
 
-}  // namespace sylar
+}  // namespace sylar::detail

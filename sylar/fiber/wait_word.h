@@ -13,10 +13,11 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Why a wait ended.
 enum class WakeReason : uint8_t { kReady = 2, kTimeout = 3, kCanceled = 4, kClosed = 5 };
@@ -69,4 +70,4 @@ class WaitWord {
   typename Memory::template Atomic<uint64_t> m_word{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

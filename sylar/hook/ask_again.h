@@ -5,11 +5,12 @@
 #include <cerrno>
 #include <chrono>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Makes attempts until one gives something else than -EAGAIN: the next after 1 ms, then less and less often, up to 50 ms. No
 /// helper thread waits instead, because it could not be interrupted, and enough of them would fill the pool for those on whom
@@ -42,4 +43,4 @@ long askAgain(Interruptible& call, HookedFd& fd, Attempt attempt) {
   });
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -5,7 +5,7 @@
 
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Returns the events of the engine that may make one of `events` true. epoll's bits are poll's.
@@ -182,4 +182,4 @@ const timespec* timeLeft(Deadline deadline, timespec& left) {
   return &left;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -18,11 +18,12 @@
 #include <memory>
 #include <span>
 
+#include "sylar/base/internal.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/pending_signals.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class DescriptorWait {
  public:
@@ -141,4 +142,4 @@ int64_t timeoutNs(const timespec* timeout);
 /// Returns what is left until `deadline`, in `left`, or null if it never comes; as a timeout for libc's call.
 const timespec* timeLeft(Deadline deadline, timespec& left);
 
-}  // namespace sylar
+}  // namespace sylar::detail

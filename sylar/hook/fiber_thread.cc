@@ -27,7 +27,7 @@
 #include "sylar/sched/worker.h"
 #include "sylar/scheduler.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 namespace {
 
@@ -356,6 +356,10 @@ void raiseHere(long signal) {
 }
 
 pthread_t threadOfWorker() { return ThreadFibers::current().ownThreadPointer(); }
+
+}  // namespace sylar::detail
+
+namespace sylar {
 
 ThreadsAreFibers::ThreadsAreFibers() { g_threads_are_fibers.fetch_add(1, std::memory_order_relaxed); }
 ThreadsAreFibers::~ThreadsAreFibers() { g_threads_are_fibers.fetch_sub(1, std::memory_order_relaxed); }

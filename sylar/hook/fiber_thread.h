@@ -19,9 +19,10 @@
 
 #include <pthread.h>
 
+#include "sylar/base/internal.h"
 #include "sylar/fiber/thread_pointer.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
 
@@ -47,4 +48,4 @@ pthread_t threadOfWorker();
 
 #endif
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -11,7 +11,7 @@
 #include "sylar/hook/ask_again.h"
 #include "sylar/hook/probe.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Returns true if a FIFO that was opened for reading with O_NONBLOCK has a writer, or has had one since.
@@ -90,4 +90,4 @@ int openFifo(int directory, const char* path, int flags, mode_t mode) {
   return static_cast<int>(IoCall::result(result));
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Returns true if an open with these arguments may wait for the other side of a FIFO, and a fiber may wait here.
 bool waitsForOtherSide(int directory, const char* path, int flags);
@@ -11,4 +13,4 @@ bool waitsForOtherSide(int directory, const char* path, int flags);
 /// Opens a FIFO as openat does. May suspend: yes.
 int openFifo(int directory, const char* path, int flags, mode_t mode);
 
-}  // namespace sylar
+}  // namespace sylar::detail

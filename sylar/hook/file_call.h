@@ -6,11 +6,12 @@
 
 #include <sys/uio.h>
 
+#include "sylar/base/internal.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/offload.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// As an offset: the file's own position, which the call moves.
 inline constexpr off_t kAtPosition = -1;
@@ -69,4 +70,4 @@ inline constexpr size_t kMostAtOnce = 1 << 20;
 /// filesSuspend(). May suspend: yes.
 void bringIntoCache(int fd, off_t offset, size_t size);
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -8,7 +8,7 @@
 #include "sylar/hook/jump.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 constinit thread_local HandlerScope::Record HandlerScope::t_innermost;
 
@@ -55,4 +55,4 @@ bool HandlerScope::interruptsLoop() const {
     t_innermost = t_innermost.scope->m_before;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

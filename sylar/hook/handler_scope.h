@@ -7,9 +7,10 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/tsan.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class HandlerScope {
  public:
@@ -48,4 +49,4 @@ class HandlerScope {
   const Record m_before;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

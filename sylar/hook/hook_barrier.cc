@@ -8,10 +8,10 @@
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
-constexpr LotKind kBarrier{detail::SyncKind::kPthreadBarrier};
+constexpr LotKind kBarrier{SyncKind::kPthreadBarrier};
 
 /// What libc's pthread_barrier_init makes. All but `shared` is used under the lock of the lot.
 struct Barrier {
@@ -62,7 +62,7 @@ int wait(pthread_barrier_t* object) {
 bool isOfLibc(pthread_barrier_t* object) { return reinterpret_cast<Barrier*>(object)->shared != 0 || sys::inForkedChild(); }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

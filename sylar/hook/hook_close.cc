@@ -22,7 +22,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 constinit std::atomic<bool> g_any_lingers{false};
 
@@ -133,7 +133,7 @@ int replaceAndEndCalls(int fd, int target) {
       fd, target, [=] { return real::dup3(fd, target, O_CLOEXEC); }, AtClose::kEnd);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

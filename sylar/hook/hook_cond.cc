@@ -13,10 +13,10 @@
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
-constexpr LotKind kCond{detail::SyncKind::kPthreadCond};
+constexpr LotKind kCond{SyncKind::kPthreadCond};
 
 // The bits of __wrefs. Source: glibc, bits/thread-shared-types.h.
 constexpr unsigned kShared = 1;
@@ -86,7 +86,7 @@ pthread_cond_t* ofC11(cnd_t* cond) { return reinterpret_cast<pthread_cond_t*>(co
 pthread_mutex_t* ofC11(mtx_t* mutex) { return reinterpret_cast<pthread_mutex_t*>(mutex); }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

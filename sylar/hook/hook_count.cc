@@ -10,7 +10,7 @@
 #include "sylar/check.h"
 #include "sylar/hook_stats.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 #define SYLAR_NAME_(name) #name,
@@ -28,6 +28,10 @@ HookCounters* makeHookCounters(WorkerSlot& slot) {
   slot.hook_counters.store(counters, std::memory_order_release);
   return counters;
 }
+
+}  // namespace sylar::detail
+
+namespace sylar {
 
 std::vector<HookStats> hookStats() {
   std::vector<HookStats> all;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "sylar/base/counter.h"
+#include "sylar/base/internal.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
@@ -14,7 +15,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/sched/worker_slot.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 #define SYLAR_COUNTED_(name) name,
 enum class Hook : uint8_t { SYLAR_HOOKED_NAMES(SYLAR_COUNTED_) kCount };
@@ -83,4 +84,4 @@ class HookPark {
   const int64_t m_begin_ns;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

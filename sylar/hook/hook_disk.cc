@@ -7,7 +7,7 @@
 #include "sylar/hook/offload.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 namespace {
 
@@ -16,6 +16,10 @@ constinit std::atomic<bool> g_hook_files{true};
 }  // namespace
 
 bool filesSuspend() { return g_hook_files.load(std::memory_order_relaxed) && locksSuspend(); }
+
+}  // namespace sylar::detail
+
+namespace sylar {
 
 void setHookFiles(bool on) { g_hook_files.store(on, std::memory_order_relaxed); }
 bool hookFiles() { return g_hook_files.load(std::memory_order_relaxed); }

@@ -7,7 +7,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Returns the number of events that are there, or -errno. With no time to wait it lets no signal through.
@@ -35,7 +35,7 @@ int waitInFiber(EpollEngine& engine, int epoll, epoll_event* events, int most, i
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

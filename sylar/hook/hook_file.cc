@@ -20,7 +20,7 @@
 #include "sylar/hook/file_call.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 // ---- Which files wait. -------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ template <class Plain, class OnFile>
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

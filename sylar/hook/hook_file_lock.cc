@@ -8,7 +8,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/hook/thread_record.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Takes a lock by `ask`, which does not wait, or by `wait`, which is libc's call.
@@ -32,7 +32,7 @@ int lockRecord(int fd, int command, void* lock) {
       fd, [=] { return sys::call(SYS_fcntl, fd, asking, lock); }, [=] { return real::fcntl(fd, command, lock); });
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -13,7 +13,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 // The names of these options for 64-bit times. Where a long has 64 bits the value is a timeval as well.
@@ -24,7 +24,7 @@ static_assert(sizeof(timeval) == 2 * sizeof(int64_t));
 int64_t timeoutNs(const void* value) { return attempt::toNs(*static_cast<const timeval*>(value)); }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

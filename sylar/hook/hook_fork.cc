@@ -18,7 +18,7 @@
 #include "sylar/hook/stay.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Marks as shared all that is open before `make` runs, and all that other threads have opened since. The child does not keep open what
@@ -50,7 +50,7 @@ uint64_t presentMask() {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

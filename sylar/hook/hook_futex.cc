@@ -16,10 +16,10 @@
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/probe.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
-constexpr LotKind kFutex{detail::SyncKind::kFutex};
+constexpr LotKind kFutex{SyncKind::kFutex};
 
 /// One call, with the arguments that it may have.
 struct Futex {
@@ -161,4 +161,4 @@ long futexByNumber(const long (&arguments)[6]) {
   return callOfKernel(arguments);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -15,7 +15,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/hook/thread_record.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constinit real::Real<decltype(::thrd_join)> g_thrd_join("thrd_join", nullptr);
@@ -30,7 +30,7 @@ bool suspendsAt(Hook hook, pthread_t thread) {
 
 #ifdef SYLAR_THREAD_POINTER
 
-constexpr LotKind kLeaving{detail::SyncKind::kOnce};
+constexpr LotKind kLeaving{SyncKind::kOnce};
 
 bool threadsAreFibers() { return g_threads_are_fibers.load(std::memory_order_relaxed) != 0; }
 
@@ -94,7 +94,7 @@ int joinUntil(pthread_t thread, void** value, const LockTime& time) {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -8,7 +8,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/hook/thread_record.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 constinit std::atomic<void (*)(uintptr_t to)> g_before_jump{nullptr};
 
@@ -38,7 +38,7 @@ void beforeJump(const __jmp_buf_tag& place) {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -26,7 +26,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 // The bits of a mutex's kind. Source: glibc, pthread.h and nptl/pthreadP.h.
@@ -223,7 +223,7 @@ void giveBackMutex(void* object) {
   ownerOf(mutex).store(static_cast<int>(idHere()), std::memory_order_relaxed);
   g_libc_unlock(&mutex);
 }
-constexpr LotKind kMutex{detail::SyncKind::kPthreadMutex, &takeMutex, &giveBackMutex};
+constexpr LotKind kMutex{SyncKind::kPthreadMutex, &takeMutex, &giveBackMutex};
 
 /// Makes the mutex, which was taken for it, the calling fiber's.
 void adopt(pthread_mutex_t& mutex, FiberCore* me) {
@@ -372,7 +372,7 @@ void noteLockedByLibc(pthread_mutex_t& mutex) {
 
 InPlace locksInPlace() { return {.plain = g_knows_words, .recursive = isRecursive(PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP)}; }
 
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -18,7 +18,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/sync/blocking.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// What a program has set in the resolver's state of its thread (_res), for a call on another thread. That thread's own sockets
@@ -209,7 +209,7 @@ hostent* hostAnswer(hostent* (*function)(const char*, Key...), const char* name,
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -14,10 +14,10 @@
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
-constexpr LotKind kOnce{detail::SyncKind::kOnce};
+constexpr LotKind kOnce{SyncKind::kOnce};
 
 // libc's own states of the word: it is being run, or done. Above these bits stands the number of forks, because the routine of another
 // thread does not go on in the child of a fork, which runs it anew.
@@ -79,7 +79,7 @@ class CallOfStd {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

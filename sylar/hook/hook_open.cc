@@ -15,7 +15,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 FdKind kindOfSocket(int domain, int type, int protocol) {
@@ -67,7 +67,7 @@ mode_t modeOf(int flags, va_list arguments) {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -6,7 +6,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Returns the kernel's present answer, or -errno.
@@ -50,7 +50,7 @@ int pollAs(Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, c
   return real::ppoll(fds, count, timeout_ns == kNever ? nullptr : &timeout, mask);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -14,7 +14,7 @@
 #include "sylar/hook/scm_rights.h"
 #include "sylar/hook/terminal.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Reads from a terminal; `plain(n)` reads at most n bytes.
@@ -178,7 +178,7 @@ long receiveMessages(IoCall& call, mmsghdr* messages, unsigned count, int flags,
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

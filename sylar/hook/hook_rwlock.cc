@@ -15,7 +15,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// The thread that writes, 0 if none does or if a fiber has yet to adopt the lock.
@@ -52,8 +52,8 @@ void giveBackWrite(void* object) {
   writerOf(lock).store(thisThread(), std::memory_order_relaxed);
   g_libc_unlock(&lock);
 }
-constexpr LotKind kRead{detail::SyncKind::kPthreadRWLock, &takeToRead, &giveBackRead};
-constexpr LotKind kWrite{detail::SyncKind::kPthreadRWLock, &takeToWrite, &giveBackWrite};
+constexpr LotKind kRead{SyncKind::kPthreadRWLock, &takeToRead, &giveBackRead};
+constexpr LotKind kWrite{SyncKind::kPthreadRWLock, &takeToWrite, &giveBackWrite};
 
 /// How a lock is taken: to read or to write.
 struct Mode {
@@ -93,7 +93,7 @@ bool threadsWait(pthread_rwlock_t& lock) {
 void releaseWaiters(pthread_rwlock_t& lock, bool threads_wait) {
   if (!ParkingLot::mayWait(&lock)) [[likely]]
     return;
-  ParkingLot::release(&lock, detail::SyncKind::kPthreadRWLock,
+  ParkingLot::release(&lock, SyncKind::kPthreadRWLock,
                       threads_wait ? ParkingLot::Release::kWakeAll : ParkingLot::Release::kHandOver);
 }
 
@@ -123,7 +123,7 @@ template <class Block>
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -14,7 +14,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// The three sets of a call, and what they were at its beginning. `count` may be higher than the numbers that the process can have. The
@@ -192,7 +192,7 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

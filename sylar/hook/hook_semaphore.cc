@@ -11,7 +11,7 @@
 #include "sylar/hook/lock_wait.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// What libc has in a sem_t of a 64-bit machine.
@@ -35,7 +35,7 @@ int takePermit(void* object) {
   return EBUSY;
 }
 void giveBackPermit(void* object) { real::sem_post(static_cast<sem_t*>(object)); }
-constexpr LotKind kSemaphore{detail::SyncKind::kPosixSemaphore, &takePermit, &giveBackPermit};
+constexpr LotKind kSemaphore{SyncKind::kPosixSemaphore, &takePermit, &giveBackPermit};
 
 template <class Block>
 [[gnu::noinline]] int waitInFiber(Hook hook, sem_t* semaphore, LockTime until, Block blocks) {
@@ -54,7 +54,7 @@ template <class Block>
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

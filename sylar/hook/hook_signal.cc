@@ -21,7 +21,7 @@
 #include "sylar/hook/thread_record.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 using Handler = void (*)(int signal, siginfo_t* info, void* context);
@@ -132,7 +132,7 @@ bool isReserved([[maybe_unused]] int signal) {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

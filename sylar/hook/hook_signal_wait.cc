@@ -12,7 +12,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Waits until a handler has run, under the thread's mask or `mask`. Returns -1 with errno, which is EINTR then.
@@ -58,7 +58,7 @@ int take(EpollEngine& engine, Interruptible& call, const sigset_t* set, siginfo_
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -14,7 +14,7 @@
 #include "sylar/hook/wait_loop.h"
 #include "sylar/sync/blocking_pool.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constinit std::atomic<int64_t> g_connect_timeout_ns{5'000'000'000};
@@ -109,11 +109,6 @@ int acceptHooked(int fd, sockaddr* address, socklen_t* size, int flags) {
 
 }  // namespace
 
-void setConnectTimeout(std::chrono::milliseconds timeout) {
-  g_connect_timeout_ns.store(timeout.count() <= 0 ? 0 : msToNs(static_cast<uint64_t>(timeout.count())),
-                             std::memory_order_relaxed);
-}
-
 int64_t connectTimeoutNs() {
   const int64_t timeout_ns = g_connect_timeout_ns.load(std::memory_order_relaxed);
   return timeout_ns > 0 ? timeout_ns : -1;
@@ -140,6 +135,15 @@ long connectOn(IoCall& call, const sockaddr* address, socklen_t size, int64_t ti
     return -EAGAIN;
   });
   return call.passesOn() ? answer : result;
+}
+
+}  // namespace sylar::detail
+
+namespace sylar {
+
+void setConnectTimeout(std::chrono::milliseconds timeout) {
+  g_connect_timeout_ns.store(timeout.count() <= 0 ? 0 : msToNs(static_cast<uint64_t>(timeout.count())),
+                             std::memory_order_relaxed);
 }
 
 }  // namespace sylar

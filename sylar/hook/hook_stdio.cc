@@ -26,7 +26,7 @@
 #include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// How many streams the code that runs on this thread has locked by itself. A helper thread would wait for such a lock without end.
@@ -244,7 +244,7 @@ Where hereIf(bool suffices) { return suffices ? Where::kHere : Where::kLater; }
 constexpr auto kNeedsSomething = [](const Buffered& buffered) { return buffered.size() > 0 ? Where::kHelper : Where::kLater; };
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

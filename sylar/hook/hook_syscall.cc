@@ -30,7 +30,7 @@
 #include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// The arguments of a call, each as the type that its function takes.
@@ -239,7 +239,7 @@ long uncancelled(Call call) {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -21,7 +21,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/hook/thread_record.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 #define SYLAR_LIBC_(name) constinit real::Real<decltype(::name)> g_##name(#name, nullptr);
@@ -48,7 +48,7 @@ SYLAR_LIBC_(sigpending)
 SYLAR_LIBC_(thrd_create)
 #undef SYLAR_LIBC_
 
-constexpr LotKind kLastThread{detail::SyncKind::kOnce};
+constexpr LotKind kLastThread{SyncKind::kOnce};
 
 bool isFiber(pthread_t thread) { return FiberThread::of(thread).isFiber(); }
 bool isSelf(pthread_t thread) { return ::pthread_equal(thread, ::pthread_self()) != 0; }
@@ -139,7 +139,7 @@ void unwindCancelled() {
   __builtin_unreachable();
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -21,7 +21,7 @@
 #include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Returns how many bytes a descriptor takes without waiting, if poll says that it takes something. TCP then has a third of its
@@ -194,7 +194,7 @@ long sendfileHere(End& in, End& out, off64_t* offset, size_t size) {
 bool mayWait(const End& in, const End& out) { return (in.waits() || out.waits()) && in.isOpen() && out.isOpen(); }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -16,7 +16,7 @@
 #include "sylar/hook/wait_loop.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// A descriptor of the library's own that is readable once a process has ended. There is none, -1, if it cannot be had.
@@ -86,7 +86,7 @@ int waitidNow(idtype_t type, id_t id, siginfo_t* info, int options) {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

@@ -17,7 +17,7 @@
 #include "sylar/hook/scm_rights.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr size_t kPartsAtOnce = 16;
@@ -222,7 +222,7 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
 

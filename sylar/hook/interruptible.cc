@@ -5,7 +5,7 @@
 #include "sylar/check.h"
 #include "sylar/hook/thread_record.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// libc's own, which no mask blocks.
@@ -23,9 +23,6 @@ void asHandlersSeeIt() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 }  // namespace
 
 constinit std::atomic<uint8_t> g_posix_modes{0};
-
-void setHookEintr(HookEintr mode) { turn(PosixMode::kEintr, mode == HookEintr::kPosix); }
-HookEintr hookEintr() { return isOn(PosixMode::kEintr) ? HookEintr::kPosix : HookEintr::kRestart; }
 
 /// One wait, on the stack of its fiber. Handlers follow `next` only.
 struct Interruptible::Parked {
@@ -168,5 +165,12 @@ void Interruptible::handlerRan(int signal, bool restarts) {
   }
   t_unused.add(signal, restarts);
 }
+
+}  // namespace sylar::detail
+
+namespace sylar {
+
+void setHookEintr(HookEintr mode) { turn(PosixMode::kEintr, mode == HookEintr::kPosix); }
+HookEintr hookEintr() { return isOn(PosixMode::kEintr) ? HookEintr::kPosix : HookEintr::kRestart; }
 
 }  // namespace sylar

@@ -18,12 +18,13 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/hook.h"
 #include "sylar/hook/hook_count.h"
 #include "sylar/hook/posix_modes.h"
 #include "sylar/sched/park.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Which handlers end a call.
 enum class EndedBy : uint8_t {
@@ -111,4 +112,4 @@ class Interruptible {
   uint64_t m_unused_before;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

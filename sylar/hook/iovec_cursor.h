@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// The rest of an iovec list. We read the list only after the kernel has accepted it.
 class IovecCursor {
@@ -58,4 +59,4 @@ inline size_t totalSize(const iovec* parts, size_t count) {
   return total < kMaxTransfer ? total : kMaxTransfer;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

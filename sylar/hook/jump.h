@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Stands for the place of a jump where glibc does not tell it. Such a jump counts as one out of the handler.
 constexpr uintptr_t kSomewhere = UINTPTR_MAX;
@@ -12,4 +14,4 @@ constexpr uintptr_t kSomewhere = UINTPTR_MAX;
 /// Called before each jump if it is set, with the stack pointer after it.
 extern constinit std::atomic<void (*)(uintptr_t to)> g_before_jump;
 
-}  // namespace sylar
+}  // namespace sylar::detail

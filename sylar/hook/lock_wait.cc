@@ -2,12 +2,9 @@
 
 #include "sylar/hook.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 constinit std::atomic<bool> g_hook_locks{true};
-
-void setHookLocks(bool on) { g_hook_locks.store(on, std::memory_order_relaxed); }
-bool hookLocks() { return g_hook_locks.load(std::memory_order_relaxed); }
 
 ShieldIfCancelled::ShieldIfCancelled(bool in_fiber) {
   if (!in_fiber) return;
@@ -112,5 +109,12 @@ int takeInLotForEver(FiberCore& me, Hook hook, void* object, const LotKind& kind
     if (end == LotEnd::kCancelled && take()) return error;  // behind the deadline of a stop, until the fiber is abandoned
   }
 }
+
+}  // namespace sylar::detail
+
+namespace sylar {
+
+void setHookLocks(bool on) { g_hook_locks.store(on, std::memory_order_relaxed); }
+bool hookLocks() { return g_hook_locks.load(std::memory_order_relaxed); }
 
 }  // namespace sylar

@@ -15,13 +15,14 @@
 #include <chrono>
 #include <optional>
 
+#include "sylar/base/internal.h"
 #include "sylar/fiber.h"
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/hook_count.h"
 #include "sylar/hook/parking_lot.h"
 #include "sylar/hook/wait_loop.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 extern constinit std::atomic<bool> g_hook_locks;
 
@@ -89,4 +90,4 @@ struct InPlace {
 };
 InPlace locksInPlace();
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -5,12 +5,13 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/tsan.h"
 #include "sylar/sched/waker.h"
 #include "sylar/sync/thread_wait.h"
 #include "sylar/sync/wait_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// What a release does for those who wait for an object.
 enum class LotRelease : uint8_t {
@@ -113,7 +114,7 @@ struct LotSteps {
 
   // ---- Those who wake. -------------------------------------------------------------------------------------------------------
 
-  static void release(void* object, detail::SyncKind what, LotRelease how, bool in_handler) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  static void release(void* object, SyncKind what, LotRelease how, bool in_handler) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
     Bucket& bucket = Types::bucketOf(object);
     Wakes wakes;
     const Hold hold(bucket, in_handler);
@@ -135,7 +136,7 @@ struct LotSteps {
   }
 
   /// Gives `object`, which the caller has, to the oldest of those who wait for it as `what`, as it is. Returns false if nobody does.
-  static bool passOn(void* object, detail::SyncKind what) {
+  static bool passOn(void* object, SyncKind what) {
     decltype(Waker::core) core = nullptr;
     {
       Bucket& bucket = Types::bucketOf(object);
@@ -246,7 +247,7 @@ struct LotSteps {
 
   /// Tells a thread, which needs no lock for it. Returns true.
   static bool tellThread(Wait& one) {
-    detail::ThreadWait<Memory>(one.m_state).tell();
+    ThreadWait<Memory>(one.m_state).tell();
     return true;
   }
 
@@ -265,7 +266,7 @@ struct LotSteps {
       for (Wait* one = bucket.m_first; one != nullptr;) {
         Wait* const next = one->m_next;
         const auto what = one->m_kind.what;  // each of them tries again
-        if (what == detail::SyncKind::kPosixSemaphore || what == detail::SyncKind::kFutex) take(bucket, *one, nullptr);
+        if (what == SyncKind::kPosixSemaphore || what == SyncKind::kFutex) take(bucket, *one, nullptr);
         one = next;
       }
       bucket.m_lock.unlock();
@@ -274,4 +275,4 @@ struct LotSteps {
   }
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -10,13 +10,14 @@
 #include <atomic>
 #include <cerrno>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 #include "sylar/hook.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/sync/blocking_pool.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Makes `call` in a fiber, which is not suspended in it.
 template <class Call>
@@ -91,4 +92,4 @@ auto offloadFileCall(Call call, Fds... fds) -> decltype(call()) {
   return filesSuspend() ? offload(onNumbers(call, fds...)) : call();
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -4,7 +4,7 @@
 #include "sylar/hook.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 template <class Pointer, auto& kFunction>
@@ -31,9 +31,9 @@ int originalIoctl(int fd, unsigned long request, ...) {
 }
 
 }  // namespace
-}  // namespace sylar
+}  // namespace sylar::detail
 
-using sylar::Original;
+using sylar::detail::Original;
 
 extern "C" {
 
@@ -59,7 +59,7 @@ SYLAR_ORIGINAL_(getsockopt)
 SYLAR_ORIGINAL_(setsockopt)
 #undef SYLAR_ORIGINAL_
 
-constinit const fcntl_fun fcntl_f = sylar::originalFcntl;
-constinit const ioctl_fun ioctl_f = sylar::originalIoctl;
+constinit const fcntl_fun fcntl_f = sylar::detail::originalFcntl;
+constinit const ioctl_fun ioctl_f = sylar::detail::originalIoctl;
 
 }  // extern "C"

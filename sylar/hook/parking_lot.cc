@@ -7,7 +7,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/sync/thread_wait.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Sleeps like a cancellation point. It needs nothing to be cleaned up, because a cancel may unwind it from any of its instructions.
@@ -69,24 +69,24 @@ LotEnd LotWait::parkCancellably(Deadline deadline) { return parkThread<Cancellab
 
 template <class Memory>
 LotEnd LotWait::parkThread(Deadline deadline) {
-  if (detail::ThreadWait<Memory>(m_state).park(deadline)) return told();
+  if (ThreadWait<Memory>(m_state).park(deadline)) return told();
   Steps::leave(*this);
   return LotEnd::kTimeout;
 }
 
 bool LotWait::withdraw() {
-  const bool told = m_wait ? !m_wait->withdraw() : !detail::ThreadWait(m_state).withdraw();
+  const bool told = m_wait ? !m_wait->withdraw() : !ThreadWait(m_state).withdraw();
   if (!told) Steps::leave(*this);
   return told;
 }
 
 // ---- ParkingLot. -------------------------------------------------------------------------------------------------------------
 
-void ParkingLot::release(void* object, detail::SyncKind what, Release how, bool in_handler) {
+void ParkingLot::release(void* object, SyncKind what, Release how, bool in_handler) {
   if (!sys::inForkedChild()) Steps::release(object, what, how, in_handler);
 }
 
-bool ParkingLot::passOn(void* object, detail::SyncKind what) { return !sys::inForkedChild() && Steps::passOn(object, what); }
+bool ParkingLot::passOn(void* object, SyncKind what) { return !sys::inForkedChild() && Steps::passOn(object, what); }
 
 uint32_t ParkingLot::wake(const void* object, uint32_t most, uint32_t bits, bool in_handler) {
   return mayWait(object) && !sys::inForkedChild() ? Steps::wake(object, most, bits, in_handler) : 0;
@@ -106,4 +106,4 @@ void ParkingLot::forgetAll() {
   ++s_forks;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -19,12 +19,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/hook/interruptible.h"
 #include "sylar/hook/lot_steps.h"
 #include "sylar/sync/wait_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// How the wait of a LotWait has ended.
 enum class LotEnd : uint8_t {
@@ -38,7 +39,7 @@ enum class LotEnd : uint8_t {
 
 /// What a waiter wants to be done for it.
 struct LotKind {
-  detail::SyncKind what;
+  SyncKind what;
   /// Takes the object, for whoever. Returns 0, EBUSY if it cannot be had now, or another error.
   int (*take)(void* object) = nullptr;
   /// Gives back what take() has taken.
@@ -63,7 +64,7 @@ struct LotTypes {
   using Memory = LotMemory;
   using Wait = LotWait;
   using Bucket = LotBucket;
-  using Wakes = detail::SyncWakes;
+  using Wakes = SyncWakes;
   using Waker = sylar::Waker;
   static constexpr int kHandlerTries = 1000;
 
@@ -72,7 +73,7 @@ struct LotTypes {
 };
 
 /// One wait of the calling fiber or thread, in its frame. If it was entered, park() or withdraw() must end it.
-class LotWait final : public detail::SyncWait {
+class LotWait final : public SyncWait {
  public:
   static constexpr uint32_t kAnyBits = ~0u;
 
@@ -165,10 +166,10 @@ class ParkingLot {
 
   using Release = LotRelease;
   /// Acts on those who wait for `object` as `what`. If the call may be made in a signal handler, that is `in_handler`.
-  static void release(void* object, detail::SyncKind what, Release how, bool in_handler = false);
+  static void release(void* object, SyncKind what, Release how, bool in_handler = false);
   /// Gives `object`, which the caller has taken, to the oldest of those who wait for it as `what`, without giving it back in between.
   /// Returns false if nobody does. If it returns true, the object is not the caller's any more.
-  static bool passOn(void* object, detail::SyncKind what);
+  static bool passOn(void* object, SyncKind what);
 
   /// Wakes up to `most` of those who wait at `object` with one of `bits`, in their order. Returns how many there were.
   static uint32_t wake(const void* object, uint32_t most, uint32_t bits = LotWait::kAnyBits, bool in_handler = false);
@@ -197,4 +198,4 @@ class ParkingLot {
 
 inline LotBucket& LotTypes::bucketOf(const void* object) { return ParkingLot::bucketOf(object); }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -11,7 +11,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 int letSignalsThrough(const sigset_t* mask) {
   constexpr timespec kNoTime{};
@@ -44,4 +44,4 @@ PendingSignals::~PendingSignals() {
   if (m_fd >= 0) FdTable::close(m_fd, [this] { return sys::closeFd(m_fd); });
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

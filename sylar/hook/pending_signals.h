@@ -9,7 +9,9 @@
 
 #include <cstdint>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Lets the handlers run of the pending signals that the thread blocks and `mask` does not, each of which ends the caller's wait and
 /// nothing else. Returns -EINTR if one ran, else 0, or another -errno. A handler may not come back (siglongjmp), so nothing may be
@@ -33,4 +35,4 @@ class PendingSignals {
   int m_fd = -1;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

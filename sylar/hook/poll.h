@@ -6,12 +6,13 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/hook/interruptible.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Does what ppoll does, with a timeout of `timeout_ns` (kNever = none), as a wait of `call`. Fails with EINTR as ppoll does, and if
 /// the call is interrupted. May suspend: yes.
 int pollAs(Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask = nullptr);
 
-}  // namespace sylar
+}  // namespace sylar::detail

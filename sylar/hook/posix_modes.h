@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 enum class PosixMode : uint8_t {
   kEintr = 1,  ///< HookEintr::kPosix
@@ -22,4 +24,4 @@ inline void turn(PosixMode mode, bool on) {
      : g_posix_modes.fetch_and(static_cast<uint8_t>(~bit), std::memory_order_relaxed);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -10,7 +10,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/hook/scm_rights.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr size_t kPartsAtOnce = 16;
@@ -108,4 +108,4 @@ long receiveMore(IoCall& call, const iovec* parts, size_t count, int flags, size
   return first > 0 ? std::max(n, static_cast<long>(first)) : n;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -4,11 +4,12 @@
 
 #include <fcntl.h>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 #include "sylar/hook/probe.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Opens the FIFO or terminal behind `fd` once more and returns the result of `call(own)` on it, which cannot wait. `mode` is
 /// O_RDONLY or O_WRONLY. Returns -EOPNOTSUPP if it cannot be opened. Source: proc(5), /proc/pid/fd.
@@ -22,4 +23,4 @@ long onReopened(int fd, int mode, Call call) {
   return result;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -6,7 +6,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 template <class Visit>
@@ -41,4 +41,4 @@ bool endsWithRights(int fd, const msghdr& message) {
   return any || ((message.msg_flags & MSG_CTRUNC) != 0 && probe::socketOption(fd, SO_PASSCRED) != 1);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -3,7 +3,9 @@
 
 #include <sys/socket.h>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Notes that `message` was sent. From here on its receiver shares the descriptors in it.
 void rightsSent(const msghdr& message);
@@ -14,4 +16,4 @@ void rightsReceived(const msghdr& message);
 /// Returns true if a received message ends what MSG_WAITALL waits for, because it carried descriptors or had no room for them.
 bool endsWithRights(int fd, const msghdr& message);
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -14,7 +14,7 @@
 #include "sylar/hook/posix_modes.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// The stays of all numbers with the same remainder, under their lock. A handler that interrupts the holder closes nothing by itself.
 struct Stay::Bucket {
@@ -186,6 +186,10 @@ void Stay::closeCopiesInChild() {
     if (fd < kNumbers && (g_copies[fd / 64].load(std::memory_order_relaxed) & bitOf(fd)) != 0) sys::closeFd(fd);
   }
 }
+
+}  // namespace sylar::detail
+
+namespace sylar {
 
 void setHookClose(HookClose mode) {
   if (mode == HookClose::kPosix) Stay::beKept();

@@ -17,7 +17,9 @@
 
 #include <cstdint>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 class EpollEngine;
 
@@ -63,4 +65,4 @@ class Stay {
   Stay** m_at;  // the pointer to this
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -19,7 +19,7 @@
 #include "sylar/clock.h"
 #include "sylar/hook/real.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr int64_t kPatienceNs = 1'000'000'000;
@@ -215,4 +215,4 @@ bool askThread(pid_t thread, ThreadAnswer& answer) {
   return true;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// The system call in which a thread waits.
 struct WaitingCall {
@@ -44,4 +46,4 @@ bool askThread(pid_t thread, ThreadAnswer& answer);
 /// Installs what askThread() needs. To be called before it.
 void enableAskThread();
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -2,7 +2,7 @@
 
 #ifdef SYLAR_THREAD_POINTER
 
-namespace sylar {
+namespace sylar::detail {
 
 constinit std::atomic<int> g_threads_are_fibers{0};
 constinit std::atomic<uint64_t> g_never_blocked{0};
@@ -18,6 +18,6 @@ std::atomic<uint32_t>& FiberThread::count() {
   return s_count;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail
 
 #endif

@@ -7,9 +7,10 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/fiber/thread_pointer.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
 
@@ -73,4 +74,4 @@ class NoCancellationPoint {
 #endif
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -15,7 +15,7 @@
 #include "sylar/hook/real.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = false;
@@ -73,20 +73,6 @@ uint64_t lifeAfterClose(const Entry& entry, int fd) {
     pause = std::min<std::chrono::microseconds>(2 * pause, std::chrono::milliseconds(50));
   }
   return entry.awaitOpen(fd);
-}
-
-bool is_hook_enable() {
-  FiberCore* const me = runningFiber();
-  return me != nullptr ? me->hook_enabled : t_hook_enabled;
-}
-
-void set_hook_enable(bool on) {
-  FiberCore* const me = runningFiber();
-  if (me != nullptr) {
-    me->hook_enabled = on;
-  } else {
-    t_hook_enabled = on;
-  }
 }
 
 int HookedFd::useCopy() {
@@ -262,6 +248,24 @@ int IoCall::wait(uint64_t edges_seen) {
   if (reason == WakeReason::kReady) return 0;
   if (reason == WakeReason::kCanceled) return -ECANCELED;
   return until < m_deadline ? 0 : -m_timeout_error;
+}
+
+}  // namespace sylar::detail
+
+namespace sylar {
+
+bool is_hook_enable() {
+  FiberCore* const me = runningFiber();
+  return me != nullptr ? me->hook_enabled : t_hook_enabled;
+}
+
+void set_hook_enable(bool on) {
+  FiberCore* const me = runningFiber();
+  if (me != nullptr) {
+    me->hook_enabled = on;
+  } else {
+    t_hook_enabled = on;
+  }
 }
 
 }  // namespace sylar

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/handler_scope.h"
@@ -23,7 +24,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker_slot.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Returns the engine in which the calling fiber may wait for descriptors, or null if libc's call is to be made: on plain
 /// threads, with hooks off, in a plain Scheduler, in a signal handler, and in a forked child however it was made.
@@ -373,4 +374,4 @@ template <class Attempt>
   return {done, edges_seen};
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <span>
 
-namespace sylar::http {
+#include "sylar/base/internal.h"
+
+namespace sylar::http::detail {
 
 /// Supplies bytes from the peer. Thread safety: one caller at a time.
 class ByteSource {
@@ -35,4 +37,4 @@ class ByteSink {
   virtual bool writeAll(std::span<iovec> parts) = 0;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sylar::http {
+#include "sylar/base/internal.h"
+
+namespace sylar::http::detail {
 
 enum CharClass : uint8_t {
   kTokenChar = 1,   // RFC 9110 5.6.2: methods, field names
@@ -16,8 +18,6 @@ enum CharClass : uint8_t {
   kHostChar = 32,    // of a host name or an IPv4 address: letters, digits, "-._~"
   kCookieChar = 64,  // RFC 6265 4.1.1: of a cookie's value; visible ASCII except '"' ',' ';' '\\'
 };
-
-namespace detail {
 
 constexpr uint8_t classify(unsigned c) {
   const bool digit = c >= '0' && c <= '9';
@@ -42,14 +42,12 @@ constexpr std::array<uint8_t, 256> makeCharClasses() {
 
 inline constexpr std::array<uint8_t, 256> kCharClasses = makeCharClasses();
 
-}  // namespace detail
-
 /// Returns true if `c` is in one of the classes `mask`.
-constexpr bool isChar(char c, uint8_t mask) { return (detail::kCharClasses[static_cast<uint8_t>(c)] & mask) != 0; }
+constexpr bool isChar(char c, uint8_t mask) { return (kCharClasses[static_cast<uint8_t>(c)] & mask) != 0; }
 
 /// Returns the first position in [at, end) whose byte is not of the class `mask`, or `end` if there is none.
 constexpr const char* skipChars(const char* at, const char* end, uint8_t mask) {
-  const auto classes = [](char c) { return detail::kCharClasses[static_cast<uint8_t>(c)]; };
+  const auto classes = [](char c) { return kCharClasses[static_cast<uint8_t>(c)]; };
   while (end - at >= 4 && (classes(at[0]) & classes(at[1]) & classes(at[2]) & classes(at[3]) & mask) != 0) at += 4;
   while (at != end && isChar(*at, mask)) ++at;
   return at;
@@ -74,4 +72,4 @@ constexpr std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -8,7 +8,7 @@
 #include "sylar/http/char_class.h"
 #include "sylar/http/field_list_control.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 namespace {
 
 // Fields that say how a message is framed, routed or handled. In a trailer they would come too late. Source: RFC 9110 section
@@ -99,4 +99,4 @@ void ChunkDecoder::takeTrailers(FieldList& trailers) const {
   });
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -6,11 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/http/field_list.h"
 #include "sylar/http/head_scan.h"
 #include "sylar/http/limits.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// Decodes chunk lines, the CRLF after data, and trailers; the data itself never passes through it. It is strict: CRLF only, no
 /// blank around a size, at most 16 digits, no framing field among the trailers.
@@ -53,4 +54,4 @@ class ChunkDecoder {
   State m_state = State::kSize;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/http/field_list.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 class FieldListControl {
  public:
@@ -44,4 +45,4 @@ class FieldListControl {
   }
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 namespace {
 
@@ -80,4 +80,4 @@ bool Glob::matches(std::string_view text) const {
   return m_valid && step == m_steps.size();
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

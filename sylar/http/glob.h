@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace sylar::http {
+#include "sylar/base/internal.h"
+
+namespace sylar::http::detail {
 
 /// A pattern as fnmatch(3) defines it without flags: *, ?, [sets], and \ before a byte that stands for itself. Matching takes at
 /// most (bytes of the text) * (bytes of the pattern) steps. The one of glibc takes a power of them that grows with the number of
@@ -33,4 +35,4 @@ class Glob {
   bool m_valid = true;  // if false, it matches nothing
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

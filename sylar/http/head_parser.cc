@@ -7,7 +7,7 @@
 #include "sylar/http/field_list_control.h"
 #include "sylar/http/head_scan.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 namespace {
 
 constexpr Verdict bad(const char* why) { return Verdict::refused(HttpStatus::BAD_REQUEST, why); }
@@ -214,4 +214,4 @@ Verdict HeadParser::parse(std::string_view head, HttpRequest& request, BodyFrami
   return Verdict::accepted(!request.m_close);
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/http/http.h"
 #include "sylar/http/verdict.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// Says how the body of a request is delimited. Source: RFC 9112 section 6.
 struct BodyFraming {
@@ -24,4 +25,4 @@ class HeadParser {
   static Verdict parse(std::string_view head, HttpRequest& request, BodyFraming& framing);
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -5,7 +5,7 @@
 #include "sylar/check.h"
 #include "sylar/http/char_class.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 namespace {
 
 // Returns the first position in [at, end) whose byte is not of the class `mask`, or `end` if there is none. at <= end.
@@ -150,4 +150,4 @@ Scan HeadScan::checkVersion(std::string_view version) {
   return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "no HTTP version");
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/http/char_class.h"
 #include "sylar/http/limits.h"
 #include "sylar/http/verdict.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 enum class Scan : uint8_t { kMore, kDone, kBad, kTooLong };
 
@@ -86,4 +87,4 @@ class HeadScan {
   Verdict m_refusal;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -1,6 +1,6 @@
 #include "sylar/http/http_date.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 namespace {
 
 constexpr size_t kDateSize = sizeof "Sun, 06 Nov 1994 08:49:37 GMT" - 1;
@@ -46,4 +46,4 @@ void HttpDateCache::renew(time_t time) {
   m_time = time;
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

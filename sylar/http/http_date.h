@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace sylar::http {
+#include "sylar/base/internal.h"
+
+namespace sylar::http::detail {
 
 /// Returns seconds since 1970 as "Sun, 06 Nov 1994 08:49:37 GMT".
 ///
@@ -29,4 +31,4 @@ class HttpDateCache {
   char m_text[29] = {};
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

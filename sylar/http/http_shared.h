@@ -8,10 +8,11 @@
 #include <map>
 #include <memory>
 
+#include "sylar/base/internal.h"
 #include "sylar/http/http_names.h"
 #include "sylar/http/limits.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// Counts over all connections. Thread safety: all calls from any thread.
 class HttpTotals {
@@ -84,4 +85,4 @@ class BodyShare {
   uint64_t m_taken = 0;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

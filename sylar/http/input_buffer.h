@@ -9,9 +9,10 @@
 #include <span>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// A queue of bytes in contiguous memory. It grows only when data() fills the block, so the code that fills it bounds it.
 ///
@@ -71,4 +72,4 @@ class InputBuffer {
   size_t m_capacity = 0, m_begin = 0, m_end = 0;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

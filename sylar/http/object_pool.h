@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <memory>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/tsan.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// An object and the room for the control block of its shared_ptr are one slot. When the last reference ends, the object is
 /// reset. When the last weak reference has ended as well, the slot becomes a free slot of the thread in which that happened. So
@@ -95,4 +96,4 @@ class ObjectPool {
   }
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <utility>
 
-namespace sylar::http {
+#include "sylar/base/internal.h"
+
+namespace sylar::http::detail {
 
 /// Text in contiguous memory.
 ///
@@ -51,4 +53,4 @@ class OutputBuffer {
   size_t m_capacity = 0, m_size = 0;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

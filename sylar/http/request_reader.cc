@@ -7,7 +7,7 @@
 #include "sylar/check.h"
 #include "sylar/http/head_parser.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 const Verdict& RequestReader::record(const Verdict& verdict) {
   m_verdict = verdict;
@@ -233,4 +233,4 @@ size_t RequestReader::takeBuffered(char* buffer, size_t size) {
   return count;
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/clock.h"
 #include "sylar/http/byte_stream.h"
 #include "sylar/http/chunk_decoder.h"
@@ -18,7 +19,7 @@
 #include "sylar/http/limits.h"
 #include "sylar/http/verdict.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// Reads the requests of one connection, one after the other. For each:
 ///
@@ -126,4 +127,4 @@ class RequestReader {
   bool m_answer_begun = false;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -8,7 +8,7 @@
 
 #include "sylar/http/char_class.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 namespace {
 
 // A body up to this size is copied after its head; a larger one is sent from where it is.
@@ -195,4 +195,4 @@ bool ResponseWriter::end() {
   return flush({});
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

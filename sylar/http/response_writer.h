@@ -6,13 +6,14 @@
 #include <optional>
 #include <string_view>
 
+#include "sylar/base/internal.h"
 #include "sylar/http/byte_stream.h"
 #include "sylar/http/http.h"
 #include "sylar/http/http_date.h"
 #include "sylar/http/output_buffer.h"
 #include "sylar/http/verdict.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// Writes the responses of one connection, one after the other: whole ones with write(), others with begin(), writePiece(),
 /// end().
@@ -90,4 +91,4 @@ class ResponseWriter {
   bool m_started = false;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace sylar::http {
+#include "sylar/base/internal.h"
+
+namespace sylar::http::detail {
 
 struct RouteTable;
 
@@ -14,4 +16,4 @@ struct RouteCache {
   std::shared_ptr<const RouteTable> table;
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

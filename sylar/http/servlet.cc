@@ -61,7 +61,7 @@ uint64_t nextVersion() {
 }  // namespace
 
 /// The routes of a dispatch. It is never changed once it is published.
-struct RouteTable {
+struct detail::RouteTable {
   std::map<std::string, Route> exact;
   std::vector<GlobRoute> globs;
   Route fallback;

@@ -3,11 +3,12 @@
 
 #include <memory>
 
+#include "sylar/base/internal.h"
 #include "sylar/http/http_session.h"
 #include "sylar/http/http_shared.h"
 #include "sylar/http/route_cache.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 class SessionControl {
  public:
@@ -27,4 +28,4 @@ class SessionControl {
   static void fail(HttpSession& session, HttpStatus status);
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -8,7 +8,7 @@
 
 #include "sylar/socket.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 namespace {
 
@@ -106,4 +106,4 @@ void SocketBytes::abort() {
   m_socket.setOption(SOL_SOCKET, SO_LINGER, linger{1, 0});
 }
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <span>
 
+#include "sylar/base/internal.h"
 #include "sylar/http/byte_stream.h"
 #include "sylar/http/limits.h"
 
@@ -12,7 +13,9 @@ namespace sylar {
 class Socket;
 }
 
-namespace sylar::http {
+namespace sylar::detail {}
+
+namespace sylar::http::detail {
 
 /// Thread safety: one reader and one writer at a time; end() from any thread, while the socket is open.
 class SocketBytes final : public ByteSource, public ByteSink {
@@ -58,4 +61,4 @@ class SocketBytes final : public ByteSource, public ByteSink {
   std::chrono::nanoseconds m_grace{0};  // of the next read
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/http/http_names.h"
 
-namespace sylar::http {
+namespace sylar::http::detail {
 
 /// Says what to do after reading. Only an accepted message may leave the connection in use. After anything else it is closed,
 /// with an answer (kRefused) or silently (kGone).
@@ -34,4 +35,4 @@ struct Verdict {
   }
 };
 
-}  // namespace sylar::http
+}  // namespace sylar::http::detail

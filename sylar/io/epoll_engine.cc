@@ -8,7 +8,7 @@
 #include "sylar/check.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 uint64_t pack(int fd, uint32_t generation) { return uint64_t{generation} << 32 | static_cast<uint32_t>(fd); }
@@ -79,4 +79,4 @@ int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
   return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -9,12 +9,13 @@
 #include <memory>
 
 #include "sylar/base/fd.h"
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/waker.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class DueTimers;
 class EpollEngine;
@@ -131,4 +132,4 @@ class EpollEngine final : public Driver {
   epoll_event m_events[kMaxEvents];
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

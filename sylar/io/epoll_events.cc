@@ -3,7 +3,7 @@
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_table.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 EpollEngine::~EpollEngine() { retire(); }
 
@@ -35,4 +35,4 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   return notified;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -24,12 +24,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/io/fd_waiter.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 enum class Direction : uint8_t { kRead = 0, kWrite = 1 };
 
@@ -533,4 +534,4 @@ class alignas(64) FdEntry {
   void* m_left_next;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

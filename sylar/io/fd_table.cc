@@ -8,7 +8,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 constinit std::atomic<Entry*> FdTable::s_chunks[kChunks];
 constinit std::atomic<unsigned> FdTable::s_end{0};
@@ -71,4 +71,4 @@ void FdTable::detachEngine(const EpollEngine& engine) {
   forEach([&engine](int fd, Entry& entry) { entry.detachEngine(fd, engine); });
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

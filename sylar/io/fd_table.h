@@ -11,11 +11,12 @@
 
 #include <atomic>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_entry.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 using Entry = FdEntry<EpollEngine>;
 static_assert(sizeof(Entry) == 128);
@@ -94,4 +95,4 @@ int FdTable::closeOrLater(int fd, RealClose real_close) {
   return Entry::interrupting() ? closeLater(*entry, fd) : entry->close(fd, real_close);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

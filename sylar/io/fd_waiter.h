@@ -3,11 +3,12 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/wait_word.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// One wait of a fiber or a callback for one direction of a descriptor. A callback sets `fire` and leaves `waker` empty; a
 /// fiber's waiter lies on its stack. Touched only under the entry's lock, except for a callback that was claimed.
@@ -58,4 +59,4 @@ class Claimed {
   FdWaiter<Engine>* m_last_callback = nullptr;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

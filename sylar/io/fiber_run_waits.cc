@@ -8,7 +8,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constinit const ThreadRunWaits<> s_threads;
@@ -89,4 +89,4 @@ constinit const FiberRunWaits s_fibers;
 
 const RunWaits& fiberRunWaits() { return s_fibers; }
 
-}  // namespace sylar
+}  // namespace sylar::detail

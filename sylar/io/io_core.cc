@@ -11,7 +11,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 UniqueFd openTimer() {
@@ -198,4 +198,4 @@ bool IOCore::serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>
   return (timers_woken || timersDueNs() <= now_ns) && serveTimers(now_ns, timers_woken, batch);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

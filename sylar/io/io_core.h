@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sylar/base/fd.h"
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_entry.h"
@@ -19,11 +20,9 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/timer/timer_core.h"
 
-namespace sylar {
+namespace sylar::detail {
 
-using detail::IOCore;
-
-class detail::IOCore final : public SharedUpkeep {
+class IOCore final : public SharedUpkeep {
  public:
   /// Gives each worker of the scheduler an EpollEngine to wait in. Throws std::system_error if there is no descriptor for the
   /// timers.
@@ -76,4 +75,4 @@ class detail::IOCore final : public SharedUpkeep {
   std::atomic<size_t> m_next_engine{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -12,7 +12,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 // A pass ends at the first of these limits, and so does the first batch of its callbacks.
@@ -208,4 +208,4 @@ IOTimerStats IOCore::getIOTimerStats() const {
   return m_timer_stats;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -12,9 +12,10 @@
 
 #include <atomic>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <class Memory = StdMemory>
 class TimerArming {
@@ -34,4 +35,4 @@ class TimerArming {
   typename Memory::template Atomic<bool> m_owed{false};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -1,7 +1,9 @@
 // Internal. One pass of a worker over its manager's public timers (protocol P4): the order of its steps, and when it is skipped.
 #pragma once
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Makes a pass and returns true if more is due. The worker was either `woken` by the timers' descriptor, which wakes only one
 /// sleeper, or comes by on an iteration of its own.
@@ -26,4 +28,4 @@ bool passOverTimers(Pass& pass, bool woken) {
   return more;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

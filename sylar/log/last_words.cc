@@ -6,7 +6,7 @@
 
 #include "sylar/base/chained_handler.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 struct Fatal {
@@ -35,4 +35,4 @@ void writeBeforeCrash(void (*write)()) {
   static_cast<void>(installed);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

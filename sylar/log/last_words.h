@@ -7,10 +7,12 @@
 // Thread safety: all calls from any thread.
 #pragma once
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Has `write` called in the handlers of these signals, on the crashing thread, so it must be safe there. Only the first call
 /// counts.
 void writeBeforeCrash(void (*write)());
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -14,7 +14,7 @@
 
 #include "sylar/base/log.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 // Non-blocking, so that opening a FIFO that nobody reads fails and does not wait.
@@ -128,4 +128,4 @@ int LogFile::rotateFor(size_t more) {
   return ::rename(m_path.c_str(), old(1).c_str()) == 0 ? 0 : -errno;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -15,9 +15,10 @@
 #include <utility>
 
 #include "sylar/base/fd.h"
+#include "sylar/base/internal.h"
 #include "sylar/log/log_define.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class LogFile {
  public:
@@ -62,4 +63,4 @@ class LogFile {
   bool m_torn = false;  // the last write ended within a line
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -7,7 +7,7 @@
 #include "sylar/log/log_formatter.h"
 #include "sylar/log/log_writer.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 LogLocks& LogLocks::get() {
   static auto* const instance = [] {
@@ -61,4 +61,4 @@ void LogLocks::afterForkInChild() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
   new (&m_mutex) OsMutex;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

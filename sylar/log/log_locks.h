@@ -5,10 +5,11 @@
 
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/thread_mutex.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Takes the locks in this order: first appenders, the youngest first, because one that forwards to another was made after it;
 /// then loggers, whose locks are never held while another is taken.
@@ -34,4 +35,4 @@ class LogLocks {
   std::vector<OsMutex*> m_loggers SYLAR_GUARDED_BY(m_mutex);
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -15,7 +15,7 @@
 #include "sylar/log/last_words.h"
 #include "sylar/thread.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr size_t kChunkBytes = 64 << 10;             // limit of one write of more than one line
@@ -339,4 +339,4 @@ void LogWriter::report(Trouble what, int error) {
   }
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

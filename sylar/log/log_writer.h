@@ -26,11 +26,12 @@
 #include <string>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/clock.h"
 #include "sylar/log/log_file.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class LogWriter : public std::enable_shared_from_this<LogWriter> {
  public:
@@ -104,4 +105,4 @@ class LogWriter : public std::enable_shared_from_this<LogWriter> {
   bool m_had[3] = {};   // likewise; each Trouble is reported when it begins and when it ends
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

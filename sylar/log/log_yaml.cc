@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sylar {
+namespace sylar::detail {
 
 std::string yamlQuoted(std::string_view text) {
   std::string out = "\"";
@@ -31,4 +31,4 @@ std::string yamlItem(std::string_view mapping, size_t indent) {
   return out;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -5,15 +5,16 @@
 #pragma once
 
 #include "sylar/address.h"
+#include "sylar/api.h"
 
 namespace sylar::inherited_listeners {
 
 /// Keeps `fd` until somebody takes it, and returns its address. Returns null if it is no listening stream socket; then it stays the
 /// caller's.
-Address::ptr add(int fd);
+SYLAR_API Address::ptr add(int fd);
 /// Returns the socket that listens on `address`, which is the caller's from here on, or -1. May throw std::bad_alloc.
 int take(const Address& address);
 /// Closes those that nobody has taken, and returns how many there were.
-size_t closeRest();
+SYLAR_API size_t closeRest();
 
 }  // namespace sylar::inherited_listeners

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "sylar/base/internal.h"
 #include "sylar/idle_list.h"
 #include "sylar/socket.h"
 
@@ -15,7 +16,11 @@ struct Socket::Watched {
   uint64_t moved_bytes = 0;  // the kernel's count when last asked; for the callback of the list
 };
 
-class SocketControl {
+}  // namespace sylar
+
+namespace sylar::detail {
+
+class SYLAR_API SocketControl {
  public:
   /// Makes the socket a watched one. Call it before others have the socket. Throws std::bad_alloc.
   static void watch(Socket& socket) { socket.m_watched = std::make_unique<Socket::Watched>(); }
@@ -36,4 +41,4 @@ class SocketControl {
   static void takeFile(Socket& listener);
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/net/socket_control.h"
 #include "sylar/sync/condition_variable.h"

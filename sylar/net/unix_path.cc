@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// A lock that one process holds at a time. The holder removes the file with the lock, so a process that has got the lock must
@@ -92,4 +92,4 @@ SocketFile::~SocketFile() {
   if (there.st_dev == m_device && there.st_ino == m_inode) ::unlink(m_path.c_str());
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

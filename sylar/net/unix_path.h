@@ -7,8 +7,9 @@
 #include <string>
 
 #include "sylar/address.h"
+#include "sylar/base/internal.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Binds `fd`, a Unix socket, as bind(2) does. A socket file that belongs to no socket is replaced; if several processes try
 /// that, one succeeds. Returns 0, or -1 with errno: EADDRINUSE (a socket is bound there, whether it listens yet or not, or
@@ -37,4 +38,4 @@ class SocketFile {
   pid_t m_process;  // that removes it
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -22,7 +22,7 @@
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/threads_are_fibers.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// As large as the usual stack of a program, because signal handlers that come while main waits run on it.
@@ -152,4 +152,4 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
   Context::switchTo(g_main, g_loop, ThreadLocals::ofThisThread());
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

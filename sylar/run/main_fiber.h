@@ -6,7 +6,9 @@
 // handlers run in it, too.
 #pragma once
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// The environment variable by which sylar-run asks for threads that are fibers: "fibers".
 inline constexpr char kThreadsVariable[] = "SYLAR_RUN_THREADS";
@@ -18,4 +20,4 @@ void becomeFiber(void* stack_top);
 /// To be called when main is left, also by pthread_exit, which must not end the thread as long as it is that of others.
 void leaveMain();
 
-}  // namespace sylar
+}  // namespace sylar::detail

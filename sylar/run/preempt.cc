@@ -20,7 +20,7 @@
 #include "sylar/hook/wait_loop.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
 
@@ -139,4 +139,4 @@ void preemptFiberThreads() {}
 
 #endif
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -11,9 +11,11 @@
 // Source: timer_create(2), signal(7).
 #pragma once
 
-namespace sylar {
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
 
 /// Begins, for the calling thread, whose loop must not run yet. Without a timer, nothing is preempted.
 void preemptFiberThreads();
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -18,7 +18,7 @@
 #include "sylar/hook_stats.h"
 #include "sylar/watchdog.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 using std::chrono::milliseconds;
@@ -137,4 +137,4 @@ void beginReport(Scheduler& scheduler) {
   }
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

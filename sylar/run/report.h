@@ -2,9 +2,10 @@
 // for how long, and what has held the thread.
 #pragma once
 
+#include "sylar/base/internal.h"
 #include "sylar/scheduler.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// The environment variable by which sylar-run asks the object for a report.
 inline constexpr char kReportVariable[] = "SYLAR_RUN_REPORT";
@@ -13,4 +14,4 @@ inline constexpr char kReportVariable[] = "SYLAR_RUN_REPORT";
 /// or a thread there is none.
 void beginReport(Scheduler& scheduler);
 
-}  // namespace sylar
+}  // namespace sylar::detail

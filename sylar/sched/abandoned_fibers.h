@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/scheduler.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Records fibers on the way to the end, where nothing may fail. A fiber for which there is no memory is only counted.
 ///
@@ -41,4 +42,4 @@ class AbandonedFibers {
   size_t m_count = 0;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

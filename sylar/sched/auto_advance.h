@@ -9,9 +9,10 @@
 #include <memory>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/clock.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Shared, because a function on a helper thread may outlast the clock that it holds.
 class AutoAdvance : public std::enable_shared_from_this<AutoAdvance> {
@@ -78,4 +79,4 @@ class ClockHold {
   std::shared_ptr<AutoAdvance> m_time;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

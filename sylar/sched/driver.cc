@@ -3,7 +3,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 class SleepDriver final : public Driver {
@@ -30,4 +30,4 @@ class SleepDriver final : public Driver {
 
 std::unique_ptr<Driver> makeSleepDriver(WorkerSlot& slot) { return std::make_unique<SleepDriver>(slot); }
 
-}  // namespace sylar
+}  // namespace sylar::detail

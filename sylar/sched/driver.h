@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "sylar/base/internal.h"
 #include "sylar/clock.h"
 #include "sylar/sched/worker_slot.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Collects events for one worker, and is used by that worker only. WorkerSlot::notify() ends a poll from another thread.
 class Driver {
@@ -43,4 +44,4 @@ class Driver {
 /// Makes a driver that waits for notifications and deadlines only.
 std::unique_ptr<Driver> makeSleepDriver(WorkerSlot& slot);
 
-}  // namespace sylar
+}  // namespace sylar::detail

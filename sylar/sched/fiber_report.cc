@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 std::string nameOf(const FiberReport& fiber) {
@@ -79,4 +79,4 @@ void FiberReports::writeDeadlocks(std::ostream& os) const {
   }
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -9,10 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/scheduler.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// One fiber at one moment. Made from any thread while the fiber goes on, so its parts may be of different moments.
 struct FiberReport : FiberInfo {
@@ -50,4 +51,4 @@ class FiberReports {
   std::unordered_map<uintptr_t, Holders> m_by_lock;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

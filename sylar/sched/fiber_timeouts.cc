@@ -4,7 +4,7 @@
 
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 bool FiberTimeouts::reserve(FiberCore& core, int64_t deadline_ns) {
   SYLAR_DCHECK(!core.timer_linked && deadline_ns != kNever);
@@ -61,4 +61,4 @@ void FiberTimeouts::addStats(WorkerStats& sum) const {
   sum.timeouts_fired += m_fired.get();
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "sylar/base/counter.h"
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber/fiber_core.h"
@@ -18,7 +19,7 @@
 #include "sylar/scheduler.h"
 #include "sylar/timer/heap_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class FiberTimeouts {
  public:
@@ -73,4 +74,4 @@ class FiberTimeouts {
   Counter m_armed, m_pushed, m_relinked, m_fired;  // see WorkerStats
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

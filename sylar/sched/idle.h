@@ -24,13 +24,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/check.h"
 #include "sylar/sched/mailbox.h"
 #include "sylar/sched/spawn_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Says what no longer protects a cancelled fiber's wait.
 enum class CancelPhase : uint8_t { kNone, kShields, kJoins };
@@ -235,4 +236,4 @@ class Idle {
   typename Memory::template Atomic<size_t> m_next_woken{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

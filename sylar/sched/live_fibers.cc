@@ -4,7 +4,7 @@
 
 #include "sylar/fiber/fiber_control.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 /// Returns the id of the outermost fiber that has resumed `core`, or 0 if none has. Under the lock of the lists, outside of which
@@ -37,4 +37,4 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
   for (const auto& [fiber, resumer] : fibers) out.emplace_back(*fiber, resumer);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -8,13 +8,14 @@
 #include <cstddef>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/sched/fiber_report.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class LiveFibers {
  public:
@@ -98,4 +99,4 @@ class LiveFibers {
   size_t m_cancelled = 0;  // of those
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

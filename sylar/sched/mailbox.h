@@ -11,11 +11,12 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <class Memory = StdMemory>
 class Mailbox {
@@ -74,4 +75,4 @@ class Mailbox {
   typename Memory::template Atomic<uintptr_t> m_head{kEmpty};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

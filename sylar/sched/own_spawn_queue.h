@@ -7,10 +7,11 @@
 
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/sched/spawn_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Belongs to its worker, except for queue(), which is for all. `Idle` and `workers` are the scheduler's.
 template <class Memory = StdMemory>
@@ -62,4 +63,4 @@ class OwnSpawnQueue {
   alignas(64) SpawnQueue<Memory> m_queue;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -7,6 +7,7 @@
 // A wait that turned out needless is withdrawn instead. Either park() or withdraw() must end it, which the destructor checks.
 #pragma once
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber/fiber_control.h"
@@ -16,7 +17,7 @@ namespace sylar::detail {
 enum class SyncKind : uint8_t;
 }
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Says where the wake-up comes from. stop() waits for fibers that somebody outside will wake, but not for those that only
 /// fibers can wake.
@@ -31,9 +32,8 @@ class Wait {
   Wait(FiberCore& me, WaitsFor what, uint64_t where) : m_waker(open(me, what, where)) {}
   /// A wait at `object`, one of sylar/sync. Without a core, and then it is none, where not mayPark(), and in a forked child, whose
   /// only fiber waits like a thread.
-  Wait(detail::SyncKind kind, const void* object);
-  Wait(FiberCore& me, detail::SyncKind kind, const void* object)
-      : Wait(me, waitsFor(kind), reinterpret_cast<uintptr_t>(object)) {}
+  Wait(SyncKind kind, const void* object);
+  Wait(FiberCore& me, SyncKind kind, const void* object) : Wait(me, waitsFor(kind), reinterpret_cast<uintptr_t>(object)) {}
   ~Wait() { SYLAR_CHECK(m_ended); }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
@@ -60,7 +60,7 @@ class Wait {
     return {&me, me.wait.prepare()};
   }
 
-  static WaitsFor waitsFor(detail::SyncKind kind) {
+  static WaitsFor waitsFor(SyncKind kind) {
     return static_cast<WaitsFor>(static_cast<unsigned>(WaitsFor::kMutex) + static_cast<unsigned>(kind));
   }
 
@@ -91,4 +91,4 @@ const Clock& waitClock();
 /// std::bad_alloc. May suspend: yes.
 WakeReason parkUntil(Deadline deadline);
 
-}  // namespace sylar
+}  // namespace sylar::detail

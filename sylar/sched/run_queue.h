@@ -15,12 +15,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/wait_word.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <class Memory = StdMemory>
 class RunQueue {
@@ -120,4 +121,4 @@ void closeWait(Core& core) {
   (void)core.wait.claim(core.wait.epoch(), WakeReason::kCanceled);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

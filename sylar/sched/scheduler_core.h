@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/check.h"
 #include "sylar/fiber/fiber_control.h"
@@ -23,15 +24,13 @@
 #include "sylar/scheduler.h"
 #include "sylar/thread.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class Worker;
-using detail::SchedulerCore;
-using detail::SchedulerLink;
 
 /// Leads to a scheduler that may be gone. For fibers that decided to move there while it existed, and for the ends of
 /// WorkGuards.
-struct detail::SchedulerLink {
+struct SchedulerLink {
   explicit SchedulerLink(SchedulerCore* to) : scheduler(to) {}
   OsMutex mutex;
   SchedulerCore* scheduler SYLAR_GUARDED_BY(mutex);
@@ -41,7 +40,7 @@ struct detail::SchedulerLink {
 /// Makes the driver of a worker. start() calls it once for each worker.
 using DriverFactory = std::function<std::unique_ptr<Driver>(WorkerSlot& slot)>;
 
-class detail::SchedulerCore {
+class SchedulerCore {
  public:
   SchedulerCore(Scheduler& scheduler, SchedulerOptions options);
   ~SchedulerCore();
@@ -151,4 +150,4 @@ class detail::SchedulerCore {
 
 inline SchedulerCore& coreOf(const Scheduler& scheduler) { return SchedulerCore::of(scheduler); }
 
-}  // namespace sylar
+}  // namespace sylar::detail

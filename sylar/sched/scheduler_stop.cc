@@ -10,7 +10,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr int64_t kGraceNs = 50'000'000;    // after the last phase of cancelling, until a worker counts as stuck
@@ -171,4 +171,4 @@ void SchedulerCore::drop(NodeList never_begun) {
 
 void SchedulerCore::ended() { sys::futexWake(m_idle.doneWord(), 1); }
 
-}  // namespace sylar
+}  // namespace sylar::detail

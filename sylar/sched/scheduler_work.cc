@@ -10,7 +10,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr const char* kNowhere = "no worker has this thread id";
@@ -194,4 +194,4 @@ std::ostream& SchedulerCore::dump(std::ostream& os) const {
   return os;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -8,11 +8,12 @@
 #include <cstddef>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/check.h"
 #include "sylar/fiber/queue_node.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 enum class Pushed { kRejected, kFirst, kMore };
 
@@ -82,4 +83,4 @@ class SpawnQueue {
   typename Memory::template Atomic<size_t> m_count{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

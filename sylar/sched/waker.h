@@ -4,10 +4,11 @@
 // Thread safety: all calls from any thread. May suspend: no.
 #pragma once
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/fiber/fiber_core.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// `Core` has a wait word, `wait`. The deliver functions are specialised for it.
 template <class Core>
@@ -42,4 +43,4 @@ void Waker::deliver(FiberCore& core);
 template <>
 void Waker::deliverByMail(FiberCore& core);
 
-}  // namespace sylar
+}  // namespace sylar::detail

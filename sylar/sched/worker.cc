@@ -13,7 +13,7 @@
 #include "sylar/check.h"
 #include "sylar/sched/scheduler_core.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local Worker* Worker::t_worker = nullptr;
 
@@ -201,4 +201,4 @@ void Worker::addStats(WorkerStats& sum) const {
   m_timeouts.addStats(sum);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sylar/base/counter.h"
+#include "sylar/base/internal.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
@@ -29,7 +30,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker_slot.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class Worker;
 
@@ -244,4 +245,4 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   std::atomic<pid_t> m_thread_id{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

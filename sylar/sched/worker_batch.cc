@@ -8,7 +8,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Ends a fiber that is done. Not inlined into afterSwitch(), through which every yield and wait comes.
 [[gnu::noinline]] void Worker::endFiber(FiberCore& core) {
@@ -151,4 +151,4 @@ bool Worker::goesOn() {
   return true;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

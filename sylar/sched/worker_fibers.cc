@@ -10,7 +10,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 // ---- Requests of other threads to a fiber. -----------------------------------------------------------------------------------
 
@@ -225,4 +225,4 @@ void Worker::hasResumed(FiberCore& core) {
   if (!sys::inForkedChild()) m_live.removeResumed(core);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

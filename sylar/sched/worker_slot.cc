@@ -11,7 +11,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 struct Unused {
@@ -69,4 +69,4 @@ void WorkerSlot::notify() {
   sys::writeFd(wake_fd, &one, sizeof one);  // a full counter is a notification as well
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -8,14 +8,13 @@
 #include <atomic>
 #include <cstddef>
 
+#include "sylar/base/internal.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/mailbox.h"
 
-namespace sylar {
+namespace sylar::detail {
 
-namespace detail {
 class SchedulerCore;
-}
 class Driver;
 class Worker;
 struct HookCounters;
@@ -28,7 +27,7 @@ struct alignas(64) WorkerSlot final : FiberHome {
   int64_t iteration_ns = 0;    ///< the clock at the begin of the owner's iteration; for its own thread
   std::atomic<HookCounters*> hook_counters{nullptr};  ///< made for the first hooked call; only its own thread counts
   std::atomic<Driver*> fd_driver{nullptr};  ///< the owner's, while its fibers may wait for descriptors; for its own thread
-  std::atomic<const detail::SchedulerCore*> scheduler{nullptr};  ///< the scheduler of its owner; only to be compared
+  std::atomic<const SchedulerCore*> scheduler{nullptr};  ///< the scheduler of its owner; only to be compared
 
   /// Returns an unused slot, or a new one.
   static WorkerSlot& acquire();
@@ -65,4 +64,4 @@ struct alignas(64) WorkerSlot final : FiberHome {
   WorkerSlot* m_older = nullptr;  // in the list of all slots
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -10,7 +10,7 @@
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 SYLAR_SWITCHES WakeReason Worker::park(const Waker& waker, Deadline deadline, WaitFor what) noexcept {
   FiberCore& core = *waker.core;
@@ -147,7 +147,7 @@ bool mayPark() {
   m_waker = open(*me, what, where);
 }
 
-[[gnu::noinline]] Wait::Wait(detail::SyncKind kind, const void* object) {
+[[gnu::noinline]] Wait::Wait(SyncKind kind, const void* object) {
   FiberCore* const me = t_running;
   m_ended = me == nullptr || me->home == nullptr || sys::inForkedChild();
   if (m_ended) return;
@@ -185,4 +185,4 @@ WakeReason parkUntil(Deadline deadline) {
   return wait.park(deadline);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -15,7 +15,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 struct BlockingPool::PostedJob : Job {
   explicit PostedJob(std::function<void()>&& posted) : Job{&BlockingPool::runPosted, this}, callable(std::move(posted)) {}
@@ -228,4 +228,4 @@ void BlockingPool::end(bool all) {
   }
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

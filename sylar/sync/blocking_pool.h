@@ -24,12 +24,13 @@
 #include <memory>
 #include <type_traits>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/waker.h"
 #include "sylar/sync/blocking.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class BlockingPool {
  public:
@@ -130,4 +131,4 @@ int BlockingPool::run(Function&& function, Length length) {
   return runJob(job);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

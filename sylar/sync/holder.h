@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "sylar/base/internal.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/fiber_core.h"
 

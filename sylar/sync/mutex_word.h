@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/clock.h"
 #include "sylar/thread_mutex.h"
 

@@ -7,6 +7,7 @@
 // Either park() or withdraw() must end it.
 #pragma once
 
+#include "sylar/base/internal.h"
 #include "sylar/sched/park.h"
 #include "sylar/sync/wait_queue.h"
 

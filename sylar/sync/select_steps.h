@@ -13,6 +13,7 @@
 #include <functional>
 #include <span>
 
+#include "sylar/base/internal.h"
 #include "sylar/clock.h"
 #include "sylar/sync/wait_queue.h"
 

@@ -2,6 +2,7 @@
 // its own memory.
 #pragma once
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"

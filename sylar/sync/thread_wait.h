@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/clock.h"
 

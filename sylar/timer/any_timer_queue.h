@@ -7,13 +7,14 @@
 #include <cstdint>
 #include <variant>
 
+#include "sylar/base/internal.h"
 #include "sylar/timer.h"
 #include "sylar/timer/heap_queue.h"
 #include "sylar/timer/ordered_set_queue.h"
 #include "sylar/timer/timer_queue.h"
 #include "sylar/timer/wheel_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class AnyTimerQueue {
  public:
@@ -74,4 +75,4 @@ class AnyTimerQueue {
 
 static_assert(TimerQueue<AnyTimerQueue>);
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -8,14 +8,11 @@
 #include <functional>
 #include <memory>
 
+#include "sylar/base/internal.h"
 #include "sylar/timer.h"
 #include "sylar/timer/timer_node.h"
 
-namespace sylar {
-
-using detail::ArmedTimer;
-using detail::RunWaits;
-using detail::TimerCore;
+namespace sylar::detail {
 
 /// An entry of a manager's queue: a PoolTimer if `pooled`, else an ArmedTimer.
 struct ManagedTimer : TimerNode {
@@ -38,7 +35,7 @@ struct TimerAction {
   void run();
 };
 
-class detail::ArmedTimer final : public Timer, public ManagedTimer {
+class ArmedTimer final : public Timer, public ManagedTimer {
  public:
   using ptr = std::shared_ptr<ArmedTimer>;
 
@@ -73,4 +70,4 @@ class detail::ArmedTimer final : public Timer, public ManagedTimer {
   TimerAction m_action;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -10,10 +10,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/clock.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <class Memory = StdMemory>
 class FrontNews {
@@ -53,4 +54,4 @@ class FrontNews {
   typename Memory::template Atomic<Ticket> m_told{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -10,10 +10,11 @@
 #include <new>
 #include <type_traits>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <class T>
 class GrowingArray {
@@ -103,4 +104,4 @@ class GrowingArray {
   size_t m_capacity = 0;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

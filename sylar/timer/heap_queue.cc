@@ -4,7 +4,7 @@
 
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <size_t Arity>
 bool HeapQueue<Arity>::insert(TimerNode& node, int64_t deadline_ns) {
@@ -111,4 +111,4 @@ void HeapQueue<Arity>::removeAt(size_t i) {
 template class HeapQueue<2>;
 template class HeapQueue<4>;
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -14,11 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/timer/growing_array.h"
 #include "sylar/timer/timer_node.h"
 #include "sylar/timer/timer_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <size_t Arity>
 class HeapQueue {
@@ -78,4 +79,4 @@ extern template class HeapQueue<2>;
 extern template class HeapQueue<4>;
 static_assert(TimerQueue<HeapQueue<2>> && TimerQueue<HeapQueue<4>>);
 
-}  // namespace sylar
+}  // namespace sylar::detail

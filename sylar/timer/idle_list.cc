@@ -36,7 +36,7 @@ class SYLAR_SCOPED_CAPABILITY Unlocked {
 /// something is linked, and is due no later than the head. It is armed, stopped and served by one thread at a time, without the
 /// lock, since that is foreign code. A thread that changes the list in between leaves the rest to that one. A touch need not
 /// move the guard, because a guard that is served too early is armed for what has become the head.
-class IdleCore : public std::enable_shared_from_this<IdleCore> {
+class detail::IdleCore : public std::enable_shared_from_this<IdleCore> {
  public:
   IdleCore(TimerManager& manager, int64_t timeout_ns, int64_t slack_ns, idle_list::Callback on_idle)
       : m_timers(TimerCore::of(manager)),

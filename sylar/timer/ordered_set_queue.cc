@@ -4,7 +4,7 @@
 
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 // The queue's own note takes the upper half of the arming number. A tree that searches by its order must never see that order
@@ -99,4 +99,4 @@ bool OrderedSetQueue::isDue(int64_t now_ns) const {
   return !m_set.empty() && (*m_set.begin())->deadline_ns <= now_ns && (*m_set.begin())->deadline_ns != kNever;
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

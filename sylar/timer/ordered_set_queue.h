@@ -9,10 +9,11 @@
 #include <set>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/timer/timer_node.h"
 #include "sylar/timer/timer_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 class OrderedSetQueue {
  public:
@@ -61,4 +62,4 @@ class OrderedSetQueue {
 
 static_assert(TimerQueue<OrderedSetQueue>);
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -6,9 +6,10 @@
 #include <functional>
 #include <optional>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// A thread or a fiber, which runs code. `id` differs from that of every other one that exists at the same time.
 struct Flow {
@@ -28,13 +29,10 @@ class RunWaiter {
   ~RunWaiter() = default;
 };
 
-namespace detail {
 class RunWaits;
-}
-using detail::RunWaits;
 
 /// Thread safety: all calls from any thread, because it has no state.
-class detail::RunWaits {
+class RunWaits {
  public:
   /// Links a waiter to a run and returns the flow that runs it, or nothing if there is none to wait for.
   using Enlist = std::function<std::optional<Flow>(RunWaiter&)>;
@@ -81,4 +79,4 @@ class ThreadRunWaits final : public RunWaits {
   };
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -6,7 +6,7 @@
 #include "sylar/base/log.h"
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
@@ -331,4 +331,4 @@ bool TimerCore::drainSome(Leavers& leavers) {
   return !m_queue.empty();
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

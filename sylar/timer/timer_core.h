@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
@@ -29,7 +30,7 @@
 #include "sylar/timer/timer_state.h"
 #include "sylar/timer_stats.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// A share in a timer's action, or none. Destroying the last share destroys the callback and its captures, which is foreign code
 /// and must never happen under the lock. A share does not keep the timer alive.
@@ -89,7 +90,7 @@ void runLogged(Callable& callable) {
   }
 }
 
-class detail::TimerCore : public std::enable_shared_from_this<TimerCore> {
+class TimerCore : public std::enable_shared_from_this<TimerCore> {
  public:
   TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits);
   TimerCore(const TimerCore&) = delete;
@@ -267,4 +268,4 @@ class TimerCore::Leavers {
   TimerList m_timers;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -7,7 +7,7 @@
 #include "sylar/check.h"
 #include "sylar/timer/timer_core.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
@@ -223,4 +223,4 @@ bool TimerCore::tryCollect(size_t budget, std::vector<Timer::ptr>& out) {
   return collectLocked(budget, rollover, leavers, out);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -5,7 +5,7 @@
 #include "sylar/check.h"
 #include "sylar/timer/timer_core.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr int64_t kShortestPeriodNs = 1'000'000;
@@ -104,4 +104,4 @@ void TimerCore::runPooled() {
   runLogged(run.task);
 }
 
-}  // namespace sylar
+}  // namespace sylar::detail

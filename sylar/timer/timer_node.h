@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// Belongs to one queue or list at a time. The owner knows which one; the node itself does not say.
 struct TimerNode {
@@ -50,4 +51,4 @@ class TimerList {
   TimerNode* m_tail = nullptr;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -15,11 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/timer/armed_timer.h"
 #include "sylar/timer_task.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 struct PoolTimer : ManagedTimer {
   /// kArmed    in the queue, and nothing else
@@ -141,4 +142,4 @@ class TimerPool {
   size_t m_free_count = 0;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -23,9 +23,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/timer/timer_node.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 template <class Queue>
 concept TimerQueue = requires(Queue queue, const Queue& constant, TimerNode& node, TimerList& out, int64_t ns, size_t budget) {
@@ -42,4 +43,4 @@ concept TimerQueue = requires(Queue queue, const Queue& constant, TimerNode& nod
   { constant.verify() } -> std::same_as<void>;
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

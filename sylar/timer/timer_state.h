@@ -9,12 +9,13 @@
 #include <optional>
 #include <utility>
 
+#include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
 #include "sylar/check.h"
 #include "sylar/timer/run_waits.h"
 #include "sylar/timer/timer_pool.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// The runs of pooled timers that are under way.
 template <class Memory = StdMemory>
@@ -136,4 +137,4 @@ class CallGate {
   typename Memory::template Atomic<uint32_t> m_calls{0};
 };
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -6,7 +6,7 @@
 
 #include "sylar/check.h"
 
-namespace sylar {
+namespace sylar::detail {
 namespace {
 
 constexpr int kTickBits = 32;  // of all levels together
@@ -293,4 +293,4 @@ void BasicWheelQueue<TickNs>::reach(Slot slot) {
 template class BasicWheelQueue<1'000'000>;
 template class BasicWheelQueue<10'000'000>;
 
-}  // namespace sylar
+}  // namespace sylar::detail

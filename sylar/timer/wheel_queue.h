@@ -18,10 +18,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sylar/base/internal.h"
 #include "sylar/timer/timer_node.h"
 #include "sylar/timer/timer_queue.h"
 
-namespace sylar {
+namespace sylar::detail {
 
 /// `TickNs`: the length of a tick in nanoseconds.
 template <int64_t TickNs>
@@ -110,4 +111,4 @@ extern template class BasicWheelQueue<1'000'000>;
 extern template class BasicWheelQueue<10'000'000>;
 static_assert(TimerQueue<WheelQueue> && TimerQueue<WheelQueue10Ms>);
 
-}  // namespace sylar
+}  // namespace sylar::detail

@@ -23,21 +23,21 @@ inline uint64_t queueOperations() { return g_queue_operations.load(std::memory_o
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
 extern "C" {
-bool __real__ZN5sylar9HeapQueueILm4EE6insertERNS_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns);
-bool __real__ZN5sylar9HeapQueueILm4EE6updateERNS_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns);
-void __real__ZN5sylar9HeapQueueILm4EE5eraseERNS_9TimerNodeE(void* queue, void* node);
+bool __real__ZN5sylar6detail9HeapQueueILm4EE6insertERNS0_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns);
+bool __real__ZN5sylar6detail9HeapQueueILm4EE6updateERNS0_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns);
+void __real__ZN5sylar6detail9HeapQueueILm4EE5eraseERNS0_9TimerNodeE(void* queue, void* node);
 
-bool __wrap__ZN5sylar9HeapQueueILm4EE6insertERNS_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns) {
+bool __wrap__ZN5sylar6detail9HeapQueueILm4EE6insertERNS0_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns) {
   sylar::test::g_queue_operations.fetch_add(1, std::memory_order_relaxed);
-  return __real__ZN5sylar9HeapQueueILm4EE6insertERNS_9TimerNodeEl(queue, node, deadline_ns);
+  return __real__ZN5sylar6detail9HeapQueueILm4EE6insertERNS0_9TimerNodeEl(queue, node, deadline_ns);
 }
-bool __wrap__ZN5sylar9HeapQueueILm4EE6updateERNS_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns) {
+bool __wrap__ZN5sylar6detail9HeapQueueILm4EE6updateERNS0_9TimerNodeEl(void* queue, void* node, int64_t deadline_ns) {
   sylar::test::g_queue_operations.fetch_add(1, std::memory_order_relaxed);
-  return __real__ZN5sylar9HeapQueueILm4EE6updateERNS_9TimerNodeEl(queue, node, deadline_ns);
+  return __real__ZN5sylar6detail9HeapQueueILm4EE6updateERNS0_9TimerNodeEl(queue, node, deadline_ns);
 }
-void __wrap__ZN5sylar9HeapQueueILm4EE5eraseERNS_9TimerNodeE(void* queue, void* node) {
+void __wrap__ZN5sylar6detail9HeapQueueILm4EE5eraseERNS0_9TimerNodeE(void* queue, void* node) {
   sylar::test::g_queue_operations.fetch_add(1, std::memory_order_relaxed);
-  __real__ZN5sylar9HeapQueueILm4EE5eraseERNS_9TimerNodeE(queue, node);
+  __real__ZN5sylar6detail9HeapQueueILm4EE5eraseERNS0_9TimerNodeE(queue, node);
 }
 }
 // NOLINTEND(bugprone-reserved-identifier)

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
 /// Returns the id of the running fiber, or 0 outside fibers. It has 64 bits, as all fiber ids here. May suspend: no.
-uint64_t GetFiberId();
+SYLAR_API uint64_t GetFiberId();
 
 }  // namespace sylar

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
-class FSUtil {
+class SYLAR_API FSUtil {
  public:
   /// Adds the regular files below `path` whose names end with `suffix`, in the order of their paths. Links are not followed, and
   /// entries that cannot be read are skipped.

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <string>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
-class StringUtil {
+class SYLAR_API StringUtil {
  public:
   /// Returns the text that printf(3) would write, or "" if the format is invalid.
   [[gnu::format(printf, 1, 2)]] static std::string Format(const char* format, ...);
@@ -32,7 +34,7 @@ class StringUtil {
 };
 
 /// Converts texts to numbers. A null pointer is an empty text.
-class TypeUtil {
+class SYLAR_API TypeUtil {
  public:
   /// Returns the first byte, or 0 if there is none.
   static int8_t ToChar(const std::string& text);

@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
-struct ConfigError {
+struct SYLAR_API ConfigError {
   std::string file;    ///< "<yaml>" for nodes that did not come from a file
   int line = 0;        ///< from 1, or 0 if the mistake concerns the file as a whole
   std::string key;     ///< dotted name, with [index] for elements; empty if there is none
@@ -22,7 +24,7 @@ struct ConfigError {
 };
 
 /// The result of a load.
-struct LoadResult {
+struct SYLAR_API LoadResult {
   static constexpr size_t kMost = 100;  ///< entries in each list; one further entry says that there are more
 
   /// The mistakes, in the order of the files and lines. If there are any, nothing was changed.
@@ -37,6 +39,6 @@ struct LoadResult {
 };
 
 /// Returns `text` for a message: shortened to some 60 bytes, with control bytes escaped.
-std::string printable(std::string_view text);
+SYLAR_API std::string printable(std::string_view text);
 
 }  // namespace sylar

@@ -14,18 +14,21 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/config/config_error.h"
 #include "sylar/config/config_var.h"
 
 namespace sylar {
 
+namespace detail {
 struct ConfigSource;
 struct PreparedSetting;
+}  // namespace detail
 
-class ConfigPreview {
+class SYLAR_API ConfigPreview {
  public:
   /// Made by the library. The object refers to both arguments.
-  ConfigPreview(const std::vector<PreparedSetting>& prepared, const std::vector<ConfigSource>& loaded)
+  ConfigPreview(const std::vector<detail::PreparedSetting>& prepared, const std::vector<detail::ConfigSource>& loaded)
       : m_prepared(prepared), m_loaded(loaded) {}
 
   /// Returns a copy of the value that `var` has once the load is taken: the loaded value if there is one, else the present one.
@@ -41,8 +44,8 @@ class ConfigPreview {
  private:
   std::shared_ptr<const void> preparedFor(const ConfigVarBase& var) const;
 
-  const std::vector<PreparedSetting>& m_prepared;
-  const std::vector<ConfigSource>& m_loaded;
+  const std::vector<detail::PreparedSetting>& m_prepared;
+  const std::vector<detail::ConfigSource>& m_loaded;
 };
 
 /// Checks a load as a whole and returns the mistakes. If there are any, nothing of the load is taken. Like the checks, it runs on

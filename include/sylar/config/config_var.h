@@ -22,6 +22,7 @@
 #include <string>
 #include <utility>
 
+#include "sylar/api.h"
 #include "sylar/config/config_error.h"
 #include "sylar/config/lexical_cast.h"
 #include "sylar/config/type_name.h"
@@ -46,7 +47,7 @@ class SourceLocation {
 };
 
 /// A setting of any type. Programs may derive from it, but Config finds and loads only the settings that Config::Lookup makes.
-class ConfigVarBase {
+class SYLAR_API ConfigVarBase {
  public:
   using ptr = std::shared_ptr<ConfigVarBase>;
 
@@ -86,8 +87,12 @@ class ConfigVarBase {
   std::atomic<bool> m_live{true};
 };
 
+namespace detail {
+class ConfigAccess;
+}
+
 /// The part of a setting that does not depend on its type. It keeps a value and listeners, whose types ConfigVar knows.
-class LoadableVar : public ConfigVarBase {
+class SYLAR_API LoadableVar : public ConfigVarBase {
  public:
   using ptr = std::shared_ptr<LoadableVar>;
   ~LoadableVar() override;
@@ -110,7 +115,7 @@ class LoadableVar : public ConfigVarBase {
   Value find(uint64_t id) const;
 
  private:
-  friend class ConfigAccess;
+  friend class detail::ConfigAccess;
   struct State;
 
   /// Converts and checks `node`. Returns null if the result is the present value. Throws BadValue.
@@ -127,7 +132,7 @@ template <class T>
 using ConfigCheck = std::function<std::string(const T&)>;
 
 template <class T, class FromStr = LexicalCast<std::string, T>, class ToStr = LexicalCast<T, std::string>>
-class ConfigVar : public LoadableVar {
+class SYLAR_API ConfigVar : public LoadableVar {
  public:
   using ptr = std::shared_ptr<ConfigVar>;
   using value_type = T;

@@ -31,6 +31,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/config/yaml_node.h"
 
 namespace sylar {
@@ -47,23 +48,23 @@ template <class T>
 concept Number = Integer<T> || std::same_as<T, bool> || std::floating_point<T>;
 
 /// These convert the text of a scalar. Each throws BadValue, which says what would be right.
-bool toBool(const std::string& text);
-long long toSigned(const std::string& text, long long lowest, long long highest);
-unsigned long long toUnsigned(const std::string& text, unsigned long long highest);
+SYLAR_API bool toBool(const std::string& text);
+SYLAR_API long long toSigned(const std::string& text, long long lowest, long long highest);
+SYLAR_API unsigned long long toUnsigned(const std::string& text, unsigned long long highest);
 template <std::floating_point T>
-T toFloating(const std::string& text);
+SYLAR_API T toFloating(const std::string& text);
 template <std::floating_point T>
-std::string fromFloating(T value);
+SYLAR_API std::string fromFloating(T value);
 
 /// Returns the text of a scalar. Throws BadValue if `node` is something else.
-const std::string& scalarText(const YamlNode& node);
+SYLAR_API const std::string& scalarText(const YamlNode& node);
 /// Returns the parts of a list or a map, or none if `node` is null. Throws BadValue if `node` is something else.
-const std::vector<YamlNode>& listItems(const YamlNode& node);
-const std::vector<YamlNode>& mapItems(const YamlNode& node);
+SYLAR_API const std::vector<YamlNode>& listItems(const YamlNode& node);
+SYLAR_API const std::vector<YamlNode>& mapItems(const YamlNode& node);
 /// Returns the text to report for an exception that is not a BadValue.
-std::string reasonOf(const std::exception& failure);
+SYLAR_API std::string reasonOf(const std::exception& failure);
 /// Rethrows the exception that is being handled as a BadValue that knows its place in `node`. std::bad_alloc stays as it is.
-[[noreturn]] void rethrowAt(const YamlNode& node);
+[[noreturn]] SYLAR_API void rethrowAt(const YamlNode& node);
 
 /// Throws a BadValue that says that the text is not a value of this type.
 [[noreturn]] void refuseTextOf(const std::type_info& type);

@@ -6,10 +6,12 @@
 #include <string>
 #include <typeinfo>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
 namespace detail {
-std::string demangle(const char* name);
+SYLAR_API std::string demangle(const char* name);
 }
 
 /// Returns the name of `T`, such as "std::vector<int>". The text is never freed. Source: sylar.

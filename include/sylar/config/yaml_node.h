@@ -15,9 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
-struct YamlNode {
+struct SYLAR_API YamlNode {
   enum class Kind : uint8_t { kNull, kScalar, kSequence, kMap };
 
   Kind kind = Kind::kNull;
@@ -35,12 +37,12 @@ struct YamlNode {
 };
 
 /// Returns `node` as YAML text, which parseYaml() turns into an equal node. Throws std::bad_alloc.
-std::string toYamlText(const YamlNode& node);
+SYLAR_API std::string toYamlText(const YamlNode& node);
 /// Reads the one value in `text`, within the limits of a file. An empty text is null. Throws BadValue with the first mistake.
-YamlNode parseYaml(const std::string& text);
+SYLAR_API YamlNode parseYaml(const std::string& text);
 
 /// Thrown by casts for a value that a setting cannot take. Callers that know more about its place add that on the way up.
-class BadValue : public std::invalid_argument {
+class SYLAR_API BadValue : public std::invalid_argument {
  public:
   explicit BadValue(const std::string& reason) : std::invalid_argument(reason) {}
 

@@ -9,13 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "sylar/api.h"
+
 namespace sylar::http {
 
-class FieldListControl;  // internal
-
 namespace detail {
+class FieldListControl;
 /// Returns true if the first `size` bytes of both are equal, ignoring ASCII case.
-bool sameIgnoringCase(const char* a, const char* b, size_t size);
+SYLAR_API bool sameIgnoringCase(const char* a, const char* b, size_t size);
 }  // namespace detail
 
 /// Returns true if two field names are equal, ignoring ASCII case. Source: RFC 9110 section 5.1.
@@ -23,7 +24,7 @@ inline bool equalsIgnoreCase(std::string_view a, std::string_view b) {
   return a.size() == b.size() && detail::sameIgnoringCase(a.data(), b.data(), a.size());
 }
 /// Orders names, ignoring ASCII case unless `exact` is set.
-struct NameLess {
+struct SYLAR_API NameLess {
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const;
 
@@ -42,7 +43,7 @@ struct Field {
 /// The next change to the list invalidates all views that it has returned.
 ///
 /// Thread safety: as a standard container.
-class FieldList {
+class SYLAR_API FieldList {
  public:
   size_t size() const { return m_spans.size(); }
   bool empty() const { return m_spans.empty(); }
@@ -68,7 +69,7 @@ class FieldList {
   size_t memory() const { return m_text.capacity(); }
 
  private:
-  friend class FieldListControl;
+  friend class detail::FieldListControl;
   struct Span {
     uint32_t name_at, name_size, value_at, value_size;
   };
@@ -87,9 +88,9 @@ class FieldList {
 };
 
 /// Throws std::invalid_argument if `name` is not a token. Source: RFC 9110 section 5.6.2.
-void requireToken(std::string_view name, const char* what);
+SYLAR_API void requireToken(std::string_view name, const char* what);
 /// Throws std::invalid_argument if `text` contains a control character other than a tab. CR and LF would end the line and begin
 /// another, and the others must not be sent. Source: RFC 9110 section 5.5.
-void requireOneLine(std::string_view text, const char* what);
+SYLAR_API void requireOneLine(std::string_view text, const char* what);
 
 }  // namespace sylar::http

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/http/field_list.h"
 #include "sylar/http/http_error.h"
 #include "sylar/http/http_names.h"
@@ -28,7 +29,10 @@ namespace detail {
 /// Converts the whole of `text` to a T. Returns false and leaves `value` untouched if `text` is not a T or is out of T's range. A
 /// bool is "0", "1", "true" or "false". Instantiated for std::string and all arithmetic types that std::from_chars reads.
 template <class T>
-bool fromText(std::string_view text, T& value);
+SYLAR_API bool fromText(std::string_view text, T& value);
+
+class HeadParser;
+class RequestReader;
 }  // namespace detail
 
 /// The map in which headers, parameters and cookies are returned as a whole. Names are compared without case, except those of
@@ -36,7 +40,7 @@ bool fromText(std::string_view text, T& value);
 using FieldMap = std::map<std::string, std::string, NameLess>;
 
 /// The common base of requests and responses: header fields and a body.
-class HttpMessage {
+class SYLAR_API HttpMessage {
  public:
   using MapType = FieldMap;
 
@@ -117,7 +121,7 @@ class HttpMessage {
 class HttpResponse;
 
 /// A request that was received from a client or built to be sent. It owns all its bytes, so it may be kept.
-class HttpRequest : public HttpMessage {
+class SYLAR_API HttpRequest : public HttpMessage {
  public:
   using ptr = std::shared_ptr<HttpRequest>;
 
@@ -205,8 +209,8 @@ class HttpRequest : public HttpMessage {
   void initCookies();
 
  private:
-  friend class HeadParser;     // internal
-  friend class RequestReader;  // internal
+  friend class detail::HeadParser;
+  friend class detail::RequestReader;
 
   static std::optional<std::string_view> lookUp(const MapType& map, std::string_view key);
   void addPairs(std::string_view text) const;
@@ -244,7 +248,7 @@ struct Cookie {
 };
 
 /// A response, which a handler fills in.
-class HttpResponse : public HttpMessage {
+class SYLAR_API HttpResponse : public HttpMessage {
  public:
   using ptr = std::shared_ptr<HttpResponse>;
 
@@ -281,7 +285,7 @@ class HttpResponse : public HttpMessage {
   std::string m_reason;
 };
 
-std::ostream& operator<<(std::ostream& os, const HttpRequest& request);
-std::ostream& operator<<(std::ostream& os, const HttpResponse& response);
+SYLAR_API std::ostream& operator<<(std::ostream& os, const HttpRequest& request);
+SYLAR_API std::ostream& operator<<(std::ostream& os, const HttpResponse& response);
 
 }  // namespace sylar::http

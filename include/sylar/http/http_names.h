@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "sylar/api.h"
+
 // number, name as an identifier, name on the wire. Source: the IANA HTTP Method Registry; numbers as sylar has them.
 #define SYLAR_HTTP_METHOD_MAP(XX)    \
   XX(0, DELETE, "DELETE")            \
@@ -124,14 +126,14 @@ enum class HttpStatus : uint16_t {
 };
 
 /// Returns the method with exactly that name, in upper case as on the wire, or INVALID_METHOD if there is none.
-HttpMethod toHttpMethod(std::string_view name);
+SYLAR_API HttpMethod toHttpMethod(std::string_view name);
 /// These are sylar's names for toHttpMethod(). `name` must not be null.
-HttpMethod StringToHttpMethod(const std::string& name);
-HttpMethod CharsToHttpMethod(const char* name);
+SYLAR_API HttpMethod StringToHttpMethod(const std::string& name);
+SYLAR_API HttpMethod CharsToHttpMethod(const char* name);
 
 /// Returns the name on the wire, or "<unknown>" for a value that is not a method. The text is never freed.
-const char* HttpMethodToString(HttpMethod method);
+SYLAR_API const char* HttpMethodToString(HttpMethod method);
 /// Returns the reason phrase, or "<unknown>" for a code that has none. The text is never freed.
-const char* HttpStatusToString(HttpStatus status);
+SYLAR_API const char* HttpStatusToString(HttpStatus status);
 
 }  // namespace sylar::http

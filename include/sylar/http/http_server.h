@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 
+#include "sylar/api.h"
 #include "sylar/http/http_session.h"
 #include "sylar/http/limits.h"
 #include "sylar/http/servlet.h"
@@ -28,7 +29,7 @@
 
 namespace sylar::http {
 
-class HttpServer : public TcpServer {
+class SYLAR_API HttpServer : public TcpServer {
  public:
   using ptr = std::shared_ptr<HttpServer>;
 

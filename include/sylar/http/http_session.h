@@ -24,15 +24,18 @@
 #include <optional>
 #include <string_view>
 
+#include "sylar/api.h"
 #include "sylar/http/http.h"
 #include "sylar/http/limits.h"
 #include "sylar/socket_stream.h"
 
 namespace sylar::http {
 
-class SessionControl;  // internal
+namespace detail {
+class SessionControl;
+}
 
-class HttpSession final : public SocketStream {
+class SYLAR_API HttpSession final : public SocketStream {
  public:
   using ptr = std::shared_ptr<HttpSession>;
 
@@ -103,7 +106,7 @@ class HttpSession final : public SocketStream {
   void end();
 
  private:
-  friend class SessionControl;
+  friend class detail::SessionControl;
   struct State;
 
   HttpSession(Socket::ptr sock, bool owner, State& state);

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "sylar/api.h"
 #include "sylar/http/http_names.h"
 
 namespace sylar::http {
@@ -13,7 +14,7 @@ namespace sylar::http {
 /// 9.3.2.
 ///
 /// Thread safety: that of an integer.
-class MethodSet {
+class SYLAR_API MethodSet {
  public:
   constexpr MethodSet(std::initializer_list<HttpMethod> methods) {
     for (const HttpMethod method : methods) add(method);

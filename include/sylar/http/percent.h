@@ -7,15 +7,17 @@
 #include <string>
 #include <string_view>
 
+#include "sylar/api.h"
+
 namespace sylar::http {
 
 /// Decodes a path once. Strict: returns nothing if a '%' is not followed by two hexadecimal digits.
-std::optional<std::string> percentDecode(std::string_view text);
+SYLAR_API std::optional<std::string> percentDecode(std::string_view text);
 
 /// Decodes a name or value of a query or form. A '+' is a space, and a '%' that begins no escape stands for itself.
-std::string formDecode(std::string_view text);
+SYLAR_API std::string formDecode(std::string_view text);
 
 /// Encodes everything except letters, digits and "-._~".
-std::string percentEncode(std::string_view text);
+SYLAR_API std::string percentEncode(std::string_view text);
 
 }  // namespace sylar::http

@@ -27,6 +27,7 @@
 #include <string>
 #include <utility>
 
+#include "sylar/api.h"
 #include "sylar/http/method_set.h"
 
 namespace sylar::http {
@@ -35,7 +36,7 @@ class HttpRequest;
 class HttpResponse;
 class HttpSession;
 
-class Servlet {
+class SYLAR_API Servlet {
  public:
   using ptr = std::shared_ptr<Servlet>;
 
@@ -83,7 +84,7 @@ class Servlet {
 };
 
 /// A servlet that calls a function.
-class FunctionServlet final : public Servlet {
+class SYLAR_API FunctionServlet final : public Servlet {
  public:
   using ptr = std::shared_ptr<FunctionServlet>;
   using callback =
@@ -98,7 +99,7 @@ class FunctionServlet final : public Servlet {
 };
 
 /// Answers 404 to all methods, before the body of the request has arrived, with a body that reveals nothing about the server.
-class NotFoundServlet final : public Servlet {
+class SYLAR_API NotFoundServlet final : public Servlet {
  public:
   using ptr = std::shared_ptr<NotFoundServlet>;
 
@@ -108,7 +109,7 @@ class NotFoundServlet final : public Servlet {
 };
 
 /// Makes or finds the servlet for one request. Source: sylar.
-class IServletCreator {
+class SYLAR_API IServletCreator {
  public:
   using ptr = std::shared_ptr<IServletCreator>;
   virtual ~IServletCreator() = default;
@@ -117,7 +118,7 @@ class IServletCreator {
 };
 
 /// Returns the same servlet for all requests.
-class HoldServletCreator final : public IServletCreator {
+class SYLAR_API HoldServletCreator final : public IServletCreator {
  public:
   explicit HoldServletCreator(Servlet::ptr servlet) : m_servlet(std::move(servlet)) {}
   Servlet::ptr get() const override { return m_servlet; }
@@ -129,7 +130,7 @@ class HoldServletCreator final : public IServletCreator {
 
 /// Makes a new T for each request, for handlers that keep state in their members.
 template <class T>
-class ServletCreator final : public IServletCreator {
+class SYLAR_API ServletCreator final : public IServletCreator {
  public:
   Servlet::ptr get() const override { return std::make_shared<T>(); }
   std::string getName() const override { return T().getName(); }
@@ -137,7 +138,7 @@ class ServletCreator final : public IServletCreator {
 
 /// Finds the servlet for a path: the one of exactly this path, else the first whose glob matches, in the order in which the globs
 /// were added, else the default one.
-class ServletDispatch : public Servlet {
+class SYLAR_API ServletDispatch : public Servlet {
  public:
   using ptr = std::shared_ptr<ServletDispatch>;
 

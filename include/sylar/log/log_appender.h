@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "sylar/api.h"
 #include "sylar/log/log_define.h"
 #include "sylar/log/log_event.h"
 #include "sylar/log/log_formatter.h"
@@ -23,12 +24,14 @@
 
 namespace sylar {
 
+namespace detail {
 class LogWriter;
+}
 
 /// The base of all appenders. A derived class overrides log() and toYamlString(). The thread or fiber that logs calls log(),
 /// which must not suspend: it makes no call that the hooks know and takes no lock that is held over one. An exception that it
 /// throws is reported on stderr.
-class LogAppender {
+class SYLAR_API LogAppender {
  public:
   using ptr = std::shared_ptr<LogAppender>;
   using MutexType = ThreadMutex;
@@ -66,7 +69,7 @@ class LogAppender {
 };
 
 /// Writes to stdout past stdio's buffer, so text that was printed and not flushed comes later. All instances share one writer.
-class StdoutLogAppender : public LogAppender {
+class SYLAR_API StdoutLogAppender : public LogAppender {
  public:
   using ptr = std::shared_ptr<StdoutLogAppender>;
 
@@ -75,12 +78,12 @@ class StdoutLogAppender : public LogAppender {
   std::string toYamlString() override;
 
  private:
-  const std::shared_ptr<LogWriter> m_writer;
+  const std::shared_ptr<detail::LogWriter> m_writer;
 };
 
 /// Appends to a file and makes missing directories. A file that was moved or deleted is opened again with the next lines.
 /// Appenders of the same file share one writer, and so one order of lines.
-class FileLogAppender : public LogAppender {
+class SYLAR_API FileLogAppender : public LogAppender {
  public:
   using ptr = std::shared_ptr<FileLogAppender>;
 
@@ -99,7 +102,7 @@ class FileLogAppender : public LogAppender {
 
  private:
   const std::string m_filename;
-  const std::shared_ptr<LogWriter> m_writer;
+  const std::shared_ptr<detail::LogWriter> m_writer;
 };
 
 }  // namespace sylar

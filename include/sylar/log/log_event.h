@@ -12,13 +12,14 @@
 #include <type_traits>
 #include <utility>
 
+#include "sylar/api.h"
 #include "sylar/log/log_level.h"
 
 namespace sylar {
 
 class Logger;
 
-class LogEvent {
+class SYLAR_API LogEvent {
   static void acceptList(va_list arguments);  // accepts what converts to a va_list; never called
 
  public:
@@ -70,7 +71,7 @@ class LogEvent {
 };
 
 /// Logs its event when it goes out of scope.
-class LogEventWrap {
+class SYLAR_API LogEventWrap {
  public:
   explicit LogEventWrap(LogEvent::ptr event) : m_event(std::move(event)) {}
   ~LogEventWrap();

@@ -22,11 +22,12 @@
 #include <string_view>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/log/log_event.h"
 
 namespace sylar {
 
-class LogFormatter {
+class SYLAR_API LogFormatter {
  public:
   using ptr = std::shared_ptr<LogFormatter>;
 

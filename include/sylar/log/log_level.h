@@ -5,9 +5,11 @@
 
 #include <string>
 
+#include "sylar/api.h"
+
 namespace sylar {
 
-class LogLevel {
+class SYLAR_API LogLevel {
  public:
   /// A logger or appender lets through events that are at least as severe as its level; UNKNOW lets all through. The names from
   /// sylar's tutorial stand for the level that every threshold treats alike.

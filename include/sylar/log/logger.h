@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sylar/api.h"
 #include "sylar/clock.h"
 #include "sylar/log/log_appender.h"
 #include "sylar/log/log_define.h"
@@ -20,7 +21,7 @@ namespace sylar {
 
 /// A logger, which must be held in a shared_ptr. Events that it lets through go to each of its appenders. If it has none, they go
 /// to the logger `root`, which also applies its own level.
-class Logger : public std::enable_shared_from_this<Logger> {
+class SYLAR_API Logger : public std::enable_shared_from_this<Logger> {
  public:
   using ptr = std::shared_ptr<Logger>;
 
@@ -72,7 +73,7 @@ class Logger : public std::enable_shared_from_this<Logger> {
 };
 
 /// Holds all loggers by name. Its root writes to stdout at first.
-class LoggerManager {
+class SYLAR_API LoggerManager {
  public:
   LoggerManager(const LoggerManager&) = delete;
   LoggerManager& operator=(const LoggerManager&) = delete;
@@ -111,7 +112,7 @@ class LoggerManager {
 };
 
 /// Holds the one LoggerManager. It is made on first use and never destroyed, so constructors and destructors of statics may log.
-struct LoggerMgr {
+struct SYLAR_API LoggerMgr {
   static LoggerManager* GetInstance();
 };
 

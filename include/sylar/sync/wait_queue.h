@@ -9,11 +9,9 @@
 #include "sylar/clock.h"
 #include "sylar/thread_mutex.h"
 
-namespace sylar {
-struct FiberCore;
-}
-
 namespace sylar::detail {
+
+struct FiberCore;
 
 /// The primitive that a queue belongs to, for reports.
 enum class SyncKind : uint8_t {

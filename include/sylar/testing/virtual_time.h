@@ -44,12 +44,13 @@
 #include <functional>
 #include <memory>
 
+#include "sylar/api.h"
 #include "sylar/clock.h"
 
 namespace sylar {
 
 /// A clock that begins at 0 and never goes back. Any number of schedulers may run on it, at the same time or one after the other.
-class VirtualTime final : public Clock {
+class SYLAR_API VirtualTime final : public Clock {
  public:
   enum Moves {
     kByItself,  ///< the clock moves to the next deadline whenever all workers are idle
@@ -98,10 +99,10 @@ class VirtualTime final : public Clock {
     Hold& operator=(const Hold&) = delete;
 
    private:
-    const std::shared_ptr<AutoAdvance> m_time;
+    const std::shared_ptr<detail::AutoAdvance> m_time;
   };
 
-  AutoAdvance* autoAdvance() const override;
+  detail::AutoAdvance* autoAdvance() const override;
 
  private:
   class Core;
