@@ -4,7 +4,7 @@
 The LINKS of a module in that file are the only source of truth: a module may include itself and what stands there, nothing else.
 A public header may include public headers only, and reaches few of them. Also held: no cycle of modules, of headers or of units (an
 internal header with its source), one spelling of an include, the head of a header, every file listed, and the few things that may be used
-in one place only. Prints `file:line: what is wrong; what would be right` and exits with 1.
+in one place only, and that internals are in `detail`. Prints `file:line: what is wrong; what would be right` and exits with 1.
 
     check_includes.py [root of the tree]
 """
@@ -18,6 +18,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTIL
 COMMENT_OR_LITERAL = re.compile(
     r"""//[^\n]*|/\*.*?\*/"""
     r"""|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'""", re.DOTALL)
+NAMESPACE = re.compile(r"^namespace (sylar(?:::http)?) \{\n((?:(?!namespace ).*\n)*?)\}  // namespace", re.MULTILINE)
 UMBRELLA = "include/sylar/sylar.h"  # may include all
 # Public headers from which sylar's users expect that one include brings a server with all that its handlers use.
 MAY_REACH_MORE = {UMBRELLA, "include/sylar/application.h", "include/sylar/http/http_server.h"}
@@ -168,6 +169,9 @@ class Checker:
         if text.startswith("// Internal.") == file.startswith("include/"):
             self.report(file, 1, 'a header starts with "// Internal." if it is not in include/, and only then')
         code = blank(text, literals=False)
+        for match in NAMESPACE.finditer(text) if not file.startswith("include/") else ():
+            if defined := re.search(r"^(?:class|struct|enum class) (\w+)\b(?!::)[^;\n]*\{", match[2], re.MULTILINE):
+                self.report(file, line_of(text, match.start()), f"{defined[1]} is internal; it belongs in namespace {match[1]}::detail")
         first = re.search(r"\S[^\n]*", code)
         if not first or first[0].strip() != "#pragma once":
             line = line_of(code, first.start()) if first else 1

@@ -110,6 +110,11 @@ class CheckIncludes(unittest.TestCase):
         self.assertFault("include/sylar/a.h:1", "if it is not in include/", {"include/sylar/a.h": HEAD})
         self.assertFault("sylar/base/b.h:1", "if it is not in include/", {"sylar/base/b.h": "// B.\n#pragma once\n"})
 
+    def testInternalOutsideOfDetailFails(self):
+        text = HEAD + "namespace sylar {{\n{}\n}}  // namespace sylar\nnamespace sylar::detail {{\nclass N {{}};\n}}  // namespace sylar::detail\n"
+        self.assertFault("sylar/timer/n.h:3", "B is internal; it belongs in namespace sylar::detail", {"sylar/timer/n.h": text.format("class B final : A {\n};")})
+        self.assertEqual(self.check({"sylar/timer/n.h": text.format("class B;\nstruct A::Impl {\n};")}).returncode, 0)
+
     def testPublicHeaderThatBringsTooManyFails(self):
         many = [f"p{i}.h" for i in range(13)]
         headers = {f"include/sylar/{name}": "// P.\n#pragma once\n" for name in many}
