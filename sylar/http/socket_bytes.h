@@ -13,8 +13,6 @@ namespace sylar {
 class Socket;
 }
 
-namespace sylar::detail {}
-
 namespace sylar::http::detail {
 
 /// Thread safety: one reader and one writer at a time; end() from any thread, while the socket is open.
