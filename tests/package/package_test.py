@@ -115,6 +115,15 @@ names = run("ldd" if kind == "shared" else "nm", work / "asks_for_nothing", env=
 if ("libsylar_hook" if kind == "shared" else " T connect\n") not in names:
     sys.exit("the linker has dropped the hooks")
 
+# Internals are hidden in the libraries of the upper modules, unless a header marks them.
+if kind == "shared":
+    for module in "config log net http app".split():
+        command = "nm", "--dynamic", "--demangle", "--defined-only", prefix / f"lib/libsylar_{module}.so"
+        exported = run(*command, capture_output=True, text=True).stdout
+        internal = {name for header in (source / "sylar" / module).glob("*.h") for name in re.findall(r"^(?:class|struct) (\w+) ", header.read_text(), re.MULTILINE)}
+        if visible := sorted(name for name in internal - {"SYLAR_API"} if f"detail::{name}::" in exported):
+            sys.exit(f"libsylar_{module}.so exports {', '.join(visible)}")
+
 # The runner finds its object wherever both are.
 if run(prefix / "bin/sylar-run", "echo", "ran", capture_output=True, text=True).stdout != "ran\n":
     sys.exit("sylar-run does not run echo")
