@@ -18,6 +18,7 @@ from harness import Missing
 def short(name):
     """Without parameters and the library's own namespace."""
     name = re.sub(r"'\d+$", "", name).replace("(anonymous namespace)::", "").replace("sylar::", "")
+    name = re.sub(r"\bdetail::", "", name)
     name = re.sub(r"@\*?@?GLIBC.*$", "", name)
     depth, result = 0, ""
     for character in name:
