@@ -1,5 +1,5 @@
-// Internal. What users do not see stands in `detail` of their namespace. Every internal header of such a namespace includes this one,
-// so that the sources and tests in the outer namespace name all of it without `detail::`.
+// Internal. Lets sources and tests in namespaces sylar and sylar::http name internals, which stand in their namespaces `detail`, without
+// `detail::`. Every internal header of these namespaces includes it.
 #pragma once
 
 namespace sylar {
