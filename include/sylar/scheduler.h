@@ -7,9 +7,9 @@
 //
 // Choose IOManager instead if the fibers wait for descriptors or timers: in a plain Scheduler only sleeps suspend.
 //
-// Order: on one worker, work from one source runs in FIFO order. Placement: schedule() on a worker queues the work there, and
-// an idle worker, woken if necessary, may steal it until it starts. Work from outside goes to the first free worker. A started
-// fiber stays on its thread.
+// Order: on one worker, work from one source runs in FIFO order, but a fiber that another one joins runs next. So a tree of fibers
+// grows in depth and needs few stacks. Placement: schedule() on a worker queues the work there, and an idle worker, woken if
+// necessary, may steal it until it starts. Work from outside goes to the first free worker. A started fiber stays on its thread.
 //
 // In a forked child, a scheduler that the parent has started still belongs to the parent: it runs nothing there and nothing
 // reaches it. schedule() and place() refuse without a log line, switchTo() returns false, stop() and the destructor do nothing

@@ -41,6 +41,9 @@ struct StdMemory {
   /// Gives up the processor between two such reads, if the change may take longer.
   static void yield() { sys::call(SYS_sched_yield); }
 
+  static void lightBarrier() { sys::lightBarrier(); }
+  static void heavyBarrier() { sys::heavyBarrier(); }
+
   /// Blocks while `word` == `expected`, until a wake; may also return spuriously.
   static void futexWait(const std::atomic<uint32_t>& word, uint32_t expected) { sys::futexWait(word, expected, kNever); }
   /// The same. Returns false if `deadline` has passed.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/single_threaded.h>
@@ -97,6 +98,29 @@ void claimProcess() {
   // In a child of a claimed process the pointer stays set and the word stays wiped.
   const std::atomic<uint32_t>* none = &detail::g_unclaimed;
   if (!detail::g_claim.compare_exchange_strong(none, ::new (memory) std::atomic<uint32_t>(1))) unmapMemory(memory, 4096);
+}
+
+namespace detail {
+constinit std::atomic<bool> g_light_barriers{false};
+}  // namespace detail
+
+namespace {
+
+long membarrier(int command) { return call(SYS_membarrier, command, 0, 0); }
+
+/// Registers the process while it has one thread, because later that takes the kernel milliseconds.
+[[gnu::constructor]] void makeBarriersLight() {
+  const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+  detail::g_light_barriers.store(registered, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void heavyBarrier() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != -EPERM) return;
+  membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);  // the process is a fork of the one that did so
+  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 void haltThread() {

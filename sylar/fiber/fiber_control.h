@@ -79,10 +79,10 @@ class FiberRequest final : public QueueNode {
   Fiber::ptr m_fiber;
 };
 
-class FiberControl final : public QueueNode {
+class FiberControl final : public SpawnNode {
  public:
   FiberControl(std::function<void()>&& cb, size_t stack_size, FiberState state)
-      : QueueNode(Kind::kFiber), m_state(state), m_cb(std::move(cb)), m_stack_size(stack_size) {}
+      : m_state(state), m_cb(std::move(cb)), m_stack_size(stack_size) {}
 
   ~FiberControl() {
     if (m_locals != nullptr) endLocals();

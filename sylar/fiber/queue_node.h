@@ -1,6 +1,7 @@
 // Internal. An entry of a worker's queues: one intrusive link, and the kind of object that it links.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "sylar/base/internal.h"
@@ -19,6 +20,14 @@ struct QueueNode {
 
   QueueNode* next = nullptr;
   const Kind kind;
+};
+
+/// An entry of a queue of unstarted work, which may be taken out of turn.
+struct SpawnNode : QueueNode {
+  explicit SpawnNode(Kind what = Kind::kFiber) : QueueNode(what) {}
+
+  SpawnNode* previous = nullptr;
+  std::atomic<const void*> queue{nullptr};  ///< the spawn queue that it is in; changes under that queue's lock
 };
 
 /// FIFO of nodes; does not own them. Not thread safe.
@@ -47,6 +56,9 @@ class NodeList {
     m_tail = later.m_tail;
     later.m_head = nullptr;
   }
+
+  /// Returns the oldest node, or null if there is none.
+  QueueNode* front() const { return m_head; }
 
   /// Removes and returns the oldest node, or null if there is none.
   QueueNode* pop() {

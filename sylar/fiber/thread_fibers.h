@@ -59,6 +59,9 @@ class FiberHost {
   virtual void hasResumed(FiberCore& core) = 0;
   /// Unlinks a timer that is still in the worker's queue, because the core leaves the worker's hands.
   virtual void unlinkTimer(FiberCore& core) = 0;
+  /// Called on the stack of `me`, the running fiber, which gives its thread back to the worker. Returns the fiber that runs next, be it
+  /// `me`, or null if the worker's loop has to come first.
+  virtual FiberCore* passOn(FiberCore& me) = 0;
 
  protected:
   ~FiberHost() = default;
@@ -79,8 +82,8 @@ class ThreadFibers {
   /// Suspends the running fiber and gives control to its resumer, which records the fiber's new state. Only then may others take
   /// the fiber, because only then has it left its stack.
   static void yield(SwitchReason reason);
-  /// Suspends `me`, the running fiber, and gives control to the thread's own stack, past any hand resumers. The fiber resumes on
-  /// this thread.
+  /// Suspends `me`, the running fiber, and gives control to the thread's own stack, past any hand resumers, or to the fiber that the
+  /// host names instead. The fiber resumes on this thread.
   void park(FiberCore& me);
 
   /// Takes back the stack and core of a fiber that is done, and notifies its end observers. Returns the scheduler's handle,
@@ -167,7 +170,7 @@ class ThreadFibers {
   void moveIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;
   void switchOut(FiberCore& me, FiberCore* to);
-  void leave(FiberCore& me, FiberCore* to);
+  void leave(FiberCore& me, FiberCore* resumer);
 #ifdef SYLAR_THREAD_POINTER
   [[gnu::cold]] void leaveThreadPointer(FiberCore& me, FiberCore* to);
   const uintptr_t m_thread_pointer = threadPointer();
@@ -217,12 +220,14 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
   leave(me, to);
 }
 
-[[gnu::always_inline]] inline void ThreadFibers::leave(FiberCore& me, FiberCore* to) {
+[[gnu::always_inline]] inline void ThreadFibers::leave(FiberCore& me, FiberCore* resumer) {
   const tsan::Exempt of_this_thread;
+  FiberCore* const to = resumer != nullptr || m_host == nullptr ? resumer : m_host->passOn(me);
+  if (to == &me) return;
   t_running = to;
   m_came_back = &me;
   tsan::release(&me);  // for the thread that gives the fiber up
-  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_thread_locals, kindOfSwitch(to));
+  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_thread_locals, kindOfSwitch(resumer));
   if (tsan::strict()) tsan::acquire(&current());
 }
 

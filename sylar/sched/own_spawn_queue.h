@@ -20,11 +20,11 @@ class OwnSpawnQueue {
   SpawnQueue<Memory>& queue() { return m_queue; }
 
   /// Queues `node` from the worker's loop, which is about to run it or to share it. Returns false if it is refused.
-  [[nodiscard]] bool push(QueueNode* node) { return m_queue.push(node) != Pushed::kRejected; }
+  [[nodiscard]] bool push(SpawnNode* node) { return m_queue.push(node) != Pushed::kRejected; }
 
   /// Queues `node` from a fiber, which may keep the worker for long, and calls a sleeper. Returns false if it is refused.
   template <class Idle>
-  [[nodiscard]] bool offer(QueueNode* node, Idle& idle) {
+  [[nodiscard]] bool offer(SpawnNode* node, Idle& idle) {
     if (!push(node)) return false;
     idle.call();
     return true;
@@ -48,7 +48,7 @@ class OwnSpawnQueue {
       NodeList loot;
       if (&victim == &m_queue || victim.steal(&loot) == 0) continue;
       QueueNode* const oldest = loot.pop();
-      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
+      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(static_cast<SpawnNode*>(node)));
       return oldest;
     }
     return nullptr;

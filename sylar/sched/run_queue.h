@@ -1,9 +1,16 @@
-// Internal. A worker's run queue: woken fibers and pinned unstarted ones, and the word that says to whom the queue belongs.
+// Internal. A worker's run queue: woken fibers and pinned unstarted ones, and the two words that say to whom the queue belongs.
 //
-//   m_owner     who moves it there                                 order
-//   kLoop       the worker, back from a fiber: comeBack()          CAS acq_rel from kFiber
+//   m_owner     who sets it                                        order
+//   kLoop       the worker, back from a fiber: comeBack()          store, then a light barrier, then a look at m_detach
 //   kFiber      the worker, before it gives its thread to one      store release
-//   kDetached   who gives the worker up: detach(), for good        CAS acq_rel from kFiber
+//
+//   m_detach    who sets it                                        order
+//   kAsked      who wants to give the worker up                    CAS, then a heavy barrier, then a look at m_owner
+//   kNone       the worker that has come back, or who asked        CAS acq_rel from kAsked
+//   kDetached   who asked and found the worker in a fiber; final   CAS acq_rel from kAsked
+//
+// Of a worker that comes back and a thread that asks, one sees the other. The last two changes decide between them. A worker comes back
+// after each fiber and is asked once in its life, so it is the asking that pays for the barrier.
 //
 // A fiber that has used up its budget (of calls that did not wait) comes behind all others, or ten of them would make each one
 // that wakes wait for ten turns.
@@ -37,11 +44,22 @@ class RunQueue {
       m_aside.push(node);
     }
   }
+  /// Queues `node` before all others. In the loop.
+  void pushFirst(QueueNode* node) {
+    SYLAR_DCHECK(inLoop());
+    m_touched.write();
+    m_queue.pushFront(node);
+  }
   /// Queues a fiber that has used up its budget, behind all others. In the loop.
   void pushSpent(QueueNode* node) {
     SYLAR_DCHECK(inLoop());
     m_touched.write();
     m_spent.push(node);
+  }
+  /// Returns the oldest node, or null if there is none. In the loop.
+  QueueNode* front() const {
+    SYLAR_DCHECK(inLoop());
+    return m_queue.front();
   }
   /// Removes and returns the oldest node, or null if there is none. In the loop.
   QueueNode* pop() {
@@ -66,8 +84,9 @@ class RunQueue {
   }
   /// Called after that code. Returns false if the worker was detached in between; then its thread must not come back.
   [[nodiscard]] bool comeBack() {
-    Owner in_fiber = Owner::kFiber;
-    if (!m_owner.compare_exchange_strong(in_fiber, Owner::kLoop, std::memory_order_acq_rel)) return false;
+    m_owner.store(Owner::kLoop, std::memory_order_relaxed);
+    Memory::lightBarrier();
+    if (m_detach.load(std::memory_order_relaxed) != Detach::kNone && !refuseDetach()) return false;
     if (!m_aside.empty()) {
       m_touched.write();
       m_queue.append(m_aside);
@@ -75,14 +94,22 @@ class RunQueue {
     return true;
   }
 
-  // ---- Any thread. -----------------------------------------------------------------------------------------------------------
+  // ---- Any thread, one at a time. --------------------------------------------------------------------------------------------
 
   /// Detaches a worker that is in a fiber. Returns false if it is in its loop, or detached already.
   [[nodiscard]] bool detach() {
-    Owner in_fiber = Owner::kFiber;
-    return m_owner.compare_exchange_strong(in_fiber, Owner::kDetached, std::memory_order_acq_rel);
+    Detach now = Detach::kNone;
+    if (!m_detach.compare_exchange_strong(now, Detach::kAsked, std::memory_order_acq_rel)) return false;
+    Memory::heavyBarrier();
+    const bool in_fiber = m_owner.load(std::memory_order_acquire) == Owner::kFiber;
+    now = Detach::kAsked;
+    return m_detach.compare_exchange_strong(now, in_fiber ? Detach::kDetached : Detach::kNone, std::memory_order_acq_rel) &&
+           in_fiber;
   }
-  bool detached() const { return m_owner.load(std::memory_order_acquire) == Owner::kDetached; }
+
+  // ---- Any thread. -----------------------------------------------------------------------------------------------------------
+
+  bool detached() const { return m_detach.load(std::memory_order_acquire) == Detach::kDetached; }
 
   /// Returns all that is left, for the thread that has detached the worker, or when the worker has ended.
   NodeList takeLeft() {
@@ -92,13 +119,23 @@ class RunQueue {
   }
 
  private:
-  enum class Owner : uint8_t { kLoop, kFiber, kDetached };
+  enum class Owner : uint8_t { kLoop, kFiber };
+  enum class Detach : uint8_t { kNone, kAsked, kDetached };
+
+  /// Returns false if it is too late for that.
+  [[gnu::noinline, gnu::cold]] bool refuseDetach() {
+    Detach now = Detach::kAsked;
+    if (m_detach.compare_exchange_strong(now, Detach::kNone, std::memory_order_acq_rel) || now == Detach::kNone) return true;
+    m_owner.store(Owner::kFiber, std::memory_order_relaxed);
+    return false;
+  }
 
   typename Memory::Touched m_touched;  // m_queue and m_spent
   NodeList m_queue;
   NodeList m_spent;
   NodeList m_aside;  // always belongs to the worker's thread
   typename Memory::template Atomic<Owner> m_owner{Owner::kLoop};
+  typename Memory::template Atomic<Detach> m_detach{Detach::kNone};
 };
 
 /// Sorts what a detached worker had in its queues. Opens messages, which ends them, and collects in `unrun` what nobody will

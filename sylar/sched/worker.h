@@ -94,6 +94,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
     SYLAR_DCHECK(isHere());
     m_runnable.push(node);
   }
+  bool resumeNext(FiberCore& joiner);
   /// Runs code that is not the library's, in the loop. If the worker is detached in between, its thread does not come back.
   template <class Code>
   void runUserCode(Code code) {
@@ -104,7 +105,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   }
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
   /// it is refused.
-  bool pushSpawned(QueueNode* node) {
+  bool pushSpawned(SpawnNode* node) {
     SYLAR_DCHECK(isHere() && node->kind == QueueNode::Kind::kFiber);
     return m_runnable.inLoop() ? m_spawned.push(node) : m_spawned.offer(node, m_scheduler.idle());
   }
@@ -116,6 +117,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void awaitEnd(Fiber& fiber) override;
   void resumes(FiberCore& core) override;
   void hasResumed(FiberCore& core) override;
+  FiberCore* passOn(FiberCore& me) override;
   void unlinkTimer(FiberCore& core) override {
     const tsan::Exempt of_this_thread;
     m_timeouts.unlink(core);
@@ -171,7 +173,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   static constexpr int kBatch = 256;
   static constexpr int64_t kBatchNs = 1'000'000;
-  static constexpr int kFibersPerLook = 16;  // how many run between two looks at the clock
+  static constexpr int kFibersPerLook = 16;         // how many run between two looks at the clock
+  static constexpr int64_t kOldestNs = 10'000'000;  // how long trees of joined fibers may keep the oldest unstarted work waiting
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 64;
 
@@ -179,7 +182,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool goesOn();
   void takeMail();
   void runBatch(int64_t now_ns);
-  QueueNode* pick(int round);
+  QueueNode* pick();
+  QueueNode* takeUnstarted(SpawnQueue<>& queue);
   QueueNode* takeSpent();
   void sleep();
   void enterIdle(AutoAdvance& time);
@@ -189,6 +193,9 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void poll(int64_t now_ns, int64_t deadline_ns);
 
   void runNode(QueueNode* node);
+  void giveThreadTo(FiberCore& core);
+  void bringForward(SpawnNode& work);
+  FiberCore* coreToEnter(QueueNode& node);
   bool prepareUnstarted(Fiber& fiber);
   static bool joinIsOver(const FiberCore& core);
   void afterSwitch(FiberCore& core);
@@ -234,8 +241,13 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   AbandonedFibers m_abandoned;
   bool m_unstarted_next = false;
   bool m_spent_overdue = false;
-  int64_t m_due_ns = kNever;  // idle on virtual time: its fibers' earliest deadline
+  SpawnNode* m_joined = nullptr;  // what the running fiber is about to join, if that has not begun
+  uint64_t m_last_end = 0;        // the last switch after which a joined fiber ended
+  int m_in_depth = 0;             // how often a joiner was the next to run, since others were
+  int64_t m_unstarted_ns = 0;     // the iteration in which unstarted work was last taken in its turn
+  int64_t m_due_ns = kNever;      // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;
+  int m_round = 0;  // how many the batch has run, with the one that runs; 0 outside of a batch
 
   struct {
     Counter switches, polls, sleeps, tickles, mail;

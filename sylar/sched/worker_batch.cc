@@ -89,29 +89,105 @@ bool Worker::joinIsOver(const FiberCore& core) {
     abandon(*core);
     return;
   }
-  SYLAR_DCHECK(core->live && core->home == &m_slot && !core->wait.isOpen());
-  SYLAR_DCHECK(stateOf(*core->fiber) == FiberState::kQueued || stateOf(*core->fiber) == FiberState::kParked);
-  control(*core->fiber).move(FiberState::kRunning);
-  m_counts.switches.add();
-  m_runnable.leaveLoop();
+  giveThreadTo(*core);
   FiberCore& back = m_thread_fibers->enterFromLoop(*core);
   Worker& self = inRegister(*this);
-  if (!self.m_runnable.comeBack()) self.standStill(back);
+  if (!self.m_runnable.inLoop() && !self.m_runnable.comeBack()) self.standStill(back);
   self.afterSwitch(back);
 }
 
-inline QueueNode* Worker::pick(int round) {
-  if (round % kInjectorInterval == 1) {
-    if (QueueNode* node = m_scheduler.idle().injector().take()) return node;
+/// Called before the switch to `core`.
+[[gnu::always_inline]] inline void Worker::giveThreadTo(FiberCore& core) {
+  SYLAR_DCHECK(core.live && core.home == &m_slot && !core.wait.isOpen());
+  SYLAR_DCHECK(stateOf(*core.fiber) == FiberState::kQueued || stateOf(*core.fiber) == FiberState::kParked);
+  control(*core.fiber).move(FiberState::kRunning);
+  m_counts.switches.add();
+  m_runnable.leaveLoop();
+}
+
+/// Makes `work`, which a fiber is about to join, the next to run, if it is in this worker's queue. So a tree of fibers grows in depth and
+/// needs as many stacks as it is deep, while thieves take the oldest work, which is the largest branches.
+[[gnu::noinline]] void Worker::bringForward(SpawnNode& work) {
+  if (!m_spawned.queue().takeOut(work)) return;
+  m_runnable.pushFirst(&work);
+  m_unstarted_next = true;  // this was its turn
+}
+
+/// Makes `joiner`, whose join is over, the next to run, so that it goes on with its tree before another branch begins. Returns false if
+/// others have to come first: runnable fibers after kFibersPerLook such ends in a row, and the oldest unstarted work after kOldestNs.
+bool Worker::resumeNext(FiberCore& joiner) {
+  const uint64_t now = m_counts.switches.get();
+  if (!inLoop() || std::exchange(m_last_end, now) == now) return false;  // only for the first joiner of a fiber
+  const bool oldest_is_due = m_slot.iteration_ns - m_unstarted_ns >= kOldestNs;
+  const bool others_are_due = ++m_in_depth >= kFibersPerLook && !m_runnable.empty();
+  m_unstarted_next = !oldest_is_due;
+  if (oldest_is_due || others_are_due) {
+    m_in_depth = 0;
+    return false;
+  }
+  m_runnable.pushFirst(&joiner);
+  return true;
+}
+
+/// Does what the loop would do between two fibers of a batch, if that is only to take the next one. So a switch from one fiber to another is
+/// one jump, and not one into the loop and one out of it. The loop has to come at each look at the clock, at the end of a batch, for
+/// unstarted work whose turn it is, and for all that concerns a stop or a cancelled fiber.
+FiberCore* Worker::passOn(FiberCore& me) {
+  const tsan::Exempt of_this_thread;
+  SYLAR_DCHECK(isHere() && me.home == &m_slot);
+  if (!m_runnable.comeBack()) return nullptr;  // the loop stands still
+  if (m_joined != nullptr) [[unlikely]]
+    bringForward(*std::exchange(m_joined, nullptr));
+  if (m_round % kFibersPerLook == 0 || m_batch_over || m_scheduler.isStopping()) return nullptr;
+  if (me.cancelled != 0 || me.switch_reason > SwitchReason::kParked) return nullptr;
+  const bool any_unstarted = m_spawned.queue().count() > 0;
+  if (any_unstarted && !m_unstarted_next) return nullptr;
+  QueueNode* const front = m_runnable.front();
+  FiberCore* const next = front != nullptr ? coreToEnter(*front) : me.switch_reason == SwitchReason::kReady ? &me : nullptr;
+  if (next == nullptr) return nullptr;
+  if (any_unstarted) {
+    m_unstarted_next = false;
+    m_spawned.share(m_scheduler.idle());
+  }
+  afterSwitch(me);
+  (void)m_runnable.pop();
+  ++m_round;
+  giveThreadTo(*next);
+  return next;
+}
+
+/// Returns the core of a fiber that passOn() can enter, or null. Gives a core to work that has not begun.
+inline FiberCore* Worker::coreToEnter(QueueNode& node) {
+  if (node.kind == QueueNode::Kind::kCore) {
+    auto& core = static_cast<FiberCore&>(node);
+    return core.cancelled == 0 ? &core : nullptr;
+  }
+  Fiber& fiber = FiberControl::fiberOf(&node);
+  if (ThreadFibers::coreOf(fiber) != nullptr || !m_thread_fibers->start(fiber)) return nullptr;
+  FiberCore& core = *ThreadFibers::coreOf(fiber);
+  linkLive(core, false);
+  return &core;
+}
+
+inline QueueNode* Worker::pick() {
+  if (m_round % kInjectorInterval == 1) {
+    if (QueueNode* node = takeUnstarted(m_scheduler.idle().injector())) return node;
   }
   m_unstarted_next = !m_unstarted_next;
   if (m_unstarted_next) {
-    if (QueueNode* node = m_spawned.take()) return node;
+    if (QueueNode* node = takeUnstarted(m_spawned.queue())) return node;
   }
   if (QueueNode* node = m_runnable.pop()) return node;
-  if (QueueNode* node = m_spawned.take()) return node;
-  if (QueueNode* node = m_scheduler.idle().injector().take()) return node;
+  if (QueueNode* node = takeUnstarted(m_spawned.queue())) return node;
+  if (QueueNode* node = takeUnstarted(m_scheduler.idle().injector())) return node;
   return takeSpent();
+}
+
+/// Takes the oldest work of `queue`, and notes when that was.
+inline QueueNode* Worker::takeUnstarted(SpawnQueue<>& queue) {
+  QueueNode* const node = queue.take();
+  if (node != nullptr) m_unstarted_ns = m_slot.iteration_ns;
+  return node;
 }
 
 /// Takes a fiber that has used up its budget. All others come first, but not for longer than a batch.
@@ -124,17 +200,18 @@ void Worker::runBatch(int64_t now_ns) {
   SYLAR_DCHECK(isHere() && inLoop());
   m_batch_over = false;
   const bool spent_first = std::exchange(m_spent_overdue, m_runnable.anySpent());
-  for (int round = 1; round <= kBatch && !m_batch_over; ++round) {
-    QueueNode* const node = round == 1 && spent_first ? takeSpent() : pick(round);
-    if (node == nullptr) return;
+  for (m_round = 1; m_round <= kBatch && !m_batch_over; ++m_round) {
+    QueueNode* const node = m_round == 1 && spent_first ? takeSpent() : pick();
+    if (node == nullptr) break;
     m_spawned.share(m_scheduler.idle());
     runNode(node);
-    if (round % kFibersPerLook == 0 && m_clock.nowNs() - now_ns >= kBatchNs) return;
+    if (m_round % kFibersPerLook == 0 && m_clock.nowNs() - now_ns >= kBatchNs) break;
     if (m_scheduler.isStopping()) {
       m_scheduler.watchDeadline();
-      if (behindStop()) return;
+      if (behindStop()) break;
     }
   }
+  m_round = 0;
 }
 
 /// Returns true if there is something to do without sleeping. Runs what it has stolen for that.

@@ -56,7 +56,11 @@ void Worker::awaitEnd(Fiber& fiber) {
     Waker waker;
   } joiner;
   joiner.claim = [](EndObserver* observer) { return static_cast<Joiner*>(observer)->waker.claim(WakeReason::kReady); };
-  joiner.ended = [](EndObserver* observer) { Waker::deliver(*static_cast<Joiner*>(observer)->waker.core); };
+  joiner.ended = [](EndObserver* observer) {
+    FiberCore& core = *static_cast<Joiner*>(observer)->waker.core;
+    Worker* const here = Worker::currentHere();
+    if (here == nullptr || &here->slot() != core.home || !here->resumeNext(core)) Waker::deliver(core);
+  };
   const this_fiber::CancelShield shield;
   Fiber& me = *runningFiber()->fiber;
   for (;;) {
@@ -69,6 +73,7 @@ void Worker::awaitEnd(Fiber& fiber) {
     const tsan::Exempt of_this_thread;
     control(me).setJoins(&fiber);
     ++m_joining;
+    if (stateOf(fiber) == FiberState::kQueued) m_joined = &control(fiber);
     const WakeReason reason = wait.park(Deadline::never(), WaitFor::kFibers);
     --m_joining;
     control(me).setJoins(nullptr);

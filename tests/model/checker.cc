@@ -111,6 +111,7 @@ class Checker {
   void buffer(PlaceId place, uint64_t value, std::memory_order order);
   void acquire(const Message& message, std::memory_order order);
   void drain();
+  void barrierOfAll(Where where);
   void pause(Where where);
   void enter();  // the first function of a thread
 
@@ -497,6 +498,18 @@ void Checker::drain() {
   while (!me().buffer.empty()) flushOldest(me());
 }
 
+/// Makes no happens-before: it orders what is seen, and no data that is not atomic.
+void Checker::barrierOfAll(Where where) {
+  point({Step::Kind::kDrain, kMaxPlaces, nullptr, "barrier of all", where});
+  View all;
+  for (size_t i = 0; i < m_count; ++i) {
+    while (!m_threads[i].buffer.empty()) flushOldest(m_threads[i]);
+    all.join(m_threads[i].view);
+  }
+  for (size_t i = 0; i < m_count; ++i) m_threads[i].view.seen = all.seen;
+  if (m_tracing) trace("-- a barrier of all threads");
+}
+
 const Message& Checker::read(PlaceId place, std::memory_order order) {
   Thread& thread = me();
   thread.looked_at |= uint64_t{1} << place;
@@ -676,6 +689,8 @@ void unlock(PlaceId place, Where where) {
 }
 
 void unlockByStore(PlaceId place, Where where) { store(place, 0, std::memory_order_release, where); }
+
+void barrierOfAll(Where where) { g_checker->barrierOfAll(where); }
 
 void pause(Where where) { g_checker->pause(where); }
 

@@ -56,6 +56,9 @@ bool tryLock(PlaceId place, Where where);
 void unlock(PlaceId place, Where where);         ///< by an atomic exchange, as a mutex that may have waiters
 void unlockByStore(PlaceId place, Where where);  ///< by a store, as a spinlock: no fence
 
+/// A full barrier of every thread, wherever it is: what each has stored, all see from here on.
+void barrierOfAll(Where where);
+
 /// The calling thread has looked in vain: it goes on when something has changed.
 void pause(Where where);
 

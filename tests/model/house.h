@@ -63,8 +63,8 @@ struct Core : QueueNode {
 using ModelWaker = WakerOf<Core>;
 
 /// A request to a worker, or unstarted work. Runs on the worker's stack.
-struct Task : QueueNode {
-  explicit Task(std::function<void()> body) : QueueNode(Kind::kMessage), run(std::move(body)) {}
+struct Task : SpawnNode {
+  explicit Task(std::function<void()> body) : SpawnNode(Kind::kMessage), run(std::move(body)) {}
   std::function<void()> run;
   Var<int> payload;  ///< written by who offers it, read by who runs it
   int runs = 0;

@@ -72,16 +72,24 @@ MUTANTS = {
         QUEUE, "size_t count() const { return m_count.load(std::memory_order_seq_cst); }",
         "size_t count() const { return m_count.load(std::memory_order_relaxed); }", "sleep/inject_to_one", "weak"),
     "spawned_counted_after_the_lock": (
-        QUEUE, """    m_fifo.push(node);
+        QUEUE, """    link(*node);
     return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;""",
-        """    m_fifo.push(node);
+        """    link(*node);
     lock.unlock();
     return m_count.fetch_add(1, std::memory_order_seq_cst) == 0 ? Pushed::kFirst : Pushed::kMore;""", "queue/closing", "tso"),
     "spawned_accepted_after_the_close": (
         QUEUE, "    if (m_closed) return Pushed::kRejected;\n", "", "queue/closing", "tso"),
     "spawned_stolen_not_counted": (
-        QUEUE, "m_count.fetch_sub(share, std::memory_order_seq_cst);", "m_count.fetch_sub(0, std::memory_order_seq_cst);",
+        QUEUE, "countOut(share);", "countOut(0);",
         "queue/stealing", "tso"),
+    "spawned_taken_out_without_a_second_look": (
+        QUEUE, "    Lock lock(m_lock);\n    if (!holds(node)) return false;\n", "    Lock lock(m_lock);\n", "queue/taking_out", "tso"),
+    "spawned_taken_out_not_counted": (
+        QUEUE, """    unlink(node);
+    countOut(1);""", """    unlink(node);
+    countOut(0);""", "queue/taking_out", "tso"),
+    "spawned_taken_out_with_all_before_it": (
+        QUEUE, "node.previous->next = next;", "m_first = next;", "queue/taking_out", "tso"),
     "own_spawn_queue_not_shared": (OWN, "m_queue.count() > 0) idle.call();", "m_queue.count() > 0) return;",
                              "sleep/spawned_against_last_sleeper", "tso"),
     "own_spawn_queue_looks_at_no_other_queue": (
@@ -91,8 +99,8 @@ MUTANTS = {
         OWN, "    idle.call();\n    return true;", "    return true;", "sleep/spawned_of_a_fiber_that_computes", "tso"),
     "own_spawn_queue_loot_can_be_stolen_back": (
         OWN, """      QueueNode* const oldest = loot.pop();
-      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
-      return oldest;""", """      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(node));
+      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(static_cast<SpawnNode*>(node)));
+      return oldest;""", """      while (QueueNode* node = loot.pop()) SYLAR_CHECK(push(static_cast<SpawnNode*>(node)));
       return take();""", "sleep/spawned_against_last_sleeper", "tso"),
     # P2, idle workers
     "idle_no_second_look": (IDLE, "if (!answer() && !decided", "if (!decided", "sleep/inject", "tso"),
@@ -218,10 +226,22 @@ MUTANTS = {
         RUN, "(void)core.wait.claim(core.wait.epoch(), WakeReason::kCanceled);", "(void)core;", "life/hand_over", "tso"),
     "run_queue_touched_by_a_fiber": (
         RUN, "    if (inLoop()) {", "    if (!detached()) {", "life/detach", "tso"),
-    "run_queue_comes_back_by_load_and_store": (
-        RUN, "if (!m_owner.compare_exchange_strong(in_fiber, Owner::kLoop, std::memory_order_acq_rel)) return false;",
-        """if (m_owner.load(std::memory_order_acquire) != in_fiber) return false;
-    m_owner.store(Owner::kLoop, std::memory_order_release);""", "life/detach", "tso"),
+    "run_queue_detached_without_a_barrier": (RUN, "    Memory::heavyBarrier();\n", "", "life/detach", "tso"),
+    "run_queue_detached_without_a_look_at_the_owner": (
+        RUN, "m_owner.load(std::memory_order_acquire) == Owner::kFiber;", "true;", "life/detach_between_fibers", "tso"),
+    "run_queue_detached_after_a_refusal": (
+        RUN, """    now = Detach::kAsked;
+    return m_detach""", """    now = m_detach.load(std::memory_order_relaxed);
+    return m_detach""", "life/detach_between_fibers", "tso"),
+    "run_queue_comes_back_without_a_look": (
+        RUN, "if (m_detach.load(std::memory_order_relaxed) != Detach::kNone && !refuseDetach()) return false;",
+        "if (detached()) return false;", "life/detach", "tso"),
+    "run_queue_refuses_by_a_store": (
+        RUN, "if (m_detach.compare_exchange_strong(now, Detach::kNone, std::memory_order_acq_rel) || now == Detach::kNone) return true;",
+        """if (m_detach.load(std::memory_order_acquire) != Detach::kDetached) {
+      m_detach.store(Detach::kNone, std::memory_order_release);
+      return true;
+    }""", "life/detach", "tso"),
     "run_queue_left_relaxed": (
         RUN, "m_owner.store(Owner::kFiber, std::memory_order_release)", "m_owner.store(Owner::kFiber, std::memory_order_relaxed)",
         "life/detach", "tso"),

@@ -207,6 +207,35 @@ void detach() {
   require(woken.left == 0, "fibers are known otherwise");
 }
 
+// The same while it goes from one fiber to the next, twice: who detaches it has what the last one left in the queue.
+void detachBetweenFibers() {
+  RunQueue<ModelMemory> queue;
+  Node first(QueueNode::Kind::kFiber);
+  Node second(QueueNode::Kind::kFiber);
+  bool in_time = true;
+  bool detached = false;
+  addThread("worker", [&] {
+    queue.push(&first);
+    queue.push(&second);
+    for (Node* const node : {&first, &second}) {
+      queue.leaveLoop();
+      in_time = queue.comeBack();
+      if (!in_time) return;
+      require(queue.pop() == node, "it is still there");
+      ++node->runs;
+    }
+  });
+  addThread("detacher", [&] {
+    detached = queue.detach();
+    if (!detached) return;
+    NodeList left = queue.takeLeft();
+    while (QueueNode* const node = left.pop()) ++static_cast<Node*>(node)->left;
+  });
+  runThreads();
+  require(in_time != detached, "it comes back each time, or is detached");
+  for (const Node* const node : {&first, &second}) require(node->runs + node->left == 1, "each runs or is left");
+}
+
 // A message lies in its mailbox: it is opened, and with that is gone; what its memory says then means nothing.
 void detachWithMail() {
   Worker worker;
@@ -309,6 +338,7 @@ std::vector<Scenario> lifeScenarios() {
       {"life/post_while_it_moves", postWhileItMoves},
       {"life/join", join},
       {"life/detach", detach},
+      {"life/detach_between_fibers", detachBetweenFibers},
       {"life/detach_with_mail", detachWithMail},
       {"life/hand_over", handOver},
       {"life/park_on_a_detached_worker", parkOnADetachedWorker},

@@ -280,6 +280,40 @@ void stealing() {
   require(queue.count() == 0, "none is counted that is not there");
 }
 
+// An owner takes one out of turn, and then the oldest, while a thief steals half and another takes: each comes out once.
+void takingOut() {
+  SpawnQueue<ModelMemory> queue;
+  std::deque<Task> tasks;
+  for (int i = 0; i < 4; ++i) tasks.emplace_back([] {});
+  for (Task& task : tasks) require(queue.push(&task) != Pushed::kRejected, "the queue is open");
+  const auto run = [](QueueNode* node) {
+    auto& task = *static_cast<Task*>(node);
+    task.payload.set(1);
+    ++task.runs;
+  };
+  addThread("owner", [&] {
+    for (Task* const task : {&tasks[2], &tasks[1]}) {
+      if (queue.takeOut(*task)) run(task);
+    }
+    if (QueueNode* node = queue.take()) run(node);
+  });
+  addThread("thief", [&] {
+    SpawnQueue<ModelMemory> own;
+    NodeList loot;
+    queue.steal(&loot);
+    while (QueueNode* node = loot.pop())
+      require(own.push(static_cast<SpawnNode*>(node)) != Pushed::kRejected, "its queue is open");
+    while (QueueNode* node = own.take()) run(node);
+  });
+  addThread("other thief", [&] {
+    if (QueueNode* node = queue.take()) run(node);
+  });
+  runThreads();
+  while (QueueNode* node = queue.take()) run(node);
+  for (const Task& task : tasks) require(task.runs == 1, "each ran once");
+  require(queue.count() == 0, "none is counted that is not there");
+}
+
 // A queue that closes: what was accepted comes out, at the close or before; what comes later is refused.
 void closing() {
   SpawnQueue<ModelMemory> queue;
@@ -352,6 +386,7 @@ std::vector<Scenario> sleepScenarios() {
       {"sleep/spawned_against_last_sleeper", spawnedAgainstLastSleeper},
       {"sleep/spawned_and_injected", spawnedAndInjected},
       {"queue/stealing", stealing},
+      {"queue/taking_out", takingOut},
       {"queue/closing", closing},
       {"large/two_fibers_that_compute", twoFibersThatCompute, true},
       {"large/three_while_a_fiber_computes", threeWhileAFiberComputes, true},

@@ -58,8 +58,8 @@ class IdleWorkersTest : public testing::Test {
 
   Host host;
   Idle<Host> idle{host};
-  QueueNode first{QueueNode::Kind::kFiber};
-  QueueNode second{QueueNode::Kind::kFiber};
+  SpawnNode first;
+  SpawnNode second;
 };
 
 TEST_F(IdleWorkersTest, WhatAFiberSchedulesCallsASleepingWorker) {

@@ -20,8 +20,8 @@ constexpr size_t kItems = 50'000;
 #endif
 constexpr size_t kSources = 3;
 
-struct Item : QueueNode {
-  Item(size_t from, size_t what) : QueueNode(Kind::kFiber), source(from), value(what) {}
+struct Item : SpawnNode {
+  Item(size_t from, size_t what) : source(from), value(what) {}
   const size_t source;
   const size_t value;
   size_t taken = 0;

@@ -10,8 +10,8 @@
 namespace sylar {
 namespace {
 
-struct Item : QueueNode {
-  explicit Item(int what) : QueueNode(Kind::kFiber), value(what) {}
+struct Item : SpawnNode {
+  explicit Item(int what) : value(what) {}
   const int value;
 };
 
@@ -79,6 +79,37 @@ TEST_F(SpawnQueueTest, AThiefTakesTheOlderHalfRoundedUp) {
     EXPECT_EQ(queue.count(), c.left.size());
     EXPECT_EQ(takeAll(), c.left);
   }
+}
+
+// P-12
+TEST_F(SpawnQueueTest, OneMayBeTakenOutWhereverItStands) {
+  for (const int out : {1, 2, 3}) {
+    SCOPED_TRACE(out);
+    items.clear();
+    fill(3);
+    Item& one = items[static_cast<size_t>(out) - 1];
+    EXPECT_TRUE(queue.takeOut(one));
+    EXPECT_EQ(queue.count(), 2u);
+    EXPECT_FALSE(queue.takeOut(one));
+    EXPECT_NE(push(4), Pushed::kRejected);
+    EXPECT_NE(queue.push(&one), Pushed::kRejected);
+    std::vector<int> expected{1, 2, 3};
+    std::erase(expected, out);
+    expected.push_back(4);
+    expected.push_back(out);
+    EXPECT_EQ(takeAll(), expected);
+  }
+}
+
+TEST_F(SpawnQueueTest, OneOfAnotherQueueIsNotTakenOut) {
+  fill(1);
+  SpawnQueue<> other;
+  EXPECT_FALSE(other.takeOut(items[0]));
+  steal();
+  EXPECT_FALSE(queue.takeOut(items[0]));
+  EXPECT_EQ(other.push(&items[0]), Pushed::kFirst);
+  EXPECT_FALSE(queue.takeOut(items[0]));
+  EXPECT_TRUE(other.takeOut(items[0]));
 }
 
 TEST_F(SpawnQueueTest, WhatIsPushedAfterATheftStandsBehindTheRest) {

@@ -1,0 +1,175 @@
+// A fiber that joins another one lets it run next, and goes on next when that has ended.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sylar/base/sys.h"
+#include "sylar/clock.h"
+#include "sylar/fiber.h"
+#include "sylar/scheduler.h"
+
+namespace sylar {
+namespace {
+
+/// One worker on a clock that stands still unless the test moves it.
+class JoinOrderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    SchedulerOptions options;
+    options.threads = 1;
+    options.name = "joins";
+    options.clock = &clock;
+    scheduler = std::make_unique<Scheduler>(options);
+    scheduler->start();
+  }
+
+  /// Runs `main` in a fiber, and all that comes of it.
+  void run(const std::function<void()>& main) {
+    scheduler->schedule(main);
+    scheduler->stop();
+  }
+  Fiber::ptr spawn(std::function<void()> work) const {
+    auto fiber = std::make_shared<Fiber>(std::move(work));
+    scheduler->schedule(fiber);
+    return fiber;
+  }
+  Fiber::ptr spawn(char name) {
+    return spawn([this, name] { order += name; });
+  }
+
+  /// A binary tree in which each fiber joins its two children. Counts those that have begun and not ended.
+  void grow(int depth) {
+    most_alive = std::max(most_alive, ++alive);
+    if (depth > 0) {
+      const Fiber::ptr left = spawn([this, depth] { grow(depth - 1); });
+      const Fiber::ptr right = spawn([this, depth] { grow(depth - 1); });
+      left->join();
+      right->join();
+    } else {
+      if (at_leaf) at_leaf();
+      ++leaves;
+    }
+    --alive;
+  }
+
+  ManualClock clock{std::chrono::hours(1)};
+  std::unique_ptr<Scheduler> scheduler;
+  std::string order;
+  std::function<void()> at_leaf;
+  int alive = 0;
+  int most_alive = 0;
+  int leaves = 0;
+};
+
+// P-12
+TEST_F(JoinOrderTest, TheJoinedFiberRunsBeforeOlderWork) {
+  run([this] {
+    spawn('a');
+    spawn('b');
+    const Fiber::ptr joined = spawn('c');
+    spawn('d');
+    joined->join();
+    order += '!';
+  });
+  EXPECT_EQ(order, "c!abd");
+}
+
+// P-12
+TEST_F(JoinOrderTest, ATreeGrowsInDepthAndNeedsAsManyStacksAsItIsDeep) {
+  run([this] { grow(12); });
+  EXPECT_EQ(leaves, 4096);
+  // At its begin a batch may let the oldest work run, once while the clock stands still. That is the other half of the tree.
+  EXPECT_LE(most_alive, 2 * 13);
+}
+
+// P-12, FM-46
+TEST_F(JoinOrderTest, ATreeDoesNotKeepOtherWorkWaiting) {
+  int leaves_before = -1;
+  at_leaf = [this] { clock.advance(std::chrono::milliseconds(1)); };
+  run([&] {
+    spawn([&] { leaves_before = leaves; });
+    grow(10);
+  });
+  EXPECT_EQ(leaves, 1024);
+  EXPECT_LE(leaves_before, 64);  // it was queued first, and 10 ms are for the tree
+}
+
+// P-12, FM-46
+TEST_F(JoinOrderTest, ATreeDoesNotKeepRunnableFibersWaiting) {
+  int turns = 0;
+  int longest = 0;
+  run([&] {
+    bool over = false;
+    const Fiber::ptr other = spawn([&] {
+      for (; !over; ++turns) {
+        const int before = leaves;
+        Fiber::YieldToReady();
+        longest = std::max(longest, leaves - before);
+      }
+    });
+    Fiber::YieldToReady();  // it begins
+    grow(10);
+    over = true;
+    other->join();
+  });
+  EXPECT_EQ(leaves, 1024);
+  // Each turn of it lets another branch begin, and takes its place behind all of them, of which each ends eight leaves or so.
+  EXPECT_GT(turns, 10);
+  EXPECT_LE(longest, 10 * turns);
+}
+
+// Two fibers join a third one: both go on, the first of them first.
+TEST_F(JoinOrderTest, JoinersGoOnInTheirOrder) {
+  run([this] {
+    const Fiber::ptr joined = spawn([this] {
+      Fiber::YieldToReady();
+      Fiber::YieldToReady();
+      order += 'x';
+    });
+    for (const char name : {'1', '2', '3'}) {
+      spawn([this, name, joined] {
+        joined->join();
+        order += name;
+      });
+    }
+  });
+  EXPECT_EQ(order, "x123");
+}
+
+// A fiber that is joined before anybody schedules it is not in the queue, and nothing is brought forward.
+TEST_F(JoinOrderTest, AJoinComesBeforeTheSchedule) {
+  run([this] {
+    const auto late = std::make_shared<Fiber>([this] { order += 'l'; });
+    spawn([this, late] {
+      order += 's';
+      scheduler->schedule(late);
+    });
+    Fiber::YieldToReady();
+    late->join();
+    order += '!';
+  });
+  EXPECT_EQ(order, "sl!");
+}
+
+// What is joined is pinned work: it stands in the run queue already, behind what was there.
+TEST_F(JoinOrderTest, PinnedWorkKeepsItsPlace) {
+  run([this] {
+    const auto pin = [this](char name) {
+      auto fiber = std::make_shared<Fiber>([this, name] { order += name; });
+      scheduler->schedule(fiber, sys::threadId());
+      return fiber;
+    };
+    pin('a');
+    const Fiber::ptr joined = pin('b');
+    joined->join();
+    order += '!';
+  });
+  EXPECT_EQ(order, "ab!");
+}
+
+}  // namespace
+}  // namespace sylar
