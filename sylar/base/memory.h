@@ -42,7 +42,7 @@ struct StdMemory {
   static void yield() { sys::call(SYS_sched_yield); }
 
   static void lightBarrier() { sys::lightBarrier(); }
-  static void heavyBarrier() { sys::heavyBarrier(); }
+  [[nodiscard]] static bool heavyBarrier() { return sys::heavyBarrier(); }
 
   /// Blocks while `word` == `expected`, until a wake; may also return spuriously.
   static void futexWait(const std::atomic<uint32_t>& word, uint32_t expected) { sys::futexWait(word, expected, kNever); }

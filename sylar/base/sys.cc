@@ -116,11 +116,13 @@ long membarrier(int command) { return call(SYS_membarrier, command, 0, 0); }
 
 }  // namespace
 
-void heavyBarrier() {
+bool heavyBarrier() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != -EPERM) return;
-  membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);  // the process is a fork of the one that did so
-  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  if (!detail::g_light_barriers.load(std::memory_order_relaxed)) return true;  // the other end is as heavy
+  const long error = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  if (error != -EPERM) return error == 0;
+  // The process is a fork of the one that was registered.
+  return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0 && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
 }
 
 void haltThread() {

@@ -85,7 +85,8 @@ inline void lightBarrier() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 }
-void heavyBarrier();
+/// Returns false if the kernel refuses it, because of a filter that was installed since the start. Then there was no barrier.
+[[nodiscard]] bool heavyBarrier();
 
 /// Stops the calling thread for good.
 [[noreturn]] void haltThread();

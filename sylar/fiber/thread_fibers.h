@@ -86,6 +86,9 @@ class ThreadFibers {
   /// host names instead. The fiber resumes on this thread.
   void park(FiberCore& me);
 
+  /// Lets `me`, the running fiber of a forked child, go on where it would be suspended, or waits on the thread's own account.
+  [[gnu::cold]] static void stayInChild(FiberCore& me);
+
   /// Takes back the stack and core of a fiber that is done, and notifies its end observers. Returns the scheduler's handle,
   /// which may be the last. Dropping that may run an exception handler of the program.
   Fiber::ptr finish(FiberCore& core);
@@ -175,7 +178,6 @@ class ThreadFibers {
   [[gnu::cold]] void leaveThreadPointer(FiberCore& me, FiberCore* to);
   const uintptr_t m_thread_pointer = threadPointer();
 #endif
-  [[gnu::cold]] static void stayInChild(FiberCore& me);
   void discard(Fiber& fiber);
   void recycle(FiberCore& core);
   OverflowReport m_overflow_report{ownerOfGuard};
@@ -222,7 +224,8 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 
 [[gnu::always_inline]] inline void ThreadFibers::leave(FiberCore& me, FiberCore* resumer) {
   const tsan::Exempt of_this_thread;
-  FiberCore* const to = resumer != nullptr || m_host == nullptr ? resumer : m_host->passOn(me);
+  const bool is_hosts = resumer == nullptr && me.live;  // not a fiber that the host's own code has resumed by hand
+  FiberCore* const to = is_hosts ? m_host->passOn(me) : resumer;
   if (to == &me) return;
   t_running = to;
   m_came_back = &me;

@@ -10,7 +10,7 @@
 //   kDetached   who asked and found the worker in a fiber; final   CAS acq_rel from kAsked
 //
 // Of a worker that comes back and a thread that asks, one sees the other. The last two changes decide between them. A worker comes back
-// after each fiber and is asked once in its life, so it is the asking that pays for the barrier.
+// after each fiber and is asked when it is stuck, so it is the asking that pays for the barrier.
 //
 // A fiber that has used up its budget (of calls that did not wait) comes behind all others, or ten of them would make each one
 // that wakes wait for ten turns.
@@ -100,8 +100,7 @@ class RunQueue {
   [[nodiscard]] bool detach() {
     Detach now = Detach::kNone;
     if (!m_detach.compare_exchange_strong(now, Detach::kAsked, std::memory_order_acq_rel)) return false;
-    Memory::heavyBarrier();
-    const bool in_fiber = m_owner.load(std::memory_order_acquire) == Owner::kFiber;
+    const bool in_fiber = Memory::heavyBarrier() && m_owner.load(std::memory_order_acquire) == Owner::kFiber;
     now = Detach::kAsked;
     return m_detach.compare_exchange_strong(now, in_fiber ? Detach::kDetached : Detach::kNone, std::memory_order_acq_rel) &&
            in_fiber;

@@ -3,7 +3,7 @@
 // One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep;
 // 3. at most kBatch runnable fibers, or fewer that take kBatchNs, unstarted work in alternation with woken ones, the injector
 // first and at every 64th pick. Fibers that have used up their budget come last, but first after a batch that had no time for
-// them; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
+// them. Joined work and its joiner run out of turn, within bounds; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
 // to run, else asleep until mail, a descriptor or a deadline.
 //
 // Thread safety: everything belongs to the worker's thread, except the sections marked otherwise.
@@ -100,8 +100,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void runUserCode(Code code) {
     SYLAR_DCHECK(isHere());
     m_runnable.leaveLoop();
+    const int round = std::exchange(m_round, 0);  // a fiber that it resumes does not pass the thread on
     code();
     if (!m_runnable.comeBack()) sys::haltThread();
+    m_round = round;
   }
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
   /// it is refused.
@@ -173,8 +175,9 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   static constexpr int kBatch = 256;
   static constexpr int64_t kBatchNs = 1'000'000;
-  static constexpr int kFibersPerLook = 16;         // how many run between two looks at the clock
-  static constexpr int64_t kOldestNs = 10'000'000;  // how long trees of joined fibers may keep the oldest unstarted work waiting
+  static constexpr int kFibersPerLook = 16;  // how many run between two looks at the clock
+  static constexpr int kDepthTurns = 4096;   // for how long trees of joined fibers may keep the oldest unstarted work waiting
+  static constexpr int64_t kDepthNs = 10'000'000;
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 64;
 
@@ -183,7 +186,11 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void takeMail();
   void runBatch(int64_t now_ns);
   QueueNode* pick();
-  QueueNode* takeUnstarted(SpawnQueue<>& queue);
+  QueueNode* takeSpawned();
+  void oldestHasRun() {
+    m_spawned_ns = m_slot.iteration_ns;
+    m_depth_turns = 0;
+  }
   QueueNode* takeSpent();
   void sleep();
   void enterIdle(AutoAdvance& time);
@@ -194,8 +201,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   void runNode(QueueNode* node);
   void giveThreadTo(FiberCore& core);
-  void bringForward(SpawnNode& work);
-  FiberCore* coreToEnter(QueueNode& node);
+  bool mayGoInDepth();
+  QueueNode* takeJoined();
+  FiberCore* startJoined();
+  FiberCore* nextCore(FiberCore& me);
   bool prepareUnstarted(Fiber& fiber);
   static bool joinIsOver(const FiberCore& core);
   void afterSwitch(FiberCore& core);
@@ -241,10 +250,11 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   AbandonedFibers m_abandoned;
   bool m_unstarted_next = false;
   bool m_spent_overdue = false;
-  SpawnNode* m_joined = nullptr;  // what the running fiber is about to join, if that has not begun
+  SpawnNode* m_joined = nullptr;  // what the fiber that ran last has begun to join, if that was queued; until something runs
   uint64_t m_last_end = 0;        // the last switch after which a joined fiber ended
-  int m_in_depth = 0;             // how often a joiner was the next to run, since others were
-  int64_t m_unstarted_ns = 0;     // the iteration in which unstarted work was last taken in its turn
+  int m_turns_in_row = 0;         // turns of joined fibers and of joiners, since others had theirs
+  int m_depth_turns = 0;          // the same, since the oldest unstarted work had its turn
+  int64_t m_spawned_ns = 0;       // the iteration in which that was
   int64_t m_due_ns = kNever;      // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;
   int m_round = 0;  // how many the batch has run, with the one that runs; 0 outside of a batch

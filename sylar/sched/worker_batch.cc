@@ -20,7 +20,7 @@ namespace sylar::detail {
 
 /// Does what the fiber asked for when it gave the thread back.
 [[gnu::always_inline]] inline void Worker::afterSwitch(FiberCore& core) {
-  SYLAR_DCHECK(inLoop() && onThreadStack());
+  SYLAR_DCHECK(inLoop());
   if (core.cancelled != 0 && core.cancelled_waits > 0 &&
       (m_cancel_phase != CancelPhase::kNone || (core.switch_reason != SwitchReason::kReady && !core.shielded))) {
     --core.cancelled_waits;
@@ -105,26 +105,30 @@ bool Worker::joinIsOver(const FiberCore& core) {
   m_runnable.leaveLoop();
 }
 
-/// Makes `work`, which a fiber is about to join, the next to run, if it is in this worker's queue. So a tree of fibers grows in depth and
-/// needs as many stacks as it is deep, while thieves take the oldest work, which is the largest branches.
-[[gnu::noinline]] void Worker::bringForward(SpawnNode& work) {
-  if (!m_spawned.queue().takeOut(work)) return;
-  m_runnable.pushFirst(&work);
-  m_unstarted_next = true;  // this was its turn
+/// Returns true if a joined fiber, or its joiner, may run next, out of its turn, so that a tree of fibers grows in depth. Others are due
+/// from time to time: runnable fibers after kFibersPerLook such turns, and the oldest unstarted work after kDepthTurns or kDepthNs.
+bool Worker::mayGoInDepth() {
+  SYLAR_DCHECK(inLoop());
+  const bool oldest_is_due =
+      m_spawned.queue().count() > 0 && (++m_depth_turns >= kDepthTurns || m_slot.iteration_ns - m_spawned_ns >= kDepthNs);
+  const bool others_are_due = ++m_turns_in_row >= kFibersPerLook && !m_runnable.empty();
+  m_unstarted_next = !oldest_is_due;
+  if (!oldest_is_due && !others_are_due) return true;
+  m_turns_in_row = 0;
+  return false;
 }
 
-/// Makes `joiner`, whose join is over, the next to run, so that it goes on with its tree before another branch begins. Returns false if
-/// others have to come first: runnable fibers after kFibersPerLook such ends in a row, and the oldest unstarted work after kOldestNs.
+/// Takes the unstarted work that the fiber that ran last has begun to join. Returns null if thieves have it, or others are due.
+[[gnu::noinline]] QueueNode* Worker::takeJoined() {
+  SpawnNode& joined = *std::exchange(m_joined, nullptr);
+  return mayGoInDepth() && m_spawned.queue().takeOut(joined) ? &joined : nullptr;
+}
+
+/// Makes `joiner`, whose join is over, the next to run. Returns false if it has to wait for its turn.
 bool Worker::resumeNext(FiberCore& joiner) {
   const uint64_t now = m_counts.switches.get();
   if (!inLoop() || std::exchange(m_last_end, now) == now) return false;  // only for the first joiner of a fiber
-  const bool oldest_is_due = m_slot.iteration_ns - m_unstarted_ns >= kOldestNs;
-  const bool others_are_due = ++m_in_depth >= kFibersPerLook && !m_runnable.empty();
-  m_unstarted_next = !oldest_is_due;
-  if (oldest_is_due || others_are_due) {
-    m_in_depth = 0;
-    return false;
-  }
+  if (!mayGoInDepth()) return false;
   m_runnable.pushFirst(&joiner);
   return true;
 }
@@ -134,36 +138,49 @@ bool Worker::resumeNext(FiberCore& joiner) {
 /// unstarted work whose turn it is, and for all that concerns a stop or a cancelled fiber.
 FiberCore* Worker::passOn(FiberCore& me) {
   const tsan::Exempt of_this_thread;
-  SYLAR_DCHECK(isHere() && me.home == &m_slot);
+  SYLAR_DCHECK(isHere() && me.live && me.home == &m_slot);
+  if (m_round % kFibersPerLook == 0 || m_batch_over || me.cancelled != 0 || me.switch_reason > SwitchReason::kParked)
+    return nullptr;
   if (!m_runnable.comeBack()) return nullptr;  // the loop stands still
-  if (m_joined != nullptr) [[unlikely]]
-    bringForward(*std::exchange(m_joined, nullptr));
-  if (m_round % kFibersPerLook == 0 || m_batch_over || m_scheduler.isStopping()) return nullptr;
-  if (me.cancelled != 0 || me.switch_reason > SwitchReason::kParked) return nullptr;
-  const bool any_unstarted = m_spawned.queue().count() > 0;
-  if (any_unstarted && !m_unstarted_next) return nullptr;
-  QueueNode* const front = m_runnable.front();
-  FiberCore* const next = front != nullptr ? coreToEnter(*front) : me.switch_reason == SwitchReason::kReady ? &me : nullptr;
-  if (next == nullptr) return nullptr;
-  if (any_unstarted) {
-    m_unstarted_next = false;
-    m_spawned.share(m_scheduler.idle());
+  if (m_scheduler.isStopping()) return nullptr;
+  if (sys::inForkedChild()) {  // a handler has forked since the last look
+    m_runnable.leaveLoop();
+    ThreadFibers::stayInChild(me);
+    return &me;
   }
+  FiberCore* const next = m_joined != nullptr ? startJoined() : nextCore(me);
+  if (next == nullptr) return nullptr;
+  m_spawned.share(m_scheduler.idle());
   afterSwitch(me);
-  (void)m_runnable.pop();
+  if (next == m_runnable.front()) (void)m_runnable.pop();
   ++m_round;
   giveThreadTo(*next);
   return next;
 }
 
-/// Returns the core of a fiber that passOn() can enter, or null. Gives a core to work that has not begun.
-inline FiberCore* Worker::coreToEnter(QueueNode& node) {
-  if (node.kind == QueueNode::Kind::kCore) {
-    auto& core = static_cast<FiberCore&>(node);
-    return core.cancelled == 0 ? &core : nullptr;
+/// Returns the core that passOn(`me`) enters, or null if that is for the loop.
+inline FiberCore* Worker::nextCore(FiberCore& me) {
+  const bool unstarted_next = !m_unstarted_next && m_spawned.queue().count() > 0;
+  QueueNode* const front = m_runnable.front();
+  if (unstarted_next || (front == nullptr ? me.switch_reason != SwitchReason::kReady : front->kind != QueueNode::Kind::kCore)) {
+    return nullptr;
   }
-  Fiber& fiber = FiberControl::fiberOf(&node);
-  if (ThreadFibers::coreOf(fiber) != nullptr || !m_thread_fibers->start(fiber)) return nullptr;
+  FiberCore& next = front == nullptr ? me : *static_cast<FiberCore*>(front);
+  if (next.cancelled != 0) return nullptr;
+  m_unstarted_next = false;
+  return &next;
+}
+
+/// Gives the joined work a core. Returns null if that is for the loop.
+FiberCore* Worker::startJoined() {
+  if (tsan::strict()) return nullptr;  // what is begun here would come after all that this fiber has done
+  QueueNode* const node = takeJoined();
+  if (node == nullptr) return nullptr;
+  Fiber& fiber = FiberControl::fiberOf(node);
+  if (ThreadFibers::coreOf(fiber) != nullptr || !m_thread_fibers->start(fiber)) {
+    m_runnable.pushFirst(node);
+    return nullptr;
+  }
   FiberCore& core = *ThreadFibers::coreOf(fiber);
   linkLive(core, false);
   return &core;
@@ -171,22 +188,25 @@ inline FiberCore* Worker::coreToEnter(QueueNode& node) {
 
 inline QueueNode* Worker::pick() {
   if (m_round % kInjectorInterval == 1) {
-    if (QueueNode* node = takeUnstarted(m_scheduler.idle().injector())) return node;
+    if (QueueNode* node = m_scheduler.idle().injector().take()) return node;
+  }
+  if (m_joined != nullptr) {
+    if (QueueNode* node = takeJoined()) return node;
   }
   m_unstarted_next = !m_unstarted_next;
   if (m_unstarted_next) {
-    if (QueueNode* node = takeUnstarted(m_spawned.queue())) return node;
+    if (QueueNode* node = takeSpawned()) return node;
   }
   if (QueueNode* node = m_runnable.pop()) return node;
-  if (QueueNode* node = takeUnstarted(m_spawned.queue())) return node;
-  if (QueueNode* node = takeUnstarted(m_scheduler.idle().injector())) return node;
+  if (QueueNode* node = takeSpawned()) return node;
+  if (QueueNode* node = m_scheduler.idle().injector().take()) return node;
   return takeSpent();
 }
 
-/// Takes the oldest work of `queue`, and notes when that was.
-inline QueueNode* Worker::takeUnstarted(SpawnQueue<>& queue) {
-  QueueNode* const node = queue.take();
-  if (node != nullptr) m_unstarted_ns = m_slot.iteration_ns;
+/// Takes the oldest unstarted work of this worker.
+inline QueueNode* Worker::takeSpawned() {
+  QueueNode* const node = m_spawned.take();
+  if (node != nullptr) oldestHasRun();
   return node;
 }
 
@@ -199,9 +219,11 @@ inline QueueNode* Worker::takeSpent() {
 void Worker::runBatch(int64_t now_ns) {
   SYLAR_DCHECK(isHere() && inLoop());
   m_batch_over = false;
+  if (m_spawned.queue().count() == 0) oldestHasRun();
   const bool spent_first = std::exchange(m_spent_overdue, m_runnable.anySpent());
   for (m_round = 1; m_round <= kBatch && !m_batch_over; ++m_round) {
     QueueNode* const node = m_round == 1 && spent_first ? takeSpent() : pick();
+    m_joined = nullptr;
     if (node == nullptr) break;
     m_spawned.share(m_scheduler.idle());
     runNode(node);
@@ -223,6 +245,7 @@ bool Worker::goesOn() {
     return true;  // the next iteration begins with it, so that no later work overtakes it
   QueueNode* const stolen = m_spawned.steal(m_scheduler.workers());
   if (stolen == nullptr) return false;
+  m_joined = nullptr;
   m_spawned.share(m_scheduler.idle());
   runNode(stolen);
   return true;

@@ -137,7 +137,10 @@ struct ModelMemory {
   static void relax(Where where = Where::current()) { access::pause(where); }
   static void yield(Where where = Where::current()) { access::pause(where); }
   static void lightBarrier() {}
-  static void heavyBarrier(Where where = Where::current()) { access::barrierOfAll(where); }
+  static bool heavyBarrier(Where where = Where::current()) {
+    access::barrierOfAll(where);
+    return true;
+  }
   /// The kernel compares, and falls asleep, in one step. The code must not rely on the order that a wake-up makes.
   static void futexWait(Atomic<uint32_t>& word, uint32_t expected, Where where = Where::current()) {
     if (word.fetch_add(0, std::memory_order_relaxed, where) != expected) return;

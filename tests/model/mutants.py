@@ -84,10 +84,6 @@ MUTANTS = {
         "queue/stealing", "tso"),
     "spawned_taken_out_without_a_second_look": (
         QUEUE, "    Lock lock(m_lock);\n    if (!holds(node)) return false;\n", "    Lock lock(m_lock);\n", "queue/taking_out", "tso"),
-    "spawned_taken_out_not_counted": (
-        QUEUE, """    unlink(node);
-    countOut(1);""", """    unlink(node);
-    countOut(0);""", "queue/taking_out", "tso"),
     "spawned_taken_out_with_all_before_it": (
         QUEUE, "node.previous->next = next;", "m_first = next;", "queue/taking_out", "tso"),
     "own_spawn_queue_not_shared": (OWN, "m_queue.count() > 0) idle.call();", "m_queue.count() > 0) return;",
@@ -226,9 +222,9 @@ MUTANTS = {
         RUN, "(void)core.wait.claim(core.wait.epoch(), WakeReason::kCanceled);", "(void)core;", "life/hand_over", "tso"),
     "run_queue_touched_by_a_fiber": (
         RUN, "    if (inLoop()) {", "    if (!detached()) {", "life/detach", "tso"),
-    "run_queue_detached_without_a_barrier": (RUN, "    Memory::heavyBarrier();\n", "", "life/detach", "tso"),
+    "run_queue_detached_without_a_barrier": (RUN, "Memory::heavyBarrier() && ", "", "life/detach", "tso"),
     "run_queue_detached_without_a_look_at_the_owner": (
-        RUN, "m_owner.load(std::memory_order_acquire) == Owner::kFiber;", "true;", "life/detach_between_fibers", "tso"),
+        RUN, " && m_owner.load(std::memory_order_acquire) == Owner::kFiber;", ";", "life/detach_between_fibers", "tso"),
     "run_queue_detached_after_a_refusal": (
         RUN, """    now = Detach::kAsked;
     return m_detach""", """    now = m_detach.load(std::memory_order_relaxed);
