@@ -22,7 +22,7 @@ done
 end=$(awk -v now="$(date +%s)" -v hours="${1:-1}" 'BEGIN { printf "%d", now + hours * 3600 }')
 steps=()
 for memory in tso weak; do
-  for group in wait sleep queue stop fd life timer serve core sync lot; do steps+=("model $memory $group/"); done
+  for group in wait sleep queue stop fd life run out timer serve core sync lot; do steps+=("model $memory $group/"); done
 done
 for mode in release asan tsan strict; do
   for program in build/release/bin/*_race_test{,s} build/release/bin/integration_cycles_test; do

@@ -1,4 +1,4 @@
-// Internal. An entry of a worker's queues: one intrusive link, and the kind of object that it links.
+// Internal. An entry of a worker's queues: its intrusive links, and the kind of object that it links.
 #pragma once
 
 #include <atomic>

@@ -43,7 +43,6 @@ class SpawnQueue {
   /// Removes `node`, wherever it stands. Returns false if it is not in this queue. Whether it is may change at any time, but the node
   /// must exist.
   [[nodiscard]] bool takeOut(SpawnNode& node) {
-    if (!holds(node)) return false;
     Lock lock(m_lock);
     if (!holds(node)) return false;
     unlink(node);

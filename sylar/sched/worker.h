@@ -175,8 +175,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   static constexpr int kBatch = 256;
   static constexpr int64_t kBatchNs = 1'000'000;
-  static constexpr int kFibersPerLook = 16;  // how many run between two looks at the clock
-  static constexpr int kDepthTurns = 4096;   // for how long trees of joined fibers may keep the oldest unstarted work waiting
+  static constexpr int kFibersPerLook = 16;      // how many run between two looks at the clock
+  static constexpr unsigned kDepthTurns = 4096;  // for how long trees of joined fibers may keep the oldest unstarted work waiting
   static constexpr int64_t kDepthNs = 10'000'000;
   static constexpr size_t kReportedOneByOne = 100;
   static constexpr int kInjectorInterval = 64;
@@ -189,7 +189,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   QueueNode* takeSpawned();
   void oldestHasRun() {
     m_spawned_ns = m_slot.iteration_ns;
-    m_depth_turns = 0;
+    m_oldest_turn = m_depth_turns;
   }
   QueueNode* takeSpent();
   void sleep();
@@ -202,6 +202,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void runNode(QueueNode* node);
   void giveThreadTo(FiberCore& core);
   bool mayGoInDepth();
+  bool othersAreDue();
   QueueNode* takeJoined();
   FiberCore* startJoined();
   FiberCore* nextCore(FiberCore& me);
@@ -252,8 +253,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   bool m_spent_overdue = false;
   SpawnNode* m_joined = nullptr;  // what the fiber that ran last has begun to join, if that was queued; until something runs
   uint64_t m_last_end = 0;        // the last switch after which a joined fiber ended
-  int m_turns_in_row = 0;         // turns of joined fibers and of joiners, since others had theirs
-  int m_depth_turns = 0;          // the same, since the oldest unstarted work had its turn
+  unsigned m_depth_turns = 0;     // turns of joined fibers and of joiners
+  unsigned m_oldest_turn = 0;     // how many there were when the oldest unstarted work had its turn
   int64_t m_spawned_ns = 0;       // the iteration in which that was
   int64_t m_due_ns = kNever;      // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;

@@ -107,19 +107,20 @@ bool Worker::joinIsOver(const FiberCore& core) {
 
 /// Returns true if a joined fiber, or its joiner, may run next, out of its turn, so that a tree of fibers grows in depth. Others are due
 /// from time to time: runnable fibers after kFibersPerLook such turns, and the oldest unstarted work after kDepthTurns or kDepthNs.
-bool Worker::mayGoInDepth() {
+[[gnu::always_inline]] inline bool Worker::mayGoInDepth() {
   SYLAR_DCHECK(inLoop());
-  const bool oldest_is_due =
-      m_spawned.queue().count() > 0 && (++m_depth_turns >= kDepthTurns || m_slot.iteration_ns - m_spawned_ns >= kDepthNs);
-  const bool others_are_due = ++m_turns_in_row >= kFibersPerLook && !m_runnable.empty();
+  m_unstarted_next = true;  // so the alternation goes on with what was woken
+  return ++m_depth_turns % kFibersPerLook != 0 || !othersAreDue();
+}
+
+[[gnu::noinline]] bool Worker::othersAreDue() {
+  const bool oldest_is_due = m_depth_turns - m_oldest_turn >= kDepthTurns || m_slot.iteration_ns - m_spawned_ns >= kDepthNs;
   m_unstarted_next = !oldest_is_due;
-  if (!oldest_is_due && !others_are_due) return true;
-  m_turns_in_row = 0;
-  return false;
+  return !m_runnable.empty() || (oldest_is_due && m_spawned.queue().count() > 0);
 }
 
 /// Takes the unstarted work that the fiber that ran last has begun to join. Returns null if thieves have it, or others are due.
-[[gnu::noinline]] QueueNode* Worker::takeJoined() {
+inline QueueNode* Worker::takeJoined() {
   SpawnNode& joined = *std::exchange(m_joined, nullptr);
   return mayGoInDepth() && m_spawned.queue().takeOut(joined) ? &joined : nullptr;
 }

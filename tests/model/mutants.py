@@ -82,8 +82,9 @@ MUTANTS = {
     "spawned_stolen_not_counted": (
         QUEUE, "countOut(share);", "countOut(0);",
         "queue/stealing", "tso"),
-    "spawned_taken_out_without_a_second_look": (
-        QUEUE, "    Lock lock(m_lock);\n    if (!holds(node)) return false;\n", "    Lock lock(m_lock);\n", "queue/taking_out", "tso"),
+    "spawned_taken_out_of_another_queue": (
+        QUEUE, "    if (!holds(node)) return false;\n", "    if (node.queue.load(std::memory_order_relaxed) == nullptr) return false;\n",
+        "queue/taking_out", "tso"),
     "spawned_taken_out_with_all_before_it": (
         QUEUE, "node.previous->next = next;", "m_first = next;", "queue/taking_out", "tso"),
     "own_spawn_queue_not_shared": (OWN, "m_queue.count() > 0) idle.call();", "m_queue.count() > 0) return;",
