@@ -115,10 +115,11 @@ TEST_F(JoinOrderTest, ATreeDoesNotKeepRunnableFibersWaiting) {
   run([&] {
     bool over = false;
     const Fiber::ptr other = spawn([&] {
-      for (; !over; ++turns) {
+      while (!over) {
         const int before = leaves;
         Fiber::YieldToReady();
         longest = std::max(longest, leaves - before);
+        ++turns;
       }
     });
     Fiber::YieldToReady();  // it begins
@@ -164,7 +165,10 @@ TEST_F(JoinOrderTest, JoinsWithoutEndDoNotKeepOtherWorkWaiting) {
   run([&] {
     bool has_run = false;
     spawn([&has_run] { has_run = true; });
-    for (; !has_run; ++joins) spawn([] {})->join();
+    while (!has_run) {
+      spawn([] {})->join();
+      ++joins;
+    }
   });
   EXPECT_LE(joins, 4096);
 }
@@ -178,7 +182,10 @@ TEST_F(JoinOrderTest, WorkFromOutsideDoesNotProlongTheWaitOfOlderWork) {
   });
   run([&] {
     spawn([&has_run] { has_run = true; });
-    for (; !has_run; ++joins) spawn([] {})->join();
+    while (!has_run) {
+      spawn([] {})->join();
+      ++joins;
+    }
   });
   outside.join();
   EXPECT_LE(joins, 4096);
