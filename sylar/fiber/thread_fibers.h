@@ -59,7 +59,7 @@ class FiberHost {
   virtual void hasResumed(FiberCore& core) = 0;
   /// Unlinks a timer that is still in the worker's queue, because the core leaves the worker's hands.
   virtual void unlinkTimer(FiberCore& core) = 0;
-  /// Called on the stack of `me`, the running fiber, which gives its thread back to the worker. Returns the fiber that runs next, be it
+  /// Called on the stack of `me`, which gives its thread back to the worker, so runningFiber() is null. Returns the fiber that runs next, be it
   /// `me`, or null if the worker's loop has to come first.
   virtual FiberCore* passOn(FiberCore& me) = 0;
 
@@ -224,11 +224,14 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 
 [[gnu::always_inline]] inline void ThreadFibers::leave(FiberCore& me, FiberCore* resumer) {
   const tsan::Exempt of_this_thread;
-  const bool is_hosts = resumer == nullptr && me.live;  // not a fiber that the host's own code has resumed by hand
-  FiberCore* const to = is_hosts ? m_host->passOn(me) : resumer;
-  if (to == &me) return;
-  t_running = to;
+  FiberCore* to = resumer;
   m_came_back = &me;
+  if (resumer == nullptr && me.live) {  // not a fiber that the host's own code has resumed by hand
+    t_running = nullptr;                // a signal handler interrupts the host from here on, and no fiber
+    to = m_host->passOn(me);
+  }
+  t_running = to;
+  if (to == &me) return;
   tsan::release(&me);  // for the thread that gives the fiber up
   Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_thread_locals, kindOfSwitch(resumer));
   if (tsan::strict()) tsan::acquire(&current());

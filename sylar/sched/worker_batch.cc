@@ -20,7 +20,7 @@ namespace sylar::detail {
 
 /// Does what the fiber asked for when it gave the thread back.
 [[gnu::always_inline]] inline void Worker::afterSwitch(FiberCore& core) {
-  SYLAR_DCHECK(inLoop());
+  SYLAR_DCHECK(inLoop() && onThreadStack());
   if (core.cancelled != 0 && core.cancelled_waits > 0 &&
       (m_cancel_phase != CancelPhase::kNone || (core.switch_reason != SwitchReason::kReady && !core.shielded))) {
     --core.cancelled_waits;
@@ -146,6 +146,7 @@ FiberCore* Worker::passOn(FiberCore& me) {
   if (m_scheduler.isStopping()) return nullptr;
   if (sys::inForkedChild()) {  // a handler has forked since the last look
     m_runnable.leaveLoop();
+    t_running = &me;
     ThreadFibers::stayInChild(me);
     return &me;
   }

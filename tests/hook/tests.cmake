@@ -3,7 +3,7 @@ sylar_tests(hook LINKS sylar::sylar sylar::hook sylar::testing FILES
   fiber_thread fifo_open file file_lock foreign_thread fork hook_stats kinds left_behind life_cycle lock_waits locks mutex_words
   never_blocks off originals parking pieces poll_close probe proven_empty scm_rights shared_accept
   sharing short_read signal_wait stdio syscall transfer_parking unix_write_timeout waiters whole_write)
-foreach(race cancel_scope children close closers eintr locks signal_close stay)
+foreach(race cancel_scope children close closers eintr locks signal_close stay switch)
   sylar_test(hook/${race}_race_test LINKS sylar::sylar sylar::hook)
 endforeach()
 foreach(calls children fast_open fifo file kinds message_end messages names rare ready ready_rare receive refusal reset
