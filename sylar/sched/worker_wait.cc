@@ -16,7 +16,7 @@ SYLAR_SWITCHES WakeReason Worker::park(const Waker& waker, Deadline deadline, Wa
   FiberCore& core = *waker.core;
   Worker& self = *static_cast<WorkerSlot*>(core.home)->worker;
   if (!core.live) return self.parkByHand(waker, deadline, what);
-  SYLAR_DCHECK(&core == t_running && self.isHere() && !self.inLoop());
+  SYLAR_DCHECK(&core == t_running && self.isHere() && (!self.inLoop() || sys::inForkedChild()));
   const tsan::Exempt of_this_thread;
   // If the fiber was cancelled before, the wait is decided here and now, and its delivery goes to the back of the queue like any
   // other.
