@@ -1,8 +1,9 @@
 // Internal. A queue of unstarted work: fibers that have not started and may run anywhere. One per worker, stolen from by the
 // others, and one per scheduler, the injector, for work from outside (protocol P2).
 //
-// Intrusive FIFO under a spinlock, from which a fiber that joins another takes that one out of turn. The count is read without the lock. A sleeper declares itself asleep and then reads counts, a
-// producer raises the count and then looks for sleepers: a store-load pair, hence seq_cst on the count.
+// Intrusive FIFO under a spinlock, from which a fiber that joins another one takes that out of turn. The count is read without the
+// lock. A sleeper declares itself asleep and then reads counts, a producer raises the count and then looks for sleepers: a
+// store-load pair, hence seq_cst on the count.
 #pragma once
 
 #include <cstddef>

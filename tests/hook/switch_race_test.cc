@@ -1,4 +1,4 @@
-// Signal handlers at any instant of a switch from one fiber to the next. They may make calls that wait, and fork.
+// Signal handlers at any instant of a switch from one fiber to the next. They make calls that wait.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

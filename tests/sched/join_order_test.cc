@@ -249,7 +249,7 @@ TEST_F(JoinOrderTest, AJoinComesBeforeTheSchedule) {
   EXPECT_EQ(order, "sl!");
 }
 
-// What is joined is pinned work: it stands in the run queue already, behind what was there.
+// Pinned work stands in the run queue, and a join does not move it.
 TEST_F(JoinOrderTest, PinnedWorkKeepsItsPlace) {
   run([this] {
     const auto pin = [this](char name) {
