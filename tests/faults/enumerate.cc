@@ -163,10 +163,14 @@ long enumerate(const Fault& fault, const Scenario& scenario) {
 
 void enumerate(std::span<const Fault> faults, const Scenario& scenario) {
   {  // what the process keeps for ever is there from here on
+    const size_t threads = test::threadsToStay();
     log::warn("a first line");
+    {
+      Trial warm({});
+      scenario(warm);
+    }
     BlockingPool::process().endAll();
-    Trial warm({});
-    scenario(warm);
+    test::awaitThreads(threads);
   }
   const long mapped = mappedBytes();
   for (const Fault& fault : faults) {

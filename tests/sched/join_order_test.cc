@@ -113,8 +113,10 @@ TEST_F(JoinOrderTest, ATreeDoesNotKeepRunnableFibersWaiting) {
   int turns = 0;
   int longest = 0;
   run([&] {
+    bool begun = false;
     bool over = false;
     const Fiber::ptr other = spawn([&] {
+      begun = true;
       while (!over) {
         const int before = leaves;
         Fiber::YieldToReady();
@@ -122,7 +124,7 @@ TEST_F(JoinOrderTest, ATreeDoesNotKeepRunnableFibersWaiting) {
         ++turns;
       }
     });
-    Fiber::YieldToReady();  // it begins
+    while (!begun) Fiber::YieldToReady();
     grow(10);
     over = true;
     other->join();
@@ -142,15 +144,17 @@ TEST_F(JoinOrderTest, AChainDoesNotKeepRunnableFibersWaiting) {
     if (left > 0) spawn([&chain, left] { chain(left - 1); })->join();
   };
   run([&] {
+    int turns = 0;
     bool over = false;
     const Fiber::ptr other = spawn([&] {
       while (!over) {
         const int before = begun;
         Fiber::YieldToReady();
         longest = std::max(longest, begun - before);
+        ++turns;
       }
     });
-    Fiber::YieldToReady();
+    while (turns == 0) Fiber::YieldToReady();
     chain(500);
     over = true;
     other->join();

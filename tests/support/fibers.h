@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <string>
@@ -43,6 +44,30 @@ inline size_t lateWorkersOf(Scheduler& scheduler) {
       std::count_if(workers.begin(), workers.end(), [](const auto& worker) { return worker->detached(); }));
 }
 
+/// How many threads the process has. The kernel's own count: a listing of /proc/self/task ends early at a thread that is just gone.
+inline size_t threads() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Threads:")) return std::stoul(line.substr(8));
+  }
+  return 0;
+}
+
+/// How many threads the process has after a first one has come and gone: ThreadSanitizer starts one of its own together with that.
+inline size_t threadsToStay() {
+  pid_t first = 0;
+  std::thread([&first] { first = sys::threadId(); }).join();
+  while (std::filesystem::exists("/proc/self/task/" + std::to_string(first))) sched_yield();
+  return threads();
+}
+
+/// Waits until no more than `expected` threads are left, a minute at most. The kernel counts a thread a moment longer than anybody
+/// can wait for it: pthread_join returns when it has left user space.
+inline void awaitThreads(size_t expected) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (threads() > expected && std::chrono::steady_clock::now() < end) sched_yield();
+}
+
 /// At the end of its scope there are as many fibers, threads and descriptors as at its beginning, not counting the wake-up
 /// descriptors that the library keeps for workers to come.
 class LeakCheck {
@@ -51,9 +76,7 @@ class LeakCheck {
   ~LeakCheck() {
     if (m_left_behind) return;
     EXPECT_EQ(Fiber::TotalFibers(), m_fibers);
-    // The kernel lists a joined thread a moment longer: pthread_join returns when it has left user space.
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (threads() > m_threads && std::chrono::steady_clock::now() < end) sched_yield();
+    awaitThreads(m_threads);
     EXPECT_EQ(threads(), m_threads);
     EXPECT_EQ(descriptors(), m_descriptors);
   }
@@ -63,14 +86,6 @@ class LeakCheck {
   LeakCheck& operator=(const LeakCheck&) = delete;
 
  private:
-  /// Counted after a first thread has come and gone: ThreadSanitizer starts one of its own together with that.
-  static size_t threadsToStay() {
-    pid_t first = 0;
-    std::thread([&first] { first = sys::threadId(); }).join();
-    while (std::filesystem::exists("/proc/self/task/" + std::to_string(first))) sched_yield();
-    return threads();
-  }
-  static size_t threads() { return entriesOf("/proc/self/task"); }
   static size_t descriptors() { return entriesOf("/proc/self/fd") - WorkerSlot::opened(); }
 
   const uint64_t m_fibers;
