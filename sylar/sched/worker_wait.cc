@@ -62,21 +62,21 @@ void Worker::awaitEnd(Fiber& fiber) {
     if (here == nullptr || &here->slot() != core.home || !here->resumeNext(core)) Waker::deliver(core);
   };
   const this_fiber::CancelShield shield;
-  Fiber& me = *runningFiber()->fiber;
+  FiberCore& me = *runningFiber();
   for (;;) {
-    Wait wait(WaitsFor::kFiber, fiber.getId());
+    Wait wait(me, WaitsFor::kFiber, fiber.getId());
     joiner.waker = wait.waker();
     if (!control(fiber).observeEnd(joiner)) {
       wait.withdraw();
       return;
     }
     const tsan::Exempt of_this_thread;
-    control(me).setJoins(&fiber);
+    control(*me.fiber).setJoins(&fiber);
     ++m_joining;
     if (stateOf(fiber) == FiberState::kQueued) m_joined = &control(fiber);
     const WakeReason reason = wait.park(Deadline::never(), WaitFor::kFibers);
     --m_joining;
-    control(me).setJoins(nullptr);
+    control(*me.fiber).setJoins(nullptr);
     if (reason == WakeReason::kReady) return;
     control(fiber).unobserveEnd(joiner);
   }
