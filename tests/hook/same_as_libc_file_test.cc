@@ -98,6 +98,19 @@ void opens(Run& run) {
   opened("exclusive", run.call.open(fifo.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
   opened("created", run.call.creat(fifo.c_str(), 0600));
   opened("relative", run.call.openat(999, "fifo", O_RDONLY));
+  const std::string made = file.name + ".new";
+  opened("not there", run.call.open(made.c_str(), O_WRONLY));
+  opened("made", run.call.open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  opened("there", run.call.open(made.c_str(), O_RDONLY | O_CREAT, 0600));
+  opened("below a file", run.call.open((made + "/x").c_str(), O_RDONLY));
+  opened("folder not there", run.call.open((file.name + ".none/x").c_str(), O_WRONLY | O_CREAT, 0600));
+  opened("folder to be made", run.call.open((file.name + ".none/").c_str(), O_WRONLY | O_CREAT, 0600));
+  opened("no name", run.call.open("", O_RDONLY | O_CREAT, 0600));
+  opened("long name", run.call.open(std::string(5000, 'x').c_str(), O_WRONLY | O_CREAT, 0600));
+  opened("to write a folder", run.call.open("/tmp", O_WRONLY));
+  opened("of a folder", run.call.openat(opened("folder", run.call.open("/dev", O_PATH)), "null", O_RDWR | O_TRUNC));
+  opened("without a name", run.call.open("/tmp", O_TMPFILE | O_RDWR, 0600));
+  ::unlink(made.c_str());
   for (const std::string& name : {fifo, link}) ::unlink(name.c_str());
 }
 
