@@ -36,13 +36,12 @@ class RunQueue {
   // ---- The worker's thread. --------------------------------------------------------------------------------------------------
 
   /// Queues `node`. In the loop or in a fiber.
-  void push(QueueNode* node) {
-    if (inLoop()) {
-      m_touched.write();
-      m_queue.push(node);
-    } else {
-      m_aside.push(node);
-    }
+  void push(QueueNode* node) { inLoop() ? pushBack(node) : m_aside.push(node); }
+  /// Queues `node` behind all others but those that have used up their budget. In the loop.
+  void pushBack(QueueNode* node) {
+    SYLAR_DCHECK(inLoop());
+    m_touched.write();
+    m_queue.push(node);
   }
   /// Queues `node` before all others. In the loop.
   void pushFirst(QueueNode* node) {

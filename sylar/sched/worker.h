@@ -208,6 +208,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   FiberCore* nextCore(FiberCore& me);
   bool prepareUnstarted(Fiber& fiber);
   static bool joinIsOver(const FiberCore& core);
+  void queueAgain(FiberCore& core);
   void afterSwitch(FiberCore& core);
   void endFiber(FiberCore& core);
   WakeReason parkByHand(const Waker& waker, Deadline deadline, WaitFor what);

@@ -18,6 +18,19 @@ namespace sylar::detail {
   runUserCode([&] { last = nullptr; });  // an exception handler may run, and the exception's destructor
 }
 
+/// Queues a fiber that has given the thread back and stays on this worker, unless it waits.
+[[gnu::always_inline]] inline void Worker::queueAgain(FiberCore& core) {
+  SYLAR_DCHECK(inLoop() && core.switch_reason <= SwitchReason::kParked);
+  if (core.switch_reason == SwitchReason::kReady) {
+    control(*core.fiber).move(FiberState::kRunning, FiberState::kQueued);
+    m_batch_over ? m_runnable.pushSpent(&core) : m_runnable.pushBack(&core);
+  } else if (core.switch_reason == SwitchReason::kHold) {
+    const bool goes_on = mayInterrupt(core);
+    control(*core.fiber).move(FiberState::kRunning, goes_on ? FiberState::kQueued : FiberState::kHeld);
+    if (goes_on) m_runnable.pushBack(&core);
+  }
+}
+
 /// Does what the fiber asked for when it gave the thread back.
 [[gnu::always_inline]] inline void Worker::afterSwitch(FiberCore& core) {
   SYLAR_DCHECK(inLoop() && onThreadStack());
@@ -27,16 +40,8 @@ namespace sylar::detail {
   }
   switch (core.switch_reason) {
     case SwitchReason::kReady:
-      control(*core.fiber).move(FiberState::kRunning, FiberState::kQueued);
-      m_batch_over ? m_runnable.pushSpent(&core) : m_runnable.push(&core);
-      return;
-    case SwitchReason::kHold: {
-      const bool goes_on = mayInterrupt(core);
-      control(*core.fiber).move(FiberState::kRunning, goes_on ? FiberState::kQueued : FiberState::kHeld);
-      if (goes_on) m_runnable.push(&core);
-      return;
-    }
-    case SwitchReason::kParked: return;
+    case SwitchReason::kHold:
+    case SwitchReason::kParked: queueAgain(core); return;
     case SwitchReason::kMove: migrate(core); return;
     case SwitchReason::kDone: endFiber(core); return;
   }
@@ -153,7 +158,7 @@ FiberCore* Worker::passOn(FiberCore& me) {
   FiberCore* const next = m_joined != nullptr ? startJoined() : nextCore(me);
   if (next == nullptr) return nullptr;
   m_spawned.share(m_scheduler.idle());
-  afterSwitch(me);
+  queueAgain(me);
   if (next == m_runnable.front()) (void)m_runnable.pop();
   ++m_round;
   giveThreadTo(*next);
