@@ -202,7 +202,8 @@ class TimerManager {
   bool tryCollectDue(size_t budget, std::vector<Timer::ptr>& out);
 
  protected:
-  /// Returns true if a timer is armed that will fall due, which excludes those whose delay means never.
+  /// Returns true if a timer is armed that will fall due, which excludes those whose delay means never. Then onLastTimerGone() tells
+  /// when there is none any more.
   bool anyWillFallDue();
 
   /// For IOManager, whose callbacks run in fibers. `waits` must never be destroyed.
@@ -213,8 +214,8 @@ class TimerManager {
   /// make more. Called without any lock, by the thread that armed the timer; it may call back into the manager.
   virtual void onTimerInsertedAtFront() = 0;
 
-  /// Called when cancel() has removed the last armed timer that would have fallen due. The rules of onTimerInsertedAtFront()
-  /// apply.
+  /// Called when the last armed timer that would have fallen due was removed, if anyWillFallDue() has returned true since the last
+  /// such call. The rules of onTimerInsertedAtFront() apply.
   virtual void onLastTimerGone() {}
 
   /// Ends the service: cancels all armed timers, waits until no Timer's call is inside one of the two functions above, and

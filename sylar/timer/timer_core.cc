@@ -75,8 +75,8 @@ TimerCore::Event TimerCore::arm(ArmedTimer& timer, int64_t start_ns) {
   m_stats.pushed += later;
   if (front) publish();
   if (armed) publishWithout(old_ns);
-  if (armed && old_ns != kNever && tookLast()) return pinLastGone();
-  return newFront(front && !later);
+  const Event gone = armed ? tookOut(old_ns) : Event{};
+  return gone.kind != Event::Kind::kNone ? gone : newFront(front && !later);
 }
 
 TimerCore::Event TimerCore::newFront(bool earlier) {
@@ -115,7 +115,7 @@ bool TimerCore::cancel(ArmedTimer& timer) {
       m_queue.erase(timer);
       publishWithout(timer.deadline_ns);
       self = std::move(timer.m_self);
-      if (timer.deadline_ns != kNever && tookLast()) event = pinLastGone();
+      event = tookOut(timer.deadline_ns);
     }
     m_stats.cancelled += armed;
     m_stats.recalled += !armed || timer.m_run_pending;
@@ -247,7 +247,7 @@ bool TimerCore::hasTimer() {
 
 bool TimerCore::anyWillFallDue() {
   Lock lock(m_mutex);
-  return m_front_ns != kNever;
+  return m_last_awaited = m_front_ns != kNever;
 }
 
 bool TimerCore::takeRollover() {

@@ -182,9 +182,12 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   int64_t firstDue() const SYLAR_REQUIRES(m_mutex);
   bool noneArmed() const SYLAR_REQUIRES(m_mutex) { return m_queue.empty() && !anyReturned(); }
   bool drainSome(Leavers& leavers) SYLAR_REQUIRES(m_mutex);
-  /// Returns true if no timer will fall due any more. For a caller that just took out a timer and published; cheap while others
-  /// are due.
-  bool tookLast() const SYLAR_REQUIRES(m_mutex) { return m_front_ns == kNever; }
+  /// Returns the call that is due after a timer of this deadline was taken out, and the rest published.
+  Event tookOut(int64_t deadline_ns) SYLAR_REQUIRES(m_mutex) {
+    if (!m_last_awaited || deadline_ns == kNever || m_front_ns != kNever) return {};
+    m_last_awaited = false;
+    return pin({.kind = Event::Kind::kLastGone});
+  }
   bool anyReturned() const SYLAR_REQUIRES(m_mutex) { return !m_returned.empty() || m_owed > 0; }
   [[nodiscard]] Event newFront(bool earlier) SYLAR_REQUIRES(m_mutex);
   void observed() SYLAR_REQUIRES(m_mutex) { m_news.look(nextDueNs()); }
@@ -203,7 +206,6 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   bool collectLocked(size_t budget, Rollover& rollover, Leavers& leavers, std::vector<Timer::ptr>& out) SYLAR_REQUIRES(m_mutex);
 
   Event pin(Event event) SYLAR_REQUIRES(m_mutex);
-  Event pinLastGone() SYLAR_REQUIRES(m_mutex) { return pin({.kind = Event::Kind::kLastGone}); }
   void tell(Event event) SYLAR_EXCLUDES(m_mutex) {
     if (event.kind != Event::Kind::kNone) call(event);
   }
@@ -223,6 +225,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   int64_t m_last_raw_ns SYLAR_GUARDED_BY(m_mutex);        ///< what the clock said last
   int64_t m_offset_ns SYLAR_GUARDED_BY(m_mutex) = 0;      ///< sum of the clock's steps back: our time is the clock's plus this
   bool m_rolled_over SYLAR_GUARDED_BY(m_mutex) = false;
+  bool m_last_awaited SYLAR_GUARDED_BY(m_mutex) = false;  ///< anyWillFallDue() has returned true, and nobody was told since
   bool m_closed SYLAR_GUARDED_BY(m_mutex) = false;
   TimerStats m_stats SYLAR_GUARDED_BY(m_mutex);  ///< except what the queue itself knows
 

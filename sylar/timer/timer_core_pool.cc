@@ -63,7 +63,7 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
     ++m_stats.cancelled;
     timer->period_ns = 0;
     publishWithout(timer->deadline_ns);
-    if (timer->deadline_ns != kNever && tookLast()) event = pinLastGone();
+    event = tookOut(timer->deadline_ns);
   }
   if (timer->state == PoolTimer::State::kQueued) ++m_stats.recalled;
   return m_runs.stop(*timer, dropped);

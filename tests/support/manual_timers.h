@@ -52,6 +52,8 @@ class ManualTimers : private OwnedClock, public TimerManager {
     return timers.size();
   }
 
+  using TimerManager::anyWillFallDue;
+
   int tickles = 0;                  ///< calls of onTimerInsertedAtFront()
   int gone = 0;                     ///< calls of onLastTimerGone()
   std::function<void()> on_tickle;  ///< run by onTimerInsertedAtFront(), if set

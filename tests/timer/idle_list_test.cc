@@ -109,7 +109,7 @@ TEST_F(IdleListTest, TheGuardGoesWithTheLastEntry) {
   auto one = added(1);
   auto two = added(2);
   EXPECT_TRUE(one->idle.remove());
-  EXPECT_TRUE(timers.hasTimer());
+  EXPECT_TRUE(timers.anyWillFallDue());
   two = nullptr;
   EXPECT_FALSE(timers.hasTimer());
   EXPECT_EQ(timers.gone, 1);

@@ -365,6 +365,7 @@ TEST(Timer, CancelOfTheLastArmedTimerSaysSo) {
   const auto a = timers.addTimer(10, [] {});
   const auto b = timers.addTimer(
       10, [] {}, true);
+  EXPECT_TRUE(timers.anyWillFallDue());
   a->cancel();
   EXPECT_EQ(timers.gone, 0);
   b->cancel();
@@ -373,10 +374,40 @@ TEST(Timer, CancelOfTheLastArmedTimerSaysSo) {
   EXPECT_EQ(timers.gone, 1);
 }
 
+// A manager that has not asked waits for nothing. So the usual timer, which is armed and stopped while others compute, tells nobody.
+TEST(Timer, TheEndOfTheLastTimerIsToldOnceToWhoHasAskedForIt) {
+  ManualTimers timers;
+  const auto armTwo = [&] {
+    const auto handle = timers.addTimer(10, [] {});
+    const TimerId number = timers.startTimer(std::chrono::milliseconds(10), [] {});
+    return [&timers, handle, number] {
+      EXPECT_TRUE(handle->cancel());
+      EXPECT_EQ(timers.stopTimer(number), TimerStop::kCancelled);
+    };
+  };
+  armTwo()();
+  EXPECT_EQ(timers.gone, 0) << "nobody has asked";
+  EXPECT_FALSE(timers.anyWillFallDue());
+  armTwo()();
+  EXPECT_EQ(timers.gone, 0) << "there was none to wait for";
+  const auto stop = armTwo();
+  EXPECT_TRUE(timers.anyWillFallDue());
+  EXPECT_TRUE(timers.anyWillFallDue());
+  stop();
+  EXPECT_EQ(timers.gone, 1);
+  armTwo()();
+  EXPECT_EQ(timers.gone, 1) << "nobody has asked since";
+  const auto put_off = timers.addTimer(10, [] {});
+  EXPECT_TRUE(timers.anyWillFallDue());
+  put_off->reset(~uint64_t{0}, true);
+  EXPECT_EQ(timers.gone, 2) << "it will not fall due";
+}
+
 // One that is never due keeps no driver waiting, so its end is no news.
 TEST(Timer, CancelOfATimerThatIsNeverDueDoesNotSaySo) {
   ManualTimers timers;
   const auto never = timers.addTimer(~uint64_t{0}, [] {});
+  EXPECT_FALSE(timers.anyWillFallDue());
   EXPECT_TRUE(never->cancel());
   const TimerId pooled = timers.startTimer(std::chrono::nanoseconds::max(), [] {});
   EXPECT_EQ(timers.stopTimer(pooled), TimerStop::kCancelled);

@@ -30,10 +30,11 @@ class RaceTimers final : public TimerManager {
  public:
   explicit RaceTimers(const Clock& clock) : TimerManager(clock, test::queueKind()) {}
   ~RaceTimers() override { close(); }
+  using TimerManager::anyWillFallDue;
 
  protected:
   void onTimerInsertedAtFront() override { observeNextDue(); }
-  void onLastTimerGone() override { hasTimer(); }
+  void onLastTimerGone() override { anyWillFallDue(); }
 };
 
 /// What happened to one timer.
@@ -130,6 +131,7 @@ class Player {
   void look() {
     m_timers.getNextTimer();
     m_timers.hasTimer();
+    m_timers.anyWillFallDue();
     m_timers.nextDueNs();
     m_timers.observeNextDue();
     EXPECT_FALSE(m_timers.detectClockRollover());
