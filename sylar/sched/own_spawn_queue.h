@@ -36,10 +36,7 @@ class OwnSpawnQueue {
   /// others' queues, because the call that it followed may have been meant for what it leaves there.
   template <class Idle>
   [[gnu::always_inline]] void share(Idle& idle) {
-    const bool fetched = m_came_to_fetch;
-    if (fetched) [[unlikely]]
-      m_came_to_fetch = false;
-    if (fetched ? idle.answer() : m_queue.count() > 0) idle.call();
+    if (std::exchange(m_came_to_fetch, false) ? idle.answer() : m_queue.count() > 0) idle.call();
   }
 
   /// Called with nothing left to run. Takes over the older half of another worker's queue, and returns the oldest node, to be

@@ -36,7 +36,13 @@ class RunQueue {
   // ---- The worker's thread. --------------------------------------------------------------------------------------------------
 
   /// Queues `node`. In the loop or in a fiber.
-  void push(QueueNode* node) { inLoop() ? pushBack(node) : m_aside.push(node); }
+  void push(QueueNode* node) {
+    if (inLoop()) {
+      pushBack(node);
+    } else {
+      m_aside.push(node);
+    }
+  }
   /// Queues `node` behind all others but those that have used up their budget. In the loop.
   void pushBack(QueueNode* node) {
     SYLAR_DCHECK(inLoop());
