@@ -17,9 +17,6 @@
 //     return app.main(argc, argv);
 //   }
 //
-// This header brings no other one along. Include those of the servers and settings that you use, and sylar/app_settings.h for
-// ServerSetting.
-//
 // The folder defines the IOManagers (`workers`), the servers (`servers`), the logs (`logs`), and the limits and timeouts of the
 // library: see config/README.md. The command line is that of CommandLine: -c DIR, --check-config, --help.
 //
@@ -44,12 +41,13 @@
 #include <vector>
 
 #include "sylar/api.h"
+#include "sylar/app_settings.h"
+#include "sylar/config.h"
+#include "sylar/http/http_server.h"
+#include "sylar/iomanager.h"
+#include "sylar/tcp_server.h"
 
 namespace sylar {
-
-class IOManager;
-struct ServerSetting;
-class TcpServer;
 
 /// A service that is configured by a folder of YAML files.
 class SYLAR_API Application {

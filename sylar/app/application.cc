@@ -25,7 +25,6 @@
 #include "sylar/app/reloader.h"
 #include "sylar/app/replacement.h"
 #include "sylar/app/signals.h"
-#include "sylar/app_settings.h"
 #include "sylar/base/log.h"
 #include "sylar/check.h"
 #include "sylar/config.h"

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "sylar/app_settings.h"
 #include "sylar/config.h"
 #include "sylar/iomanager.h"
 #include "sylar/log.h"
