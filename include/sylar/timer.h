@@ -203,7 +203,7 @@ class TimerManager {
 
  protected:
   /// Returns true if a timer is armed that will fall due, which excludes those whose delay means never. Then onLastTimerGone() tells
-  /// when there is none any more.
+  /// when the last of them is removed; one that is handed out is not told of.
   bool anyWillFallDue();
 
   /// For IOManager, whose callbacks run in fibers. `waits` must never be destroyed.

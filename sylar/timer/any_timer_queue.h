@@ -1,13 +1,16 @@
-// Internal. A TimerQueue whose structure is chosen when it is made.
+// Internal. A TimerQueue whose structure is chosen when it is made. It counts the nodes that will fall due, because a wheel's nextDue() may be
+// a bound that was left by a node which is gone.
 //
 // Thread safety: none; the owner brings the lock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <variant>
 
 #include "sylar/base/internal.h"
+#include "sylar/clock.h"
 #include "sylar/timer.h"
 #include "sylar/timer/heap_queue.h"
 #include "sylar/timer/ordered_set_queue.h"
@@ -29,25 +32,38 @@ class AnyTimerQueue {
   }
 
   bool insert(TimerNode& node, int64_t deadline_ns) {
-    return std::visit([&](auto& queue) { return queue.insert(node, deadline_ns); }, m_queue);
+    const bool front = std::visit([&](auto& queue) { return queue.insert(node, deadline_ns); }, m_queue);
+    m_finite += isFinite(deadline_ns);
+    return front;
   }
   void erase(TimerNode& node) {
+    m_finite -= isFinite(node.deadline_ns);
     std::visit([&](auto& queue) { queue.erase(node); }, m_queue);
   }
   bool update(TimerNode& node, int64_t deadline_ns) {
+    m_finite += isFinite(deadline_ns);
+    m_finite -= isFinite(node.deadline_ns);
     return std::visit([&](auto& queue) { return queue.update(node, deadline_ns); }, m_queue);
   }
+  /// Returns true if a node has a deadline other than kNever.
+  bool anyFinite() const { return m_finite > 0; }
   int64_t nextDue() const {
-    return std::visit([](const auto& queue) { return queue.nextDue(); }, m_queue);
+    return anyFinite() ? std::visit([](const auto& queue) { return queue.nextDue(); }, m_queue) : kNever;
   }
   bool expire(int64_t now_ns, size_t budget, TimerList& out) {
-    return std::visit([&](auto& queue) { return queue.expire(now_ns, budget, out); }, m_queue);
+    const size_t before = size();
+    const bool more = std::visit([&](auto& queue) { return queue.expire(now_ns, budget, out); }, m_queue);
+    m_finite -= before - size();
+    return more;
   }
+  /// Afterwards anyFinite() may be true until the queue is empty.
   void drain(size_t budget, TimerList& out) {
     std::visit([&](auto& queue) { queue.drain(budget, out); }, m_queue);
+    m_finite = std::min(m_finite, size());
   }
   void setAll(int64_t deadline_ns) {
     std::visit([&](auto& queue) { queue.setAll(deadline_ns); }, m_queue);
+    m_finite = isFinite(deadline_ns) ? size() : 0;
   }
   size_t size() const {
     return std::visit([](const auto& queue) { return queue.size(); }, m_queue);
@@ -70,6 +86,9 @@ class AnyTimerQueue {
   }
 
  private:
+  static bool isFinite(int64_t deadline_ns) { return deadline_ns != kNever; }
+
+  size_t m_finite = 0;
   std::variant<HeapQueue<4>, HeapQueue<2>, OrderedSetQueue, WheelQueue, WheelQueue10Ms> m_queue;
 };
 

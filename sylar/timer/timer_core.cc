@@ -122,8 +122,7 @@ bool TimerCore::cancel(ArmedTimer& timer) {
     setState(timer, State::kCancelled);
     action = ActionShare::ownOf(timer.m_action);
   }
-  action = {};
-  tell(event);
+  tell(event);  // before the captures are destroyed, which may take long
   return true;
 }
 

@@ -175,9 +175,9 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   }
   void stepBack(int64_t step_ns, Rollover& rollover) SYLAR_REQUIRES(m_mutex);
   void publish() SYLAR_REQUIRES(m_mutex);
-  /// Republishes only if the removed timer was the earliest.
+  /// Republishes only if the removed timer was the earliest, or the last that would have fallen due.
   void publishWithout(int64_t deadline_ns) SYLAR_REQUIRES(m_mutex) {
-    if (deadline_ns <= m_front_ns) publish();
+    if (deadline_ns <= m_front_ns || !m_queue.anyFinite()) publish();
   }
   int64_t firstDue() const SYLAR_REQUIRES(m_mutex);
   bool noneArmed() const SYLAR_REQUIRES(m_mutex) { return m_queue.empty() && !anyReturned(); }

@@ -49,8 +49,7 @@ TimerStop TimerCore::stop(TimerId id) {
     Lock lock(m_mutex);
     result = stopLocked(id, dropped, event);
   }
-  dropped = nullptr;
-  tell(event);
+  tell(event);  // before the captures are destroyed, which may take long
   return result;
 }
 

@@ -403,6 +403,52 @@ TEST(Timer, TheEndOfTheLastTimerIsToldOnceToWhoHasAskedForIt) {
   EXPECT_EQ(timers.gone, 2) << "it will not fall due";
 }
 
+// Cause: in a wheel the first of many in a slot left a bound, at which stop() waited for timers that were gone.
+TEST(Timer, NoneWillFallDueWhenAllAreCancelledTheEarliestFirst) {
+  ManualTimers timers;
+  std::vector<Timer::ptr> slot;
+  for (uint64_t i = 0; i < 20; ++i) slot.push_back(timers.addTimer(3'600'000 + 1000 * i, [] {}));
+  EXPECT_TRUE(timers.anyWillFallDue());
+  for (const auto& timer : slot) EXPECT_TRUE(timer->cancel());
+  EXPECT_EQ(timers.gone, 1);
+  EXPECT_FALSE(timers.anyWillFallDue());
+  EXPECT_EQ(timers.nextDueNs(), kNever);
+}
+
+// Cause: those that are never due were taken to be due when one had been that was far off.
+TEST(Timer, NoneWillFallDueBesideThoseThatNeverAre) {
+  ManualTimers timers;
+  const auto far = timers.addTimer(60ull * 24 * 3'600'000, [] {});
+  std::vector<Timer::ptr> never;
+  for (int i = 0; i < 20; ++i) never.push_back(timers.addTimer(~uint64_t{0}, [] {}));
+  EXPECT_TRUE(timers.anyWillFallDue());
+  EXPECT_TRUE(far->cancel());
+  EXPECT_EQ(timers.gone, 1);
+  EXPECT_FALSE(timers.anyWillFallDue());
+  EXPECT_EQ(timers.nextDueNs(), kNever);
+  EXPECT_TRUE(timers.hasTimer());
+  never.front()->reset(10, true);
+  EXPECT_TRUE(timers.anyWillFallDue());
+  timers.advanceMs(20);
+  EXPECT_EQ(timers.runDue(), 1u);
+  EXPECT_FALSE(timers.anyWillFallDue());
+}
+
+// Cause: a stop waited for the captures of the last timer, whose destructor may wait for that stop.
+TEST(Timer, TheEndOfTheLastTimerIsToldBeforeItsCapturesGo) {
+  ManualTimers timers;
+  int told = -1;
+  const auto captured = [&] { return std::shared_ptr<void>(nullptr, [&](void*) { told = timers.gone; }); };
+  const auto timer = timers.addTimer(10, [capture = captured()] {});
+  EXPECT_TRUE(timers.anyWillFallDue());
+  EXPECT_TRUE(timer->cancel());
+  EXPECT_EQ(told, 1);
+  const TimerId number = timers.startTimer(std::chrono::milliseconds(10), [capture = captured()] {});
+  EXPECT_TRUE(timers.anyWillFallDue());
+  EXPECT_EQ(timers.stopTimer(number), TimerStop::kCancelled);
+  EXPECT_EQ(told, 2);
+}
+
 // One that is never due keeps no driver waiting, so its end is no news.
 TEST(Timer, CancelOfATimerThatIsNeverDueDoesNotSaySo) {
   ManualTimers timers;

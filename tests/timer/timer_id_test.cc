@@ -58,6 +58,7 @@ TEST(TimerIds, StoppedTimerDoesNotRunAndLetsGoOfItsCaptures) {
   auto captured = std::make_shared<int>();
   const std::weak_ptr<int> watch = captured;
   const TimerId id = timers.startTimer(10ms, [captured = std::move(captured)] { FAIL(); });
+  EXPECT_TRUE(timers.anyWillFallDue());
   EXPECT_EQ(timers.stopTimer(id), TimerStop::kCancelled);
   EXPECT_TRUE(watch.expired());
   EXPECT_EQ(timers.gone, 1);
