@@ -44,7 +44,8 @@ inline size_t lateWorkersOf(Scheduler& scheduler) {
       std::count_if(workers.begin(), workers.end(), [](const auto& worker) { return worker->detached(); }));
 }
 
-/// How many threads the process has. The kernel's own count: a listing of /proc/self/task ends early at a thread that is just gone.
+/// Returns how many threads the process has, by the kernel's own count. A listing of /proc/self/task ends early at a thread that is
+/// just gone.
 inline size_t threads() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -53,7 +54,7 @@ inline size_t threads() {
   return 0;
 }
 
-/// How many threads the process has after a first one has come and gone: ThreadSanitizer starts one of its own together with that.
+/// Returns how many threads the process has after a first one has come and gone. ThreadSanitizer starts one of its own together with that.
 inline size_t threadsToStay() {
   pid_t first = 0;
   std::thread([&first] { first = sys::threadId(); }).join();
