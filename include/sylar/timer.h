@@ -4,6 +4,9 @@
 // an IOManager or a program's own loop, which sleeps for getNextTimer(), collects the due callbacks with listExpiredCb() and
 // runs them.
 //
+// Due timers are handed out in the order (deadline, arming). An IOManager with several workers keeps that order for the timers that
+// one worker has armed. Its threads do not wait for each other when they arm and stop timers.
+//
 // Internally, time is in nanoseconds on a monotonic clock, so a timer never fires early and wall-clock changes do not affect
 // it. Delays saturate: a deadline beyond 292 years is never reached.
 //
@@ -31,6 +34,7 @@ namespace detail {
 class ArmedTimer;
 class RunWaits;
 class TimerCore;
+class TimerSets;
 }  // namespace detail
 
 /// The structure that keeps the deadlines in order. Their costs, and when to choose which: docs/design/timer-queues.md.
@@ -139,7 +143,7 @@ class TimerManager {
   /// becomes 1 ms). This is the cheap kind of timer: it has no shared ownership, and if the callable fits into a word (see
   /// TimerTask) it allocates nothing but pages of 63 timers. A recurring task never runs twice at once; rounds that are due
   /// while it runs are skipped. An empty `task` expires silently. Returns 0 if the manager has ended or has 16.5 million of
-  /// these timers. May throw std::bad_alloc; then nothing is armed.
+  /// these timers, in an IOManager for each worker. May throw std::bad_alloc; then nothing is armed.
   TimerId startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat = Repeat::kNo);
 
   /// Stops the timer. Returns kCancelled also if the timer was handed out and has not begun. Never waits; any id is allowed.
@@ -176,8 +180,8 @@ class TimerManager {
   /// sylar.
   bool detectClockRollover();
 
-  /// Returns the counts since the manager was made, all of one moment; sylar/timer_stats.h has their type. Takes the lock, so use
-  /// it for a report and not for each request. Works after close() as well.
+  /// Returns the counts since the manager was made; sylar/timer_stats.h has their type. Those of one thread's timers are all of one
+  /// moment. Takes the lock, so use it for a report and not for each request. Works after close() as well.
   TimerStats getStats() const;
   /// Returns the clock of the deadlines.
   const Clock& timerClock() const;
@@ -185,7 +189,7 @@ class TimerManager {
   // A program's own loop calls observeNextDue() before each sleep, then collectDue(), and fire() for each timer.
 
   /// Returns when the next timer is due, on the clock's own scale (not shifted by steps back, so it may be 0 or less), or
-  /// kNever if none will be. The result is a hint, read by one relaxed load without a lock.
+  /// kNever if none will be. The result is a hint, read without a lock, for an IOManager by one load for each worker.
   int64_t nextDueNs() const;
 
   /// Returns the same exactly, under the lock. Counts as getNextTimer() for onTimerInsertedAtFront(). Must be called before
@@ -198,7 +202,8 @@ class TimerManager {
   /// true if and only if due timers remain. May throw std::bad_alloc; timers that are not in `out` are still armed.
   bool collectDue(size_t budget, std::vector<Timer::ptr>& out);
 
-  /// Works as collectDue() does, but does nothing and returns false if another thread holds the lock of the timers.
+  /// Works as collectDue() does, but does nothing and returns false if another thread holds the lock of the timers. A worker of an
+  /// IOManager leaves timers that another worker has armed to that one until they are 0.1 ms late.
   bool tryCollectDue(size_t budget, std::vector<Timer::ptr>& out);
 
  protected:
@@ -206,8 +211,9 @@ class TimerManager {
   /// when the last of them is removed; one that is handed out is not told of.
   bool anyWillFallDue();
 
-  /// For IOManager, whose callbacks run in fibers. `waits` must never be destroyed.
-  TimerManager(const Clock& clock, TimerQueueKind queue, const detail::RunWaits& waits);
+  /// For IOManager, whose callbacks run in fibers. `waits` must never be destroyed. Each of `threads` threads gets a set of timers of
+  /// its own.
+  TimerManager(const Clock& clock, TimerQueueKind queue, const detail::RunWaits& waits, size_t threads);
 
   /// Called when a timer was armed, reset or refreshed, and one is now due earlier than the sleeper knows. After a call has
   /// returned, no other follows until the next getNextTimer() or observeNextDue(); while one is in progress, other threads may
@@ -226,10 +232,11 @@ class TimerManager {
 
  private:
   friend class detail::TimerCore;
+  friend class detail::TimerSets;
   friend class ScopedTimer;
   Timer::ptr add(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool conditional, Repeat repeat);
 
-  const std::shared_ptr<detail::TimerCore> m_core;
+  const std::unique_ptr<detail::TimerSets> m_sets;
 };
 
 /// Starts a timer and stops it when it goes out of scope. May outlive the manager. Thread safety: as a plain value.

@@ -10,6 +10,7 @@
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
+#include "sylar/timer/timer_sets.h"
 
 namespace sylar::detail {
 namespace {
@@ -142,7 +143,7 @@ void IOCore::callbackEnded() {
 }
 
 bool IOCore::nothingPending() {
-  return m_callbacks.load(std::memory_order_acquire) == 0 && !TimerCore::of(m_iom)->anyWillFallDue();
+  return m_callbacks.load(std::memory_order_acquire) == 0 && !TimerSets::of(m_iom).anyWillFallDue();
 }
 
 void IOCore::dropPending() {
@@ -195,7 +196,7 @@ void IOCore::runClosed() {
 
 bool IOCore::serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) {
   if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
-  return (timers_woken || timersDueNs() <= now_ns) && serveTimers(now_ns, timers_woken, batch);
+  return (timers_woken || TimerSets::of(m_iom).nextDueHereNs() <= now_ns) && serveTimers(now_ns, timers_woken, batch);
 }
 
 }  // namespace sylar::detail

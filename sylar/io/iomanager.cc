@@ -7,13 +7,20 @@
 #include "sylar/io/io_core.h"
 
 namespace sylar {
+namespace {
+
+/// Returns how many workers get a set of timers of their own. On a clock that a test moves there is one set, so that all timers have
+/// one order.
+size_t timerSets(const SchedulerCore& scheduler) { return &scheduler.clock() == &steadyClock() ? scheduler.workers().size() : 1; }
+
+}  // namespace
 
 IOManager::IOManager(size_t threads, bool use_caller, const std::string& name)
     : IOManager(SchedulerOptions{.threads = threads, .use_caller = use_caller, .name = name}) {}
 
 IOManager::IOManager(SchedulerOptions options, TimerQueueKind timer_queue)
     : Scheduler(std::move(options)),
-      TimerManager(SchedulerCore::of(*this).clock(), timer_queue, fiberRunWaits()),
+      TimerManager(SchedulerCore::of(*this).clock(), timer_queue, fiberRunWaits(), timerSets(SchedulerCore::of(*this))),
       m_core(std::make_unique<IOCore>(*this)) {
   start();
 }

@@ -40,7 +40,7 @@ SchedulerCore::SchedulerCore(Scheduler& scheduler, SchedulerOptions options)
         m_options.name, here->name()));
   }
   for (size_t i = 0; i < m_options.threads; ++i) {
-    m_workers.push_back(std::make_unique<Worker>(*this, m_options.name + "_" + std::to_string(i)));
+    m_workers.push_back(std::make_unique<Worker>(*this, i, m_options.name + "_" + std::to_string(i)));
   }
   if (m_options.use_caller && t_caller_of == nullptr) t_caller_of = this;
 }

@@ -12,6 +12,7 @@
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/sched/scheduler_core.h"
+#include "sylar/timer/timer_sets.h"
 
 namespace sylar::detail {
 
@@ -47,11 +48,16 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
 [[gnu::noinline]] void Worker::adoptThreadPointer() {
   SYLAR_DCHECK(t_worker == nullptr);
   t_worker = this;
+  TimerSets::setOwn(m_number);
 }
 [[gnu::noinline]] void Worker::forgetThread() { t_worker = nullptr; }
 
-Worker::Worker(SchedulerCore& scheduler, std::string name)
-    : m_scheduler(scheduler), m_clock(scheduler.clock()), m_name(std::move(name)), m_slot(WorkerSlot::acquire()) {
+Worker::Worker(SchedulerCore& scheduler, size_t number, std::string name)
+    : m_scheduler(scheduler),
+      m_number(number),
+      m_clock(scheduler.clock()),
+      m_name(std::move(name)),
+      m_slot(WorkerSlot::acquire()) {
   static constinit std::atomic<uint64_t> g_next_owner{1};
   m_slot.owner.store(g_next_owner.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
   m_slot.scheduler.store(&scheduler, std::memory_order_release);
@@ -75,6 +81,7 @@ void Worker::run() {
   SYLAR_CHECK(t_worker == nullptr && runningFiber() == nullptr);  // one scheduler a thread, on the thread's own stack
   SYLAR_DCHECK(m_driver != nullptr && m_slot.worker == nullptr && m_thread_fibers == nullptr);
   t_worker = this;
+  TimerSets::setOwn(m_number);
   m_slot.worker = this;
   if (m_driver->waitsForDescriptors()) m_slot.fd_driver.store(m_driver.get(), std::memory_order_release);
   m_thread_fibers = &ThreadFibers::current();
@@ -97,6 +104,7 @@ void Worker::run() {
   m_slot.fd_driver.store(nullptr, std::memory_order_relaxed);
   m_slot.worker = nullptr;
   m_thread_fibers->setHost(nullptr, nullptr);
+  TimerSets::setOwn(0);
   t_worker = nullptr;
 }
 

@@ -36,7 +36,8 @@ class Worker;
 
 class Worker final : public FiberHost, private AutoAdvance::Member {
  public:
-  Worker(SchedulerCore& scheduler, std::string name);
+  /// `number` is its place among the workers of `scheduler`, from 0 on.
+  Worker(SchedulerCore& scheduler, size_t number, std::string name);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -234,6 +235,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   [[noreturn]] void standStill(FiberCore& last);
 
   SchedulerCore& m_scheduler;
+  const size_t m_number;
   const Clock& m_clock;
   const std::string m_name;
   const std::shared_ptr<std::atomic<uint32_t>> m_placed = std::make_shared<std::atomic<uint32_t>>(0);

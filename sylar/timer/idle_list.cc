@@ -11,6 +11,7 @@
 #include "sylar/clock.h"
 #include "sylar/timer.h"
 #include "sylar/timer/timer_core.h"
+#include "sylar/timer/timer_sets.h"
 
 namespace sylar {
 namespace {
@@ -39,7 +40,7 @@ class SYLAR_SCOPED_CAPABILITY Unlocked {
 class detail::IdleCore : public std::enable_shared_from_this<IdleCore> {
  public:
   IdleCore(TimerManager& manager, int64_t timeout_ns, int64_t slack_ns, idle_list::Callback on_idle)
-      : m_timers(TimerCore::of(manager)),
+      : m_timers(TimerSets::of(manager).own()),
         m_clock(manager.timerClock()),
         m_due_after_ns(saturatingAdd(timeout_ns, slack_ns)),
         m_slack_ns(slack_ns),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sylar/timer/timer_core.h"
+#include "sylar/timer/timer_sets.h"
 
 namespace sylar {
 namespace {
@@ -61,12 +62,12 @@ void Timer::rearm(Timer::ptr timer) noexcept {
   if (!core.isParents()) core.rearm(std::move(given));
 }
 
-TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue) : TimerManager(clock, queue, s_threads) {}
-TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue, const RunWaits& waits)
-    : m_core(std::make_shared<TimerCore>(*this, clock, queue, waits)) {}
+TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue) : TimerManager(clock, queue, s_threads, 1) {}
+TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue, const RunWaits& waits, size_t threads)
+    : m_sets(std::make_unique<TimerSets>(*this, clock, queue, waits, threads)) {}
 TimerManager::~TimerManager() { close(); }
 void TimerManager::close() {
-  if (!m_core->isParents()) m_core->close();
+  if (!m_sets->isParents()) m_sets->close();
 }
 
 Timer::ptr TimerManager::addTimer(uint64_t ms, std::function<void()> cb, bool recurring) {
@@ -87,19 +88,20 @@ Timer::ptr TimerManager::addConditionTimer(uint64_t ms, std::function<void()> cb
 
 Timer::ptr TimerManager::add(uint64_t ms, std::function<void()> cb, std::weak_ptr<void> weak_cond, bool conditional,
                              Repeat repeat) {
-  auto timer = std::make_shared<ArmedTimer>(m_core, checkedDelay(ms), repeat, std::move(cb), std::move(weak_cond), conditional);
-  if (!m_core->isParents()) m_core->add(timer);
+  const std::shared_ptr<TimerCore>& set = m_sets->own();
+  auto timer = std::make_shared<ArmedTimer>(set, checkedDelay(ms), repeat, std::move(cb), std::move(weak_cond), conditional);
+  if (!set->isParents()) set->add(timer);
   return timer;
 }
 
 TimerId TimerManager::startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat) {
-  return m_core->isParents() ? 0 : m_core->start(after.count(), std::move(task), repeat);
+  return m_sets->isParents() ? 0 : m_sets->startTimer(after, std::move(task), repeat);
 }
-TimerStop TimerManager::stopTimer(TimerId id) { return m_core->isParents() ? TimerStop::kGone : m_core->stop(id); }
-TimerStop TimerManager::stopTimerSync(TimerId id) { return m_core->isParents() ? TimerStop::kGone : m_core->stopSync(id); }
+TimerStop TimerManager::stopTimer(TimerId id) { return m_sets->isParents() ? TimerStop::kGone : m_sets->stopTimer(id); }
+TimerStop TimerManager::stopTimerSync(TimerId id) { return m_sets->isParents() ? TimerStop::kGone : m_sets->stopTimerSync(id); }
 
 ScopedTimer::ScopedTimer(TimerManager& manager, std::chrono::nanoseconds after, TimerTask task, Repeat repeat)
-    : m_core(manager.m_core), m_id(manager.startTimer(after, std::move(task), repeat)) {}
+    : m_core(manager.m_sets->own()), m_id(m_core->isParents() ? 0 : m_core->start(after.count(), std::move(task), repeat)) {}
 ScopedTimer::ScopedTimer(ScopedTimer&& other) noexcept : m_core(std::move(other.m_core)), m_id(std::exchange(other.m_id, 0)) {}
 ScopedTimer& ScopedTimer::operator=(ScopedTimer&& other) noexcept {
   if (this != &other) stop();
@@ -111,22 +113,22 @@ TimerStop ScopedTimer::stop() {
   return m_core == nullptr || m_core->isParents() ? TimerStop::kGone : m_core->stop(std::exchange(m_id, 0));
 }
 
-uint64_t TimerManager::getNextTimer() { return m_core->isParents() ? ~0ULL : m_core->nextTimerMs(); }
+uint64_t TimerManager::getNextTimer() { return m_sets->isParents() ? ~0ULL : m_sets->getNextTimer(); }
 void TimerManager::listExpiredCb(std::vector<std::function<void()>>& cbs) {
-  if (!m_core->isParents()) m_core->listExpired(cbs);
+  if (!m_sets->isParents()) m_sets->listExpiredCb(cbs);
 }
-bool TimerManager::hasTimer() { return !m_core->isParents() && m_core->hasTimer(); }
-bool TimerManager::anyWillFallDue() { return !m_core->isParents() && m_core->anyWillFallDue(); }
-bool TimerManager::detectClockRollover() { return !m_core->isParents() && m_core->takeRollover(); }
-TimerStats TimerManager::getStats() const { return m_core->isParents() ? TimerStats() : m_core->stats(); }
-const Clock& TimerManager::timerClock() const { return m_core->clock(); }
-int64_t TimerManager::nextDueNs() const { return m_core->nextDueNs(); }
-int64_t TimerManager::observeNextDue() { return m_core->isParents() ? kNever : m_core->observeNextDue(); }
+bool TimerManager::hasTimer() { return !m_sets->isParents() && m_sets->hasTimer(); }
+bool TimerManager::anyWillFallDue() { return !m_sets->isParents() && m_sets->anyWillFallDue(); }
+bool TimerManager::detectClockRollover() { return !m_sets->isParents() && m_sets->detectClockRollover(); }
+TimerStats TimerManager::getStats() const { return m_sets->isParents() ? TimerStats() : m_sets->getStats(); }
+const Clock& TimerManager::timerClock() const { return m_sets->clock(); }
+int64_t TimerManager::nextDueNs() const { return m_sets->nextDueNs(); }
+int64_t TimerManager::observeNextDue() { return m_sets->isParents() ? kNever : m_sets->observeNextDue(); }
 bool TimerManager::collectDue(size_t budget, std::vector<Timer::ptr>& out) {
-  return !m_core->isParents() && m_core->collect(budget, out);
+  return !m_sets->isParents() && m_sets->collectDue(budget, out);
 }
 bool TimerManager::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) {
-  return !m_core->isParents() && m_core->tryCollect(budget, out);
+  return !m_sets->isParents() && m_sets->tryCollectDue(budget, out);
 }
 
 void TimerAction::run() {

@@ -239,6 +239,11 @@ int64_t TimerCore::observeNextDue() {
   return nextDueNs();
 }
 
+void TimerCore::wakesBy(int64_t due_ns) {
+  Lock lock(m_mutex);
+  m_news.wakesBy(due_ns);
+}
+
 bool TimerCore::hasTimer() {
   Lock lock(m_mutex);
   return !noneArmed();

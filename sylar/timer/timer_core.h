@@ -1,5 +1,5 @@
-// Internal. The state that a TimerManager and its Timers share: the queue, its lock and its clock. It outlives the manager as
-// long as there are Timers, so that their calls have something to ask. `m_closed` tells them that the manager is gone.
+// Internal. The state that a TimerManager and its Timers share: the queue, its lock and its clock. A manager has one of them, or
+// several (timer_sets.h). It outlives the manager as long as there are Timers, so that their calls have something to ask. `m_closed` tells them that the manager is gone.
 //
 // Thread safety: all public functions from any thread. No foreign code (callbacks, their captures' destructors, conditions, the
 // manager's virtual functions, a sink of log lines) runs under the lock, with one exception: the clock's nowNs().
@@ -96,8 +96,6 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerCore(const TimerCore&) = delete;
   TimerCore& operator=(const TimerCore&) = delete;
 
-  static const std::shared_ptr<TimerCore>& of(const TimerManager& manager) { return manager.m_core; }
-
   /// Returns true in a forked child if the timers are its parent's. Then the lock may be held permanently, and the driver is not
   /// here.
   bool isParents() const { return sys::inForkedChild() && !m_of_child; }
@@ -117,6 +115,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   const Clock& clock() const { return m_clock; }
   uint64_t nextTimerMs() SYLAR_EXCLUDES(m_mutex);
   int64_t observeNextDue() SYLAR_EXCLUDES(m_mutex);
+  /// For lookAtAll().
+  void wakesBy(int64_t due_ns) SYLAR_EXCLUDES(m_mutex);
   int64_t nextDueNs() const { return m_next_due_ns.load(std::memory_order_relaxed); }
   bool hasTimer() SYLAR_EXCLUDES(m_mutex);
   bool anyWillFallDue() SYLAR_EXCLUDES(m_mutex);
@@ -124,7 +124,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerStats stats() SYLAR_EXCLUDES(m_mutex);
   void listExpired(std::vector<std::function<void()>>& cbs) SYLAR_EXCLUDES(m_mutex);
   bool collect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
-  bool tryCollect(size_t budget, std::vector<Timer::ptr>& out) SYLAR_EXCLUDES(m_mutex);
+  /// Does nothing and returns false if another thread holds the lock. Otherwise `more` is what collect() returns.
+  bool tryCollect(size_t budget, std::vector<Timer::ptr>& out, bool* more) SYLAR_EXCLUDES(m_mutex);
   void close() SYLAR_EXCLUDES(m_mutex);
 
  private:
@@ -237,10 +238,10 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   size_t m_ready_begin SYLAR_GUARDED_BY(m_mutex) = 0;
   TimerRuns<> m_runs{m_mutex, m_pool};
 
-  /// firstDue() on the clock's scale. Written under the lock.
-  std::atomic<int64_t> m_next_due_ns{kNever};
+  /// firstDue() on the clock's scale. Written under the lock. Workers read it that arm their own timers elsewhere.
+  alignas(64) std::atomic<int64_t> m_next_due_ns{kNever};
 
-  FrontNews<> m_news;  ///< on the clock's scale
+  alignas(64) FrontNews<> m_news;  ///< on the clock's scale
 
   /// Counts the calls of the manager's virtual functions, under the lock while not closed, so that close() sees all of them.
   CallGate<> m_calls;

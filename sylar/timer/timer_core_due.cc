@@ -215,12 +215,13 @@ bool TimerCore::collect(size_t budget, std::vector<Timer::ptr>& out) {
   return collectLocked(budget, rollover, leavers, out);
 }
 
-bool TimerCore::tryCollect(size_t budget, std::vector<Timer::ptr>& out) {
+bool TimerCore::tryCollect(size_t budget, std::vector<Timer::ptr>& out, bool* more) {
   Leavers leavers;
   Rollover rollover;
   if (!m_mutex.tryLock()) return false;
   Adopted lock(m_mutex);
-  return collectLocked(budget, rollover, leavers, out);
+  *more = collectLocked(budget, rollover, leavers, out);
+  return true;
 }
 
 }  // namespace sylar::detail

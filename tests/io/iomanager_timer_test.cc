@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -17,12 +18,16 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
+#include "sylar/timer/timer_sets.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
 
 namespace sylar {
 namespace {
 
+using detail::SchedulerCore;
+using detail::TimerCore;
+using detail::TimerSets;
 using test::eventually;
 using test::Gate;
 using test::LeakCheck;
@@ -142,6 +147,56 @@ TEST_P(IOTimerTest, ACallbackMayWaitWithoutKeepingOthers) {
   for (int i = 0; i < 10; ++i) iom.addTimer(2, [&] { others.fetch_add(1); });
   EXPECT_TRUE(woken.wait());
   iom.stop();  // while what the fibers use is alive
+}
+
+/// Runs `body` in a fiber of that worker.
+void runOn(IOManager& iom, size_t worker, std::function<void()> body) {
+  const detail::Worker& there = *SchedulerCore::of(iom).workers()[worker];
+  ASSERT_TRUE(eventually([&] { return there.threadId() != 0; })) << "it has begun";
+  iom.schedule(std::move(body), there.threadId());
+}
+
+// Each worker has a set of timers of its own. While it computes, another one serves them, whether that has slept or has work.
+TEST(IOTimerSets, TimersOfAWorkerThatComputesRunOnAnother) {
+  for (const bool has_work : {false, true}) {
+    SCOPED_TRACE(has_work);
+    IOManager iom(2, false, "timers");
+    std::atomic<int> ran{0};
+    std::atomic<bool> works{!has_work};
+    if (has_work) {
+      runOn(iom, 1, [&] {
+        for (works = true; ran < 2;) Fiber::YieldToReady();
+      });
+    }
+    runOn(iom, 0, [&] {
+      while (!works) continue;
+      iom.addTimer(1, [&] { ran.fetch_add(1); });
+      EXPECT_NE(iom.startTimer(std::chrono::milliseconds(1), [&] { ran.fetch_add(1); }), 0U);
+      while (ran < 2) continue;
+    });
+    iom.stop();
+    EXPECT_EQ(ran, 2);
+  }
+}
+
+TEST(IOTimerSets, EachWorkerHasOneOnTheSteadyClockAndAllHaveOneOnAnyOther) {
+  ManualClock clock;
+  for (const Clock* const time : {&steadyClock(), static_cast<const Clock*>(&clock)}) {
+    IOManager iom({.threads = 2, .use_caller = false, .name = "timers", .clock = time});
+    TimerSets& sets = TimerSets::of(iom);
+    std::array<std::shared_ptr<TimerCore>, 2> of;
+    for (size_t i = 0; i < 2; ++i) {
+      Gate done;
+      runOn(iom, i, [&, i] {
+        of[i] = sets.own();
+        done.open();
+      });
+      ASSERT_TRUE(done.wait());
+    }
+    EXPECT_EQ(of[0] != of[1], time == &steadyClock());
+    EXPECT_EQ(sets.own(), of[0]) << "a thread that is no worker has the first one";
+    iom.stop();
+  }
 }
 
 // C-38 to C-41: the sleepers' deadline is an hour away, or there is none, when a nearer timer comes.

@@ -284,7 +284,7 @@ MUTANTS = {
     "news_told_before_the_call": (
         NEWS, "    return m_looks;\n", "    told(m_looks);\n    return m_looks;\n", "serve/preempted_before_an_earlier", "tso"),
     "news_for_the_earliest_only": (
-        NEWS, "earlier || due_ns < m_known_ns;", "earlier;", "serve/preempted_before_a_later", "tso"),
+        NEWS, "(earlier || due_ns < m_known_ns) &&", "earlier &&", "serve/preempted_before_a_later", "tso"),
     "news_told_once_and_for_all": (
         NEWS, "m_told.load(std::memory_order_relaxed) == m_looks)", "m_told.load(std::memory_order_relaxed) != 0)",
         "serve/told_before", "tso"),
@@ -307,15 +307,16 @@ MUTANTS = {
     "arming_owed_to_nobody": (
         ARMING, "return m_owed.load(std::memory_order_seq_cst);", "return false;", "serve/set_for_both", "tso"),
     "arming_settled_after_the_look": (
-        SERVED, "    m_front.settle();\n    Lock queue(m_mutex);\n    m_news.look(front());\n    return front();\n",
-        """    int64_t due_ns;
-    {
-      Lock queue(m_mutex);
-      m_news.look(due_ns = front());
-    }
+        SERVED, """    m_front.settle();
+    return m_sets.size() == 1 ? m_sets[0]->observeNextDue() : lookAtAll(m_sets);
+""", """    const int64_t due_ns = m_sets.size() == 1 ? m_sets[0]->observeNextDue() : lookAtAll(m_sets);
     m_front.settle();
     return due_ns;
 """, "serve/owed_again", "tso"),
+    "news_of_two_sets_by_the_last_look": (NEWS, "    m_wakes_ns = kNever;\n", "", "serve/comes_during_a_look", "tso"),
+    "look_at_one_set": (
+        NEWS, "  for (const auto& set : sets) first_ns = std::min(first_ns, set->observeNextDue());\n",
+        "  first_ns = sets[0]->observeNextDue();\n", "serve/two_sets", "tso"),
     # P5, the waiters of a queue
     "waiter_taken_without_a_claim": (
         STEPS, "if (claim(*waiter.m_wait)) return waiter.m_taken = true;",

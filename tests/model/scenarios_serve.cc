@@ -1,5 +1,6 @@
 // The public timers of an IOManager (P4): one descriptor, which wakes one sleeping worker; who sets it, and who serves. The
 // queue, the arming lock and the kernel are written again in short, a worker's turn, too.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -7,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,19 +55,65 @@ class BatchQueue {
   Atomic<size_t> m_count{0};
 };
 
-/// A manager, its descriptor and its clock. Each timer is known by when it is due.
+/// A set of timers. Each is known by when it is due.
+class TimerSet {
+ public:
+  using Ticket = FrontNews<ModelMemory>::Ticket;
+
+  Ticket insert(int64_t due_ns) {
+    Lock lock(m_mutex);
+    const bool earlier = due_ns < front();
+    m_timers[due_ns] = true;
+    return m_news.owed(front(), earlier);
+  }
+  void told(Ticket ticket) { m_news.told(ticket); }
+  bool take(int64_t due_ns) {
+    Lock lock(m_mutex);
+    return m_timers.erase(due_ns) > 0;
+  }
+  /// Takes the earliest one if it is due.
+  std::optional<int64_t> takeDue(int64_t now_ns) {
+    Lock lock(m_mutex);
+    const int64_t front_ns = front();
+    if (front_ns > now_ns) return std::nullopt;
+    m_timers.erase(front_ns);
+    return front_ns;
+  }
+  bool anyDue(int64_t now_ns) {
+    Lock lock(m_mutex);
+    return front() <= now_ns;
+  }
+  bool holds(int64_t due_ns) const { return m_timers.contains(due_ns); }  // for awaiting it; no step
+
+  int64_t observeNextDue() {
+    Lock lock(m_mutex);
+    m_news.look(front());
+    return front();
+  }
+  void wakesBy(int64_t due_ns) {
+    Lock lock(m_mutex);
+    m_news.wakesBy(due_ns);
+  }
+
+ private:
+  int64_t front() const { return m_timers.empty() ? kNever : m_timers.begin()->first; }
+
+  Spinlock m_mutex;
+  FrontNews<ModelMemory> m_news;
+  std::map<int64_t, bool> m_timers;
+};
+
+/// A manager of one or two sets, its descriptor and its clock.
 class Manager {
  public:
+  explicit Manager(size_t sets = 1) {
+    while (m_sets.size() < sets) m_sets.push_back(std::make_unique<TimerSet>());
+  }
+
   /// Arms a timer; `before_it_tells`, `before_it_sets`: where the thread may be preempted.
   void insert(
-      int64_t due_ns, const Step& before_it_tells = [] {}, const Step& before_it_sets = [] {}) {
-    FrontNews<ModelMemory>::Ticket ticket;
-    {
-      Lock lock(m_mutex);
-      const bool earlier = due_ns < front();
-      m_timers[due_ns] = true;
-      ticket = m_news.owed(front(), earlier);
-    }
+      int64_t due_ns, const Step& before_it_tells = [] {}, const Step& before_it_sets = [] {}, size_t set = 0) {
+    const TimerSet::Ticket ticket = m_sets[set]->insert(due_ns);
     if (ticket == 0) return;
     before_it_tells();
     if (owe()) {
@@ -74,25 +122,36 @@ class Manager {
       const int64_t front_ns = lookAtFront();
       if (front_ns != m_set_ns) arm(front_ns);
     }
-    m_news.told(ticket);
+    m_sets[set]->told(ticket);
+  }
+  void insertInto(size_t set, int64_t due_ns) {
+    insert(
+        due_ns, [] {}, [] {}, set);
   }
   /// Takes a timer out, and tells nobody. False: it was not there.
   bool cancel(int64_t due_ns) {
-    Lock lock(m_mutex);
-    return m_timers.erase(due_ns) > 0;
+    for (const auto& set : m_sets) {
+      if (set->take(due_ns)) return true;
+    }
+    return false;
   }
   void rearm(bool woken) {
     if (!owe() && !woken) return;
     Lock lock(m_arming);
     arm(lookAtFront());
   }
-  /// The earliest one, if it is due.
+  /// The earliest one of a set, if it is due.
   bool collectOne(Batch& batch) {
-    Lock lock(m_mutex);
-    if (front() > m_now_ns) return false;
-    batch.due.push_back(front());
-    m_timers.erase(front());
-    return front() <= m_now_ns;
+    bool more = false;
+    for (const auto& set : m_sets) {
+      if (!batch.due.empty()) {
+        more |= set->anyDue(m_now_ns);
+      } else if (const auto due_ns = set->takeDue(m_now_ns)) {
+        batch.due.push_back(*due_ns);
+        more = set->anyDue(m_now_ns);
+      }
+    }
+    return more;
   }
   void run(const Batch& batch) {
     for (const int64_t due_ns : batch.due) {
@@ -101,7 +160,9 @@ class Manager {
     }
   }
   bool served(int64_t due_ns) const { return m_served.contains(due_ns); }
-  bool holds(int64_t due_ns) const { return m_timers.contains(due_ns); }  // for awaiting it; no step
+  bool holds(int64_t due_ns) const {  // for awaiting it; no step
+    return std::any_of(m_sets.begin(), m_sets.end(), [due_ns](const auto& set) { return set->holds(due_ns); });
+  }
 
   /// The kernel: time passes.
   void setNow(int64_t now_ns) {
@@ -132,15 +193,12 @@ class Manager {
     std::erase(m_asleep, &woken);
     return woken;
   }
-  int64_t front() const { return m_timers.empty() ? kNever : m_timers.begin()->first; }
   bool owe() {
     return m_front.owe([this] { return m_sleepers.load(std::memory_order_seq_cst) > 0; });
   }
   int64_t lookAtFront() {
     m_front.settle();
-    Lock queue(m_mutex);
-    m_news.look(front());
-    return front();
+    return m_sets.size() == 1 ? m_sets[0]->observeNextDue() : lookAtAll(m_sets);
   }
   void arm(int64_t due_ns) {
     call();
@@ -156,13 +214,12 @@ class Manager {
     m_asleep.erase(m_asleep.begin());
   }
 
-  Spinlock m_mutex;
+  std::vector<std::unique_ptr<TimerSet>> m_sets;
   Mutex m_arming;
   TimerArming<ModelMemory> m_front;
   Atomic<size_t> m_sleepers;
-  FrontNews<ModelMemory> m_news;
   Atomic<uint32_t> m_kernel;
-  std::map<int64_t, bool> m_timers, m_served;
+  std::map<int64_t, bool> m_served;
   int64_t m_set_ns = kNever, m_now_ns = 0;
   std::vector<bool*> m_asleep;
 };
@@ -519,6 +576,66 @@ void toldForAnother() {
   require(over(), "all have run");
 }
 
+// Two threads arm a timer each, in sets of their own, while the worker goes to sleep.
+void twoSets() {
+  Manager manager(2);
+  const auto over = [&] { return manager.served(1) && manager.served(2); };
+  TimerWorker worker(manager, over);
+  addThread("clock", [&] {
+    manager.setNow(1);
+    await("the earlier timer", [&] { return manager.served(1); });
+    manager.setNow(2);
+  });
+  addThread("inserter", [&] { manager.insertInto(0, 2); });
+  addThread("other inserter", [&] { manager.insertInto(1, 1); });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// The sleeper has known of a timer that it has served since. While it looks at its two sets again, a timer comes into the other one.
+void comesDuringALook() {
+  Manager manager(2);
+  const auto over = [&] { return manager.served(1) && manager.served(2) && manager.served(3); };
+  TimerWorker worker(manager, over);
+  manager.insertInto(0, 1);
+  manager.insertInto(0, 3);
+  addThread("clock", [&] {
+    manager.setNow(1);
+    await("the first timer", [&] { return manager.served(1); });
+    manager.setNow(2);
+    await("the second timer", [&] { return manager.served(2); });
+    manager.setNow(3);
+  });
+  addThread("inserter", [&] {
+    await("the worker serves", [&] { return !manager.holds(1); });
+    manager.insertInto(1, 2);
+  });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// The front that the sleeper knows, of one set, is taken out. A later one comes into the other set, and need not be told.
+void frontOfAnotherSet() {
+  Manager manager(2);
+  bool taken = false;
+  const auto over = [&] { return manager.served(2) && (taken || manager.served(1)); };
+  TimerWorker worker(manager, over);
+  manager.insertInto(0, 1);
+  addThread("clock", [&] {
+    manager.setNow(1);
+    manager.setNow(2);
+  });
+  addThread("inserter", [&] {
+    taken = manager.cancel(1);
+    manager.insertInto(1, 2);
+  });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all that are left have run");
+}
+
 }  // namespace
 
 std::vector<Scenario> serveScenarios() {
@@ -538,6 +655,9 @@ std::vector<Scenario> serveScenarios() {
       {"serve/taken_out", takenOut},
       {"serve/armed_again", armedAgain},
       {"serve/told_for_another", toldForAnother},
+      {"serve/two_sets", twoSets},
+      {"serve/comes_during_a_look", comesDuringALook},
+      {"serve/front_of_another_set", frontOfAnotherSet},
   };
 }
 

@@ -14,7 +14,7 @@ sylar_test(timer/idle_list_test LINKS sylar::io)
 sylar_counts_queue_operations(timer_idle_list_test)
 sylar_test(timer/idle_list_race_test LINKS sylar::timer)
 sylar_tests(timer_queue LINKS sylar::timer FILES
-  timer_cancel timer_clock timer_condition timer_id timer_lifetime timer_manager timer_repeat timer_stats timer_table timer_tickle)
+  timer_cancel timer_clock timer_condition timer_id timer_lifetime timer_manager timer_repeat timer_sets timer_stats timer_table timer_tickle)
 sylar_with_each_queue(timer_queue_tests)
 sylar_tests(timer_any_tick LINKS sylar::timer FILES timer_bad_input timer_storm)
 sylar_with_each_queue(timer_any_tick_tests wheel_10ms)

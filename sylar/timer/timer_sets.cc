@@ -1,0 +1,124 @@
+#include "sylar/timer/timer_sets.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "sylar/check.h"
+#include "sylar/timer/front_news.h"
+
+namespace sylar::detail {
+namespace {
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local uint32_t t_number = 0;
+
+void add(const TimerStats& more, TimerStats& sum) {
+  sum.armed += more.armed;
+  sum.fired += more.fired;
+  sum.dropped += more.dropped;
+  sum.cancelled += more.cancelled;
+  sum.recalled += more.recalled;
+  sum.pushed += more.pushed;
+  sum.relinked += more.relinked;
+  sum.cascaded += more.cascaded;
+  sum.budget_exhausted += more.budget_exhausted;
+  sum.clamps += more.clamps;
+  sum.rollovers += more.rollovers;
+  sum.resident += more.resident;
+  for (size_t i = 0; i < sum.lateness.buckets.size(); ++i) sum.lateness.buckets[i] += more.lateness.buckets[i];
+  sum.lateness.max_ns = std::max(sum.lateness.max_ns, more.lateness.max_ns);
+}
+
+}  // namespace
+
+TimerSets::TimerSets(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits, size_t threads) {
+  SYLAR_DCHECK(threads > 0);
+  m_sets.resize(std::bit_ceil(std::min(threads, kMostSets)));
+  for (auto& set : m_sets) set = std::make_shared<TimerCore>(manager, clock, queue, waits);
+}
+
+[[gnu::noinline]] void TimerSets::setOwn(size_t number) { t_number = static_cast<uint32_t>(number); }
+size_t TimerSets::numberHere() { return t_number; }
+
+/// The sets are asked one after the other, and each tells what it says without its lock. So this is a hint, as of one set.
+TimerSets::Next TimerSets::next(int64_t patience_ns) const {
+  const size_t own = ownNumber();
+  Next first{.set = own, .due_ns = m_sets[own]->nextDueNs()};
+  for (size_t i = 0; i < m_sets.size(); ++i) {
+    const int64_t due_ns = saturatingAdd(m_sets[i]->nextDueNs(), i == own ? 0 : patience_ns);
+    if (due_ns < first.due_ns) first = {.set = i, .due_ns = due_ns};
+  }
+  return first;
+}
+
+TimerId TimerSets::startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat) {
+  const size_t set = ownNumber();
+  const TimerId id = m_sets[set]->start(after.count(), std::move(task), repeat);
+  SYLAR_DCHECK((id >> kIdShift) % kMostSets == 0);
+  return id == 0 ? 0 : id | TimerId{set} << kIdShift;
+}
+
+TimerStop TimerSets::withId(TimerId id, TimerStop (TimerCore::*stop)(TimerId)) const {
+  const size_t set = (id >> kIdShift) % kMostSets;
+  return set < m_sets.size() ? (m_sets[set].get()->*stop)(id ^ TimerId{set} << kIdShift) : TimerStop::kGone;
+}
+
+uint64_t TimerSets::getNextTimer() {
+  Lock lock(m_looking);
+  uint64_t first_ms = ~0ULL;
+  for (const auto& set : m_sets) first_ms = std::min(first_ms, set->nextTimerMs());
+  return first_ms;
+}
+
+void TimerSets::listExpiredCb(std::vector<std::function<void()>>& cbs) {
+  for (const auto& set : m_sets) set->listExpired(cbs);
+}
+
+bool TimerSets::hasTimer() const {
+  return std::any_of(m_sets.begin(), m_sets.end(), [](const auto& set) { return set->hasTimer(); });
+}
+
+/// One set that answers yes is enough, because it tells when its last timer is gone, and whoever is told asks again.
+bool TimerSets::anyWillFallDue() const {
+  return std::any_of(m_sets.begin(), m_sets.end(), [](const auto& set) { return set->anyWillFallDue(); });
+}
+
+/// Each set notices by itself, and each is asked, so that none tells of the same step later.
+bool TimerSets::detectClockRollover() const {
+  bool any = false;
+  for (const auto& set : m_sets) any |= set->takeRollover();
+  return any;
+}
+
+TimerStats TimerSets::getStats() const {
+  TimerStats sum;
+  for (const auto& set : m_sets) add(set->stats(), sum);
+  return sum;
+}
+
+int64_t TimerSets::observeNextDue() {
+  if (m_sets.size() == 1) return m_sets[0]->observeNextDue();
+  Lock lock(m_looking);
+  return lookAtAll(m_sets);
+}
+
+bool TimerSets::collectDue(size_t budget, std::vector<Timer::ptr>& out) {
+  const bool more = m_sets[next(0).set]->collect(budget, out);
+  return more || (m_sets.size() > 1 && nextDueNs() <= clock().nowNs());
+}
+
+/// Another thread that holds the lock of a late set serves it, or will soon.
+bool TimerSets::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) {
+  const Next latest = next(kPatienceNs);
+  bool more = false;
+  if (latest.set != ownNumber() && latest.due_ns <= clock().nowNs() && m_sets[latest.set]->tryCollect(budget, out, &more))
+    return more;
+  (void)own()->tryCollect(budget, out, &more);
+  return more;
+}
+
+void TimerSets::close() {
+  for (const auto& set : m_sets) set->close();
+}
+
+}  // namespace sylar::detail

@@ -1,0 +1,82 @@
+// Internal. The sets of timers of one manager. Most managers have one. An IOManager on the steady clock has one for each of its
+// workers, so that workers that arm and stop timers wait neither for each other's lock nor for each other's cache lines.
+//
+// A timer is in the set of the thread that armed it. Any thread may stop it, and any worker may serve it, under that set's lock.
+// Timers come out in the order (deadline, arming) within a set. Between sets there is no order.
+//
+// Thread safety: all calls from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sylar/base/internal.h"
+#include "sylar/base/os_mutex.h"
+#include "sylar/clock.h"
+#include "sylar/timer.h"
+#include "sylar/timer/timer_core.h"
+#include "sylar/timer_stats.h"
+
+namespace sylar::detail {
+
+class TimerSets {
+ public:
+  /// Makes a set for each of `threads` >= 1 threads, as far as ids can tell them apart. May throw std::bad_alloc.
+  TimerSets(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits, size_t threads);
+  TimerSets(const TimerSets&) = delete;
+  TimerSets& operator=(const TimerSets&) = delete;
+
+  static TimerSets& of(const TimerManager& manager) { return *manager.m_sets; }
+
+  /// Gives the calling thread the set of this number, modulo how many a manager has. Threads that never call this have set 0.
+  static void setOwn(size_t number);
+  /// Returns the set in which the calling thread arms timers. It may outlive the manager.
+  const std::shared_ptr<TimerCore>& own() const { return m_sets[ownNumber()]; }
+
+  // These do what TimerManager's functions of the same names do.
+
+  TimerId startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat);
+  TimerStop stopTimer(TimerId id) { return withId(id, &TimerCore::stop); }
+  TimerStop stopTimerSync(TimerId id) { return withId(id, &TimerCore::stopSync); }
+  uint64_t getNextTimer() SYLAR_EXCLUDES(m_looking);
+  void listExpiredCb(std::vector<std::function<void()>>& cbs);
+  bool hasTimer() const;
+  bool anyWillFallDue() const;
+  bool detectClockRollover() const;
+  TimerStats getStats() const;
+  const Clock& clock() const { return m_sets[0]->clock(); }
+  int64_t nextDueNs() const { return next(0).due_ns; }
+  int64_t observeNextDue() SYLAR_EXCLUDES(m_looking);
+  bool collectDue(size_t budget, std::vector<Timer::ptr>& out);
+  bool tryCollectDue(size_t budget, std::vector<Timer::ptr>& out);
+  void close();
+
+  /// Returns true in a forked child if the timers are its parent's, as TimerCore::isParents() does.
+  bool isParents() const { return m_sets[0]->isParents(); }
+  /// Returns when tryCollectDue() has something to do for the calling thread.
+  int64_t nextDueHereNs() const { return next(kPatienceNs).due_ns; }
+
+ private:
+  /// The bits of an id that tell the set; TimerPool leaves them 0.
+  static constexpr unsigned kIdShift = 24;
+  static constexpr size_t kMostSets = 256;
+  /// How late the timers of other sets must be before a thread that comes by serves them. Their own workers are to have them first.
+  static constexpr int64_t kPatienceNs = 100'000;
+
+  struct Next {
+    size_t set;
+    int64_t due_ns;  ///< with the patience added
+  };
+  static size_t numberHere();
+  size_t ownNumber() const { return numberHere() & (m_sets.size() - 1); }
+  Next next(int64_t patience_ns) const;
+  TimerStop withId(TimerId id, TimerStop (TimerCore::*stop)(TimerId)) const;
+
+  std::vector<std::shared_ptr<TimerCore>> m_sets;  ///< a power of two of them
+  OsMutex m_looking;                               ///< so that two looks at all sets cannot cross
+};
+
+}  // namespace sylar::detail
