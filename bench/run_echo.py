@@ -23,6 +23,8 @@ from harness import Missing, goal, ratio_goal, ratio_of
 
 SERVERS = {  # name: (title, program and arguments)
     "uring": ("raw io_uring", ["bench_raw_uring_echo"]),
+    "uring-apart": ("raw io_uring, sends apart", ["bench_raw_uring_echo", "--send", "apart"]),
+    "uring-direct": ("raw io_uring, sends by system calls", ["bench_raw_uring_echo", "--send", "direct"]),
     "plain": ("raw epoll, level-triggered, read/write", ["bench_raw_epoll_echo"]),
     "tightest": ("raw epoll, edge-triggered, recv/send", ["bench_raw_epoll_echo", "--et"]),
     "fiber": ("sylar, a fiber a connection", ["bench_fiber_echo"]),
@@ -32,7 +34,7 @@ SERVERS = {  # name: (title, program and arguments)
     "redis": ("redis-server, its command ECHO", None),
     "fiber-spin": ("sylar, io.spin_us 100", ["bench_fiber_echo", "--spin-us", 100]),
 }
-USUAL = [name for name in SERVERS if name != "fiber-spin"]
+USUAL = [name for name in SERVERS if name not in ("fiber-spin", "uring-apart", "uring-direct")]
 FOR_GOALS = ["plain", "tightest", "fiber"]
 CPU = "server_cpu_ns_per_request"
 REDIS = ["/usr/bin/redis-server", "--bind", "127.0.0.1", "--maxclients", 12000, "--save", "", "--appendonly", "no", "--loglevel", "warning"]

@@ -1,6 +1,6 @@
 // Yardstick of topic `fiber`: the same cases in Go.
 //
-//	go_fibers CASE N [WORKERS]     all cases of sylar_fibers but sockets; pairs, wake and skynet exchange over channels
+//	go_fibers CASE N [WORKERS]     all cases of sylar_fibers but sockets; pairs, wake, wake-busy and skynet exchange over channels
 package main
 
 import (
@@ -85,6 +85,36 @@ func pair(n int) {
 		there <- i
 		<-back
 	}
+}
+
+// The same, and each of the two has a thread of its own, so every message goes from one thread to another.
+func pairOnThreads(n int) {
+	there, back := make(chan int), make(chan int)
+	go func() {
+		runtime.LockOSThread()
+		for i := 0; i < n; i++ {
+			back <- <-there
+		}
+	}()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for i := 0; i < n; i++ {
+		there <- i
+		<-back
+	}
+}
+
+// Two goroutines that yield all the time, until what is returned is called.
+func keepBusy() func() {
+	var over atomic.Bool
+	for i := 0; i < 2; i++ {
+		go func() {
+			for !over.Load() {
+				runtime.Gosched()
+			}
+		}()
+	}
+	return func() { over.Store(true) }
 }
 
 var sink uint64
@@ -186,7 +216,11 @@ func main() {
 	case "pairs":
 		timed(2*n*workers, func() { all(8*workers, func() { pair(n / 8) }) })
 	case "wake":
-		timed(2*n, func() { pair(n) })
+		timed(2*n, func() { pairOnThreads(n) })
+	case "wake-busy":
+		end := keepBusy()
+		timed(2*n, func() { pairOnThreads(n) })
+		end()
 	case "tree":
 		timed(n, func() { tree(n) })
 	case "timers":

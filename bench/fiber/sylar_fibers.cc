@@ -10,6 +10,7 @@
 // skynet       N leaves, ten children a node, stacks of 16 KiB                           one leaf
 // pairs        8 pairs a worker, each holds until the other schedules it                 one message
 // wake         the same, one pair whose fibers are on different workers (WORKERS = 2)    one message
+// wake-busy    the same, and another fiber of each worker yields all the time            one message
 // sockets      8 pairs a worker echo 64 B over a socketpair, plain read and write        one round trip
 // tree         a binary tree of fibers, 2 us of computing in each leaf                   one leaf
 // timers       one fiber a worker arms a timer of 1 s and stops it                       one timer
@@ -155,15 +156,24 @@ void pairs(int n, int workers) {
   });
 }
 
-void wake(int n, int) {
+void wakeOther(int n, bool busy) {
   static std::atomic<int> s_first{0};
-  onEachWorker(2, 2.0 * n, [n] {
+  static std::atomic<bool> s_over{false};
+  onEachWorker(2, 2.0 * n, [n, busy] {
+    if (busy) {
+      (void)spawnHere([] {
+        while (!s_over) Fiber::YieldToReady();
+      });
+    }
     const int here = sylar::GetThreadId();
     int other = 0;
     if (s_first.compare_exchange_strong(other, here)) return;  // the first one's worker is the other one's
     joinAll(holdInTurn(n, other));
+    s_over = true;
   });
 }
+void wake(int n, int) { wakeOther(n, false); }
+void wakeBusy(int n, int) { wakeOther(n, true); }
 
 void transfer(int fd, bool receives) {
   char message[64] = {};
@@ -250,6 +260,7 @@ int main(int argc, char** argv) {
                          {"skynet", skynet},
                          {"pairs", pairs},
                          {"wake", wake},
+                         {"wake-busy", wakeBusy},
                          {"sockets", sockets},
                          {"tree", tree},
                          {"timers", timers},
