@@ -95,10 +95,13 @@ Timer::ptr TimerManager::add(uint64_t ms, std::function<void()> cb, std::weak_pt
 }
 
 TimerId TimerManager::startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat) {
-  return m_sets->isParents() ? 0 : m_sets->startTimer(after, std::move(task), repeat);
+  TimerCore& set = *m_sets->own();
+  return set.isParents() ? 0 : set.start(after.count(), std::move(task), repeat);
 }
-TimerStop TimerManager::stopTimer(TimerId id) { return m_sets->isParents() ? TimerStop::kGone : m_sets->stopTimer(id); }
-TimerStop TimerManager::stopTimerSync(TimerId id) { return m_sets->isParents() ? TimerStop::kGone : m_sets->stopTimerSync(id); }
+TimerStop TimerManager::stopTimer(TimerId id) { return m_sets->isParents() ? TimerStop::kGone : m_sets->ofId(id).stop(id); }
+TimerStop TimerManager::stopTimerSync(TimerId id) {
+  return m_sets->isParents() ? TimerStop::kGone : m_sets->ofId(id).stopSync(id);
+}
 
 ScopedTimer::ScopedTimer(TimerManager& manager, std::chrono::nanoseconds after, TimerTask task, Repeat repeat)
     : m_core(manager.m_sets->own()), m_id(m_core->isParents() ? 0 : m_core->start(after.count(), std::move(task), repeat)) {}

@@ -16,10 +16,11 @@ constexpr uint32_t kManyRuns = 100;     // of one timer at once
 
 }  // namespace
 
-TimerCore::TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits)
+TimerCore::TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits, TimerId id_bits)
     : m_manager(manager),
       m_clock(clock),
       m_waits(waits),
+      m_id_bits(id_bits),
       m_queue(queue),
       m_last_raw_ns(clock.nowNs()),
       m_runner({std::shared_ptr<TimerCore>(), this}, 0, Repeat::kNo, nullptr, {}, false) {

@@ -92,7 +92,8 @@ void runLogged(Callable& callable) {
 
 class TimerCore : public std::enable_shared_from_this<TimerCore> {
  public:
-  TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits);
+  /// `id_bits` are set in all its ids, so that each tells its set.
+  TimerCore(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits, TimerId id_bits);
   TimerCore(const TimerCore&) = delete;
   TimerCore& operator=(const TimerCore&) = delete;
 
@@ -161,7 +162,9 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   ActionShare claimListed(ArmedTimer& timer) SYLAR_EXCLUDES(m_mutex);
   /// Runs the pooled timer that was handed out first.
   void runPooled() SYLAR_EXCLUDES(m_mutex);
-  void prefetch(TimerId id) const SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_pool.prefetch(id); }  // needs no lock
+  void prefetch(TimerId id) const SYLAR_NO_THREAD_SAFETY_ANALYSIS { m_pool.prefetch(inPool(id)); }  // needs no lock
+  /// Returns the id that a timer has in the pool. That of another set's timer is none there.
+  TimerId inPool(TimerId id) const { return id ^ m_id_bits; }
   TimerStop stopLocked(TimerId id, TimerTask& dropped, Event& event) SYLAR_REQUIRES(m_mutex);
 
   static void setState(ArmedTimer& timer, State to);
@@ -216,6 +219,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerManager& m_manager;                       ///< used only between pin() and the end of tell()
   const Clock& m_clock;                          ///< used only while not closed
   const RunWaits& m_waits;
+  const TimerId m_id_bits;
 
   mutable Spinlock m_mutex;
   AnyTimerQueue m_queue SYLAR_GUARDED_BY(m_mutex);

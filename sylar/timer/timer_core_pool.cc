@@ -32,7 +32,7 @@ TimerId TimerCore::start(int64_t after_ns, TimerTask task, Repeat repeat) {
     }
     ++m_stats.armed;
     timer->task = std::move(task);
-    id = m_pool.idOf(*timer);
+    id = inPool(m_pool.idOf(*timer));
     if (front) publish();
     event = newFront(front);
   }
@@ -54,9 +54,9 @@ TimerStop TimerCore::stop(TimerId id) {
 }
 
 TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
-  PoolTimer* const timer = m_pool.find(id);
+  PoolTimer* const timer = m_pool.find(inPool(id));
   if (timer == nullptr) return TimerStop::kGone;
-  SYLAR_DCHECK(m_pool.idOf(*timer) == id);
+  SYLAR_DCHECK(m_pool.idOf(*timer) == inPool(id));
   if (timer->state == PoolTimer::State::kArmed || timer->period_ns != 0) {
     m_queue.erase(*timer);
     ++m_stats.cancelled;
@@ -70,7 +70,7 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
 
 TimerStop TimerCore::stopSync(TimerId id) {
   const TimerStop result = stop(id);
-  return result == TimerStop::kRunning ? m_runs.await(id, m_waits) : result;
+  return result == TimerStop::kRunning ? m_runs.await(inPool(id), m_waits) : result;
 }
 
 void TimerCore::fire(ArmedTimer& timer) {

@@ -1,9 +1,9 @@
 // Internal. The nodes of timers that have an id instead of an owner: a cache line each, in pages that never move.
 //
-// A TimerId is generation << 32 | page * 64 + place. Place 0 is the page's own header, so no id is 0. A node's generation goes
-// up when it is *freed*, so from then on no id made before finds it. A stale id can do no harm until one node was reused as
-// often as there are generations. Free nodes are reused oldest first, and none before kSpread of them exist, so that takes 2^32
-// * kSpread reuses.
+// A TimerId is generation << 32 | page * 64 + place, of which the latter takes 24 bits. Place 0 is the page's own header, so no
+// id is 0. A node's generation goes up when it is *freed*, so from then on no id made before finds it. A stale id can do no harm
+// until one node was reused as often as there are generations. Free nodes are reused oldest first, and none before kSpread of them
+// exist, so that takes 2^32 * kSpread reuses.
 //
 // Memory follows the largest number of timers at once.
 //

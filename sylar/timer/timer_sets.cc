@@ -10,8 +10,6 @@
 namespace sylar::detail {
 namespace {
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local uint32_t t_number = 0;
-
 void add(const TimerStats& more, TimerStats& sum) {
   sum.armed += more.armed;
   sum.fired += more.fired;
@@ -31,14 +29,17 @@ void add(const TimerStats& more, TimerStats& sum) {
 
 }  // namespace
 
+[[gnu::tls_model("initial-exec")]] constinit thread_local size_t TimerSets::t_number = 0;
+
 TimerSets::TimerSets(TimerManager& manager, const Clock& clock, TimerQueueKind queue, const RunWaits& waits, size_t threads) {
   SYLAR_DCHECK(threads > 0);
-  m_sets.resize(std::bit_ceil(std::min(threads, kMostSets)));
-  for (auto& set : m_sets) set = std::make_shared<TimerCore>(manager, clock, queue, waits);
+  const size_t count = std::bit_ceil(std::min(threads, kMostSets));
+  for (TimerId set = 0; set < count; ++set) {
+    m_sets.push_back(std::make_shared<TimerCore>(manager, clock, queue, waits, set << kIdShift));
+  }
 }
 
-[[gnu::noinline]] void TimerSets::setOwn(size_t number) { t_number = static_cast<uint32_t>(number); }
-size_t TimerSets::numberHere() { return t_number; }
+[[gnu::noinline]] void TimerSets::setOwn(size_t number) { t_number = number; }
 
 /// The sets are asked one after the other, and each tells what it says without its lock. So this is a hint, as of one set.
 TimerSets::Next TimerSets::next(int64_t patience_ns) const {
@@ -49,18 +50,6 @@ TimerSets::Next TimerSets::next(int64_t patience_ns) const {
     if (due_ns < first.due_ns) first = {.set = i, .due_ns = due_ns};
   }
   return first;
-}
-
-TimerId TimerSets::startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat) {
-  const size_t set = ownNumber();
-  const TimerId id = m_sets[set]->start(after.count(), std::move(task), repeat);
-  SYLAR_DCHECK((id >> kIdShift) % kMostSets == 0);
-  return id == 0 ? 0 : id | TimerId{set} << kIdShift;
-}
-
-TimerStop TimerSets::withId(TimerId id, TimerStop (TimerCore::*stop)(TimerId)) const {
-  const size_t set = (id >> kIdShift) % kMostSets;
-  return set < m_sets.size() ? (m_sets[set].get()->*stop)(id ^ TimerId{set} << kIdShift) : TimerStop::kGone;
 }
 
 uint64_t TimerSets::getNextTimer() {

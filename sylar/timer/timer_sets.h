@@ -33,14 +33,14 @@ class TimerSets {
 
   /// Gives the calling thread the set of this number, modulo how many a manager has. Threads that never call this have set 0.
   static void setOwn(size_t number);
-  /// Returns the set in which the calling thread arms timers. It may outlive the manager.
+  /// Returns the set in which the calling thread arms timers. It may outlive the manager. For functions that cannot suspend, nor are
+  /// inlined into others that can.
   const std::shared_ptr<TimerCore>& own() const { return m_sets[ownNumber()]; }
+  /// Returns the set of a timer with that id, or any if there is none.
+  TimerCore& ofId(TimerId id) const { return *m_sets[id >> kIdShift & (m_sets.size() - 1)]; }
 
   // These do what TimerManager's functions of the same names do.
 
-  TimerId startTimer(std::chrono::nanoseconds after, TimerTask task, Repeat repeat);
-  TimerStop stopTimer(TimerId id) { return withId(id, &TimerCore::stop); }
-  TimerStop stopTimerSync(TimerId id) { return withId(id, &TimerCore::stopSync); }
   uint64_t getNextTimer() SYLAR_EXCLUDES(m_looking);
   void listExpiredCb(std::vector<std::function<void()>>& cbs);
   bool hasTimer() const;
@@ -60,9 +60,9 @@ class TimerSets {
   int64_t nextDueHereNs() const { return next(kPatienceNs).due_ns; }
 
  private:
-  /// The bits of an id that tell the set; TimerPool leaves them 0.
-  static constexpr unsigned kIdShift = 24;
+  static constexpr unsigned kIdShift = 24;  ///< an id tells its set in the bits that TimerPool leaves 0
   static constexpr size_t kMostSets = 256;
+  static_assert(TimerPool<>::kMaxPages == 1 << 18, "64 timers a page: ids take 24 bits for the place");
   /// How late the timers of other sets must be before a thread that comes by serves them. Their own workers are to have them first.
   static constexpr int64_t kPatienceNs = 100'000;
 
@@ -70,10 +70,10 @@ class TimerSets {
     size_t set;
     int64_t due_ns;  ///< with the patience added
   };
-  static size_t numberHere();
-  size_t ownNumber() const { return numberHere() & (m_sets.size() - 1); }
+  size_t ownNumber() const { return t_number & (m_sets.size() - 1); }
   Next next(int64_t patience_ns) const;
-  TimerStop withId(TimerId id, TimerStop (TimerCore::*stop)(TimerId)) const;
+
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local size_t t_number;
 
   std::vector<std::shared_ptr<TimerCore>> m_sets;  ///< a power of two of them
   OsMutex m_looking;                               ///< so that two looks at all sets cannot cross
