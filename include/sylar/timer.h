@@ -5,7 +5,7 @@
 // runs them.
 //
 // Due timers are handed out in the order (deadline, arming). An IOManager with several workers keeps that order for the timers that
-// one worker has armed. Its threads do not wait for each other when they arm and stop timers.
+// one worker has armed. Its workers do not wait for each other when they arm timers, and stop those that they have armed.
 //
 // Internally, time is in nanoseconds on a monotonic clock, so a timer never fires early and wall-clock changes do not affect
 // it. Delays saturate: a deadline beyond 292 years is never reached.
@@ -216,12 +216,12 @@ class TimerManager {
   TimerManager(const Clock& clock, TimerQueueKind queue, const detail::RunWaits& waits, size_t threads);
 
   /// Called when a timer was armed, reset or refreshed, and one is now due earlier than the sleeper knows. After a call has
-  /// returned, no other follows until the next getNextTimer() or observeNextDue(); while one is in progress, other threads may
-  /// make more. Called without any lock, by the thread that armed the timer; it may call back into the manager.
+  /// returned, no other follows until the next getNextTimer() or observeNextDue(), in an IOManager none for timers that the same
+  /// worker arms; while one is in progress, other threads may make more. Called without any lock, by the thread that armed the timer; it may call back into the manager.
   virtual void onTimerInsertedAtFront() = 0;
 
   /// Called when the last armed timer that would have fallen due was removed, if anyWillFallDue() has returned true since the last
-  /// such call. The rules of onTimerInsertedAtFront() apply.
+  /// such call. An IOManager is told of the last one of each worker, so it asks again. The rules of onTimerInsertedAtFront() apply.
   virtual void onLastTimerGone() {}
 
   /// Ends the service: cancels all armed timers, waits until no Timer's call is inside one of the two functions above, and

@@ -45,19 +45,20 @@ struct LatenessHistogram {
 
 /// Counts since the manager was made. At each moment armed == fired + dropped + cancelled + resident.
 struct TimerStats {
-  uint64_t armed = 0;             ///< timers made, and next rounds of recurring ones
-  uint64_t fired = 0;             ///< due and handed out to the driver
-  uint64_t dropped = 0;           ///< due but not handed out, because the condition is gone or the last run has not begun
-  uint64_t cancelled = 0;         ///< taken out before they were due, by cancel, stop or the end of the manager
-  uint64_t recalled = 0;          ///< handed out, then cancelled or stopped before they began; counted in `fired`, but never ran
-  uint64_t pushed = 0;            ///< refreshed or reset to the same or a later deadline, of which the sleeper is not told
-  uint64_t relinked = 0;          ///< refreshed or reset in any direction, and so moved within the queue
-  uint64_t cascaded = 0;          ///< moved to a lower level of a wheel; 0 for other structures
-  uint64_t budget_exhausted = 0;  ///< calls of collectDue() that left due timers behind; a pass of an IOManager makes several
-  uint64_t clamps = 0;            ///< smaller steps back of the clock, which were compensated
-  uint64_t rollovers = 0;         ///< steps back by more than an hour, after which all timers were due
-  size_t resident = 0;            ///< armed now
-  LatenessHistogram lateness;     ///< lateness of those in `fired`; with a wheel up to a tick even if the driver is on time
+  uint64_t armed = 0;      ///< timers made, and next rounds of recurring ones
+  uint64_t fired = 0;      ///< due and handed out to the driver
+  uint64_t dropped = 0;    ///< due but not handed out, because the condition is gone or the last run has not begun
+  uint64_t cancelled = 0;  ///< taken out before they were due, by cancel, stop or the end of the manager
+  uint64_t recalled = 0;   ///< handed out, then cancelled or stopped before they began; counted in `fired`, but never ran
+  uint64_t pushed = 0;     ///< refreshed or reset to the same or a later deadline, of which the sleeper is not told
+  uint64_t relinked = 0;   ///< refreshed or reset in any direction, and so moved within the queue
+  uint64_t cascaded = 0;   ///< moved to a lower level of a wheel; 0 for other structures
+  uint64_t budget_exhausted =
+      0;  ///< calls of collectDue() that left due timers behind; a pass of an IOManager makes several, for one worker's timers each
+  uint64_t clamps = 0;         ///< smaller steps back of the clock, which were compensated
+  uint64_t rollovers = 0;      ///< steps back by more than an hour, after which all timers were due
+  size_t resident = 0;         ///< armed now
+  LatenessHistogram lateness;  ///< lateness of those in `fired`; with a wheel up to a tick even if the driver is on time
 };
 
 }  // namespace sylar

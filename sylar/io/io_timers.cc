@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kTimersPerPass = 2000;
 constexpr int64_t kNsPerPass = 500'000;
 constexpr size_t kTimersPerLook = 128;      // timers between two looks at the clock
+constexpr size_t kTimersOfALook = 16;       // what a look costs that brings fewer, of a set that has no more
 constexpr int64_t kNoMemoryNs = 1'000'000;  // until the next pass, if there was no memory for the list
 
 /// Returns true if the running fiber is as it began: no callback has left anything in it for the next one, and nobody has a
@@ -153,8 +154,9 @@ bool IOCore::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, b
   try {
     while (more && budget > 0 && (due.empty() || clock().nowNs() < end_ns)) {
       const size_t slice = std::min(budget, kTimersPerLook);
-      budget -= slice;
+      const size_t before = due.size();
       more = woken ? m_iom.collectDue(slice, due) : m_iom.tryCollectDue(slice, due);
+      budget -= std::min(budget, std::max(due.size() - before, kTimersOfALook));
     }
   } catch (const std::bad_alloc&) {  // timers that are not in `due` are still armed
     *no_memory = due.empty();

@@ -50,7 +50,10 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
   t_worker = this;
   TimerSets::setOwn(m_number);
 }
-[[gnu::noinline]] void Worker::forgetThread() { t_worker = nullptr; }
+[[gnu::noinline]] void Worker::forgetThread() {
+  t_worker = nullptr;
+  TimerSets::setOwn(0);
+}
 
 Worker::Worker(SchedulerCore& scheduler, size_t number, std::string name)
     : m_scheduler(scheduler),

@@ -250,11 +250,6 @@ bool TimerCore::hasTimer() {
   return !noneArmed();
 }
 
-bool TimerCore::anyWillFallDue() {
-  Lock lock(m_mutex);
-  return m_last_awaited = m_front_ns != kNever;
-}
-
 bool TimerCore::takeRollover() {
   Rollover rollover;
   Lock lock(m_mutex);

@@ -120,7 +120,10 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void wakesBy(int64_t due_ns) SYLAR_EXCLUDES(m_mutex);
   int64_t nextDueNs() const { return m_next_due_ns.load(std::memory_order_relaxed); }
   bool hasTimer() SYLAR_EXCLUDES(m_mutex);
-  bool anyWillFallDue() SYLAR_EXCLUDES(m_mutex);
+  /// Returns true if a timer is armed that will fall due; then onLastTimerGone() is called when the last of them is removed.
+  bool awaitLast() SYLAR_REQUIRES(m_mutex) { return m_last_awaited = m_front_ns != kNever; }
+  /// For those who look at several sets at one moment. They take the locks in the order of the sets.
+  Spinlock& mutex() { return m_mutex; }
   bool takeRollover() SYLAR_EXCLUDES(m_mutex);
   TimerStats stats() SYLAR_EXCLUDES(m_mutex);
   void listExpired(std::vector<std::function<void()>>& cbs) SYLAR_EXCLUDES(m_mutex);
@@ -230,7 +233,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   int64_t m_last_raw_ns SYLAR_GUARDED_BY(m_mutex);        ///< what the clock said last
   int64_t m_offset_ns SYLAR_GUARDED_BY(m_mutex) = 0;      ///< sum of the clock's steps back: our time is the clock's plus this
   bool m_rolled_over SYLAR_GUARDED_BY(m_mutex) = false;
-  bool m_last_awaited SYLAR_GUARDED_BY(m_mutex) = false;  ///< anyWillFallDue() has returned true, and nobody was told since
+  bool m_last_awaited SYLAR_GUARDED_BY(m_mutex) = false;  ///< awaitLast() has returned true, and nobody was told since
   bool m_closed SYLAR_GUARDED_BY(m_mutex) = false;
   TimerStats m_stats SYLAR_GUARDED_BY(m_mutex);  ///< except what the queue itself knows
 

@@ -67,9 +67,14 @@ bool TimerSets::hasTimer() const {
   return std::any_of(m_sets.begin(), m_sets.end(), [](const auto& set) { return set->hasTimer(); });
 }
 
-/// One set that answers yes is enough, because it tells when its last timer is gone, and whoever is told asks again.
-bool TimerSets::anyWillFallDue() const {
-  return std::any_of(m_sets.begin(), m_sets.end(), [](const auto& set) { return set->anyWillFallDue(); });
+/// Asks all sets at one moment. Otherwise a timer is overlooked that a thread arms in a set that has been asked, before it stops
+/// another one in a set that has not.
+bool TimerSets::anyWillFallDue() const SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  for (const auto& set : m_sets) set->mutex().lock();
+  bool any = false;
+  for (const auto& set : m_sets) any |= set->awaitLast();
+  for (const auto& set : m_sets) set->mutex().unlock();
+  return any;
 }
 
 /// Each set notices by itself, and each is asked, so that none tells of the same step later.
@@ -99,11 +104,10 @@ bool TimerSets::collectDue(size_t budget, std::vector<Timer::ptr>& out) {
 /// Another thread that holds the lock of a late set serves it, or will soon.
 bool TimerSets::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) {
   const Next latest = next(kPatienceNs);
+  const bool is_late = latest.set != ownNumber() && latest.due_ns <= clock().nowNs();
   bool more = false;
-  if (latest.set != ownNumber() && latest.due_ns <= clock().nowNs() && m_sets[latest.set]->tryCollect(budget, out, &more))
-    return more;
-  (void)own()->tryCollect(budget, out, &more);
-  return more;
+  const bool served = (is_late && m_sets[latest.set]->tryCollect(budget, out, &more)) || own()->tryCollect(budget, out, &more);
+  return more || (served && m_sets.size() > 1 && nextDueHereNs() <= clock().nowNs());
 }
 
 void TimerSets::close() {

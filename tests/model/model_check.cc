@@ -9,6 +9,7 @@
 // One line a scenario; exit status 0: all passed, and --at-least executions were made in all.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,7 @@ struct Options {
   Plan plan;
   std::vector<MemoryModel> memories{MemoryModel::kTso, MemoryModel::kWeak};
   std::vector<std::string> names;
-  std::string skipped;
+  std::vector<std::string> skipped;
   uint64_t at_least = 1;
   bool expect_failure = false;
 };
@@ -67,7 +68,7 @@ Options parse(int argc, char** argv) {
     } else if (argument == "--at-least") {
       options.at_least = number(value());
     } else if (argument == "--skip") {
-      options.skipped = value();
+      options.skipped.emplace_back(value());
     } else if (argument == "--expect-failure") {
       options.expect_failure = true;
     } else if (argument == "--memory") {
@@ -90,7 +91,9 @@ std::vector<Scenario> selected(const Options& options) {
     const std::string_view name = scenario.name;
     bool wanted = options.names.empty() && (options.plan.random_runs > 0 || !scenario.large);
     for (const std::string& begin : options.names) wanted = wanted || name.starts_with(begin);
-    if (wanted && (options.skipped.empty() || !name.starts_with(options.skipped))) result.push_back(scenario);
+    const bool skipped =
+        std::any_of(options.skipped.begin(), options.skipped.end(), [&](const auto& skip) { return name.starts_with(skip); });
+    if (wanted && !skipped) result.push_back(scenario);
   }
   if (result.empty()) usage("no such scenario");
   return result;

@@ -313,10 +313,10 @@ MUTANTS = {
     m_front.settle();
     return due_ns;
 """, "serve/owed_again", "tso"),
-    "news_of_two_sets_by_the_last_look": (NEWS, "    m_wakes_ns = kNever;\n", "", "serve/comes_during_a_look", "tso"),
+    "news_of_two_sets_by_the_last_look": (NEWS, "    m_wakes_ns = kNever;\n", "", "serve/sets_comes_during_a_look", "weak"),
     "look_at_one_set": (
         NEWS, "  for (const auto& set : sets) first_ns = std::min(first_ns, set->observeNextDue());\n",
-        "  first_ns = sets[0]->observeNextDue();\n", "serve/two_sets", "tso"),
+        "  first_ns = sets[0]->observeNextDue();\n", "serve/sets_two", "tso"),
     # P5, the waiters of a queue
     "waiter_taken_without_a_claim": (
         STEPS, "if (claim(*waiter.m_wait)) return waiter.m_taken = true;",

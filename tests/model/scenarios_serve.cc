@@ -636,6 +636,83 @@ void frontOfAnotherSet() {
   require(over(), "all that are left have run");
 }
 
+// The next three were chosen by somebody who knew the protocol's promises only.
+
+// Two workers arm a timer each, in sets of their own, and go to sleep. A third thread arms one between the two, and is preempted
+// before it tells or before it sets the descriptor. The first callback computes until the last timer has run.
+void sleepersOfTwoSets() {
+  Manager manager(2);
+  const auto over = [&] { return manager.served(1) && manager.served(2) && manager.served(3); };
+  TimerWorker first(manager, over), second(manager, over);
+  const auto run = [&](const Batch& batch) {
+    if (batch.due.front() == 1) await("the last timer", [&] { return manager.served(3); });
+    manager.run(batch);
+  };
+  const auto preempted = [&] { await("a processor", [&] { return manager.served(3); }); };
+  const Step at_once = [] {};
+  manager.setNow(3);
+  addThread("inserter", [&] {
+    const bool before_it_tells = choose(2) == 0;
+    manager.insert(2, before_it_tells ? preempted : at_once, before_it_tells ? at_once : preempted, 0);
+  });
+  addThread("worker", [&] {
+    manager.insertInto(0, 1);
+    first.work(run);
+  });
+  addThread("second worker", [&] {
+    manager.insertInto(1, 3);
+    second.work(run);
+  });
+  runThreads();
+  require(over(), "all have run");
+}
+
+// The front that the sleeper knows is taken out, and a later timer armed in the other set. Another thread arms an earlier one there,
+// and takes it out again.
+void frontsComeAndGo() {
+  Manager manager(2);
+  bool taken_first = false, taken_other = false;
+  const auto over = [&] { return manager.served(3) && (taken_first || manager.served(2)) && (taken_other || manager.served(1)); };
+  TimerWorker worker(manager, over);
+  manager.insertInto(0, 2);
+  addThread("clock", [&] {
+    manager.setNow(2);
+    manager.setNow(3);
+  });
+  addThread("inserter", [&] {
+    taken_first = manager.cancel(2);
+    manager.insertInto(1, 3);
+  });
+  addThread("other inserter", [&] {
+    manager.insertInto(1, 1);
+    taken_other = manager.cancel(1);
+  });
+  addThread("worker", [&] { worker.work([&](const Batch& batch) { manager.run(batch); }); });
+  runThreads();
+  require(over(), "all that are left have run");
+}
+
+// Two workers are woken. The callback of one arms a timer in the other set, behind the look of the other worker, and computes.
+void armedBehindALook() {
+  Manager manager(2);
+  const auto over = [&] { return manager.served(1) && manager.served(2) && manager.served(3); };
+  TimerWorker first(manager, over), second(manager, over);
+  const auto run = [&](const Batch& batch) {
+    if (batch.due.front() == 1) {
+      manager.insertInto(1, 3);
+      await("the timer that it has armed", [&] { return manager.served(3); });
+    }
+    manager.run(batch);
+  };
+  manager.insertInto(0, 1);
+  manager.insertInto(1, 2);
+  manager.setNow(3);
+  addThread("worker", [&] { first.work(run); });
+  addThread("second worker", [&] { second.work(run); });
+  runThreads();
+  require(over(), "all have run");
+}
+
 }  // namespace
 
 std::vector<Scenario> serveScenarios() {
@@ -655,9 +732,12 @@ std::vector<Scenario> serveScenarios() {
       {"serve/taken_out", takenOut},
       {"serve/armed_again", armedAgain},
       {"serve/told_for_another", toldForAnother},
-      {"serve/two_sets", twoSets},
-      {"serve/comes_during_a_look", comesDuringALook},
-      {"serve/front_of_another_set", frontOfAnotherSet},
+      {"serve/sets_two", twoSets},
+      {"serve/sets_comes_during_a_look", comesDuringALook},
+      {"serve/sets_front_of_another", frontOfAnotherSet},
+      {"serve/sets_wide_sleepers", sleepersOfTwoSets},
+      {"serve/sets_wide_fronts", frontsComeAndGo},
+      {"serve/sets_armed_behind_a_look", armedBehindALook},
   };
 }
 

@@ -20,27 +20,30 @@ set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_
 set_target_properties(model_checker_test model_check PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 if(SYLAR_SANITIZE)  # the scenarios themselves: one preemption is enough to run all of their lines
   foreach(group wait sleep queue stop fd life run out timer serve core sync lot)
-    add_test(NAME Model.OnePreemption.${group} COMMAND model_check --bound 1 ${group}/)
+    add_test(NAME Model.OnePreemption.${group} COMMAND model_check --bound 1 --skip serve/sets_wide ${group}/)
     set_tests_properties(Model.OnePreemption.${group} PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
   endforeach()
   return()
 endif()
 
 # RG-02, RT-7.1 to RT-7.7: all orders with two preemptions, in both memories. A group that has become a tenth smaller than
-# it was has lost something. The largest groups have two tests: memory, names, least number of executions, names that another test has.
+# it was has lost something. The largest groups have two tests: memory, names, least number of executions, names that another test has. In
+# tso the two of serve/sets_wide are too many: there they are tried at random only.
 foreach(run
     tso:wait:94000 tso:sleep:1860000:sleep/spawned tso:sleep/spawned:1650000 tso:queue:19000 tso:stop:1820000:stop/offer
-    tso:stop/offer:2170000 tso:fd:860000 tso:life:69000 tso:timer:33000 tso:serve:2310000:serve/told tso:serve/told:1150000 tso:core:500
+    tso:stop/offer:2170000 tso:fd:860000 tso:life:69000 tso:timer:33000 tso:serve:2310000:serve/told:serve/sets tso:serve/told:1150000
+    tso:serve/sets:2150000:serve/sets_wide tso:core:500
     tso:run:237000 tso:out:326000
     tso:sync:1650000 tso:lot:2050000:lot/passed_on tso:lot/passed_on:710000
-    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:480000
+    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:1460000
     weak:core:500 weak:run:17300 weak:out:80000 weak:sync:1750000 weak:lot:1200000)
   string(REPLACE ":" ";" run ${run})
-  list(POP_FRONT run memory names executions skipped)
+  list(POP_FRONT run memory names executions)
   string(REPLACE "/" "_" name ${names})
-  if(skipped)
-    set(skipped --skip ${skipped})
-  endif()
+  set(skipped)
+  foreach(skip IN LISTS run)
+    list(APPEND skipped --skip ${skip})
+  endforeach()
   add_test(NAME Model.${name}.${memory} COMMAND model_check --bound 2 --memory ${memory} --at-least ${executions} ${skipped} ${names})
   set_tests_properties(Model.${name}.${memory} PROPERTIES TIMEOUT 3600)
 endforeach()
