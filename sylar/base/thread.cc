@@ -49,6 +49,7 @@ void* Thread::main(void* arg) {
   start->running.store(1, std::memory_order_release);
   sys::futexWake(start->running, 1);  // only the address is used: `start` may be gone
   cb();
+  t_thread = nullptr;  // which may be gone before this thread is, if nobody joins it
   return nullptr;
 }
 

@@ -36,6 +36,9 @@ class Driver {
   /// Called when the worker will never serve or poll again, though the driver stays. Everything registered here goes elsewhere.
   /// Any thread.
   virtual void retire() {}
+  /// Returns true if the kernel keeps the worker's thread from ending until somebody else lets it: a disk that does not answer. Called
+  /// when the worker has ended.
+  virtual bool holdsThread() const { return false; }
 
  private:
   const bool m_waits_for_descriptors;

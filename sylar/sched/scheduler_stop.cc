@@ -47,13 +47,14 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   if (m_options.use_caller) m_workers.front()->run();
   awaitDone();
   for (size_t i = 0; i < m_threads.size(); ++i) {
-    if (m_workers[m_workers.size() - m_threads.size() + i]->detached()) {
+    const Worker& worker = *m_workers[m_workers.size() - m_threads.size() + i];
+    if (worker.detached()) {
       (void)m_threads[i].release();  // its thread keeps it
-    } else {
+    } else if (worker.awaitEnd()) {
       m_threads[i]->join();
     }
   }
-  m_threads.clear();
+  m_threads.clear();          // detaches the threads that the kernel holds
   m_scheduler.dropPending();  // what came until the injector closed
   {
     Lock lock(m_stuck_mutex);

@@ -109,6 +109,14 @@ void Worker::run() {
   m_thread_fibers->setHost(nullptr, nullptr);
   TimerSets::setOwn(0);
   t_worker = nullptr;
+  m_ended.store(1, std::memory_order_release);
+  sys::futexWake(m_ended, 1);  // only the address is used: the worker may be gone
+}
+
+bool Worker::awaitEnd() const {
+  SYLAR_DCHECK(!detached());
+  while (m_ended.load(std::memory_order_acquire) == 0) sys::futexWait(m_ended, 0, kNever);
+  return !m_driver->holdsThread();
 }
 
 void Worker::dropTimerSlack() {

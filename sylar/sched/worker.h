@@ -168,6 +168,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// queue and in `mail`, the last that it got.
   void abandonFibers(NodeList mail, AbandonedFibers& out, NodeList& unrun);
   void endDriver() { m_driver.reset(); }
+  /// Waits until its thread has left run(), if that was not detached. Returns false if the kernel does not let the thread end now.
+  bool awaitEnd() const;
 
  private:
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Worker* t_worker;
@@ -252,6 +254,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   CancelPhase m_cancel_phase = CancelPhase::kNone;  // the scheduler's, likewise
   bool m_cancels_all = false;                       // the scheduler's, likewise
   AbandonedFibers m_abandoned;
+  std::atomic<uint32_t> m_ended{0};  // the thread touches nothing of this any more
   bool m_unstarted_next = false;
   bool m_spent_overdue = false;
   SpawnNode* m_joined = nullptr;  // what the fiber that ran last has begun to join, if that was queued; until something runs
