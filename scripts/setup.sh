@@ -9,8 +9,8 @@ packages=(
   g++ clang libclang-rt-14-dev llvm
   # Build. The presets compile through ccache.
   cmake ninja-build ccache
-  # Libraries that sylar itself is built on: context switch, log sink, settings.
-  libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
+  # Libraries that sylar itself is built on: context switch, log sink, settings, calls on files.
+  libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev liburing-dev
   # JSON, of examples/jobs.
   nlohmann-json3-dev
   # Tests and benchmarks. Client libraries are the proof that unmodified blocking code runs in fibers, each against its server;
@@ -35,7 +35,7 @@ packages=(
 )
 
 # What else stands beside it in the benchmarks, fibers, echo and HTTP of Boost, Go and io_uring, and the plots.
-[[ ${1:-} != bench ]] || packages+=(libboost-coroutine-dev libboost-fiber-dev golang-go liburing-dev python3-matplotlib)
+[[ ${1:-} != bench ]] || packages+=(libboost-coroutine-dev libboost-fiber-dev golang-go python3-matplotlib)
 [[ ${1:-} != coverage ]] || packages+=(gcovr)
 
 if ! command -v dpkg-query >/dev/null; then

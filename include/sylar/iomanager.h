@@ -13,6 +13,7 @@
 // Thread safety: addEvent, delEvent, cancelEvent, cancelAll, the timer functions and schedule may be called from any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,6 +27,19 @@ namespace sylar {
 namespace detail {
 class IOCore;
 }
+
+/// What carries out the calls of fibers that wait for files (setHookFiles), while the fibers are suspended.
+enum class IOEngine : uint8_t {
+  kAuto,   ///< an io_uring for each worker where the kernel has what that takes (Linux 6.1), else helper threads
+  kEpoll,  ///< helper threads (BlockingLimits), at most 64 at once unless that is set
+  kUring,  ///< as kAuto, but the log tells once if there are only helper threads
+};
+/// Sets what carries them out; kAuto is the initial value. A ring makes those that it can make exactly as the kernel's own calls, and
+/// helper threads make the others. Descriptors are waited for by epoll in any case. Thread safety: any thread; affects calls that
+/// begin afterwards. May suspend: no.
+void setIOEngine(IOEngine engine);
+/// Returns what setIOEngine() has set. Thread safety: any thread. May suspend: no.
+IOEngine ioEngine();
 
 /// Counts what an IOManager has done for its public timers so far.
 struct IOTimerStats {

@@ -246,6 +246,7 @@ std::string FiberControl::describe() const {
     case WaitsFor::kPoll: return "polls";
     case WaitsFor::kFiber: return fmt::format("joins fiber {}", where);
     case WaitsFor::kHelper: return "waits for a helper thread";
+    case WaitsFor::kFile: return "waits for a file";
     case WaitsFor::kMutex:
     case WaitsFor::kRWMutex: break;
   }

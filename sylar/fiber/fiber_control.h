@@ -59,7 +59,7 @@ const char* nameOf(FiberState state);
 
 /// The kind of event that a parked fiber waits for, for reports. Those from kMutex on are at objects of sylar/sync: kMutex plus a
 /// detail::SyncKind.
-enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper, kMutex, kRWMutex };
+enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHelper, kFile, kMutex, kRWMutex };
 
 /// A message that makes the fiber's worker handle what the fiber was asked (FiberControl::Requested). It goes through the
 /// worker's mailbox, and keeps the fiber alive until it is opened.

@@ -6,6 +6,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
+#include "sylar/io/ring.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar::detail {

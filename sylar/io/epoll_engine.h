@@ -19,6 +19,7 @@ namespace sylar::detail {
 
 class DueTimers;
 class EpollEngine;
+class Ring;
 
 /// Keeps calls with their open files when their numbers are closed. Thread safety: any thread.
 class CallKeeper {
@@ -102,9 +103,14 @@ class EpollEngine final : public Driver {
 
   bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
+  /// Returns the ring for calls on files, which is made when it is first asked for, or null if there is none or setIOEngine() wants
+  /// none.
+  Ring* ring();
+
   int fd() const override { return m_epoll.get(); }
   int64_t nextDueNs() const override { return m_upkeep.timersDueNs(); }
   void retire() override;
+  bool holdsThread() const override;
 
  private:
   static constexpr int kMaxEvents = 256;
@@ -128,6 +134,9 @@ class EpollEngine final : public Driver {
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_charged = 0;
   int64_t m_first_look_ns = 0;  // since the budget was refilled
+  bool m_ring_made = false;     // or found to be impossible
+  int m_ring_error = 0;
+  std::unique_ptr<Ring> m_ring;
   UniqueFd m_epoll;
   epoll_event m_events[kMaxEvents];
 };

@@ -2,6 +2,7 @@
 #include "sylar/check.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_table.h"
+#include "sylar/io/ring.h"
 
 namespace sylar::detail {
 
@@ -32,6 +33,7 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
     Entry* const entry = FdTable::find(fd);  // null if somebody else has put the descriptor into this epoll
     if (entry != nullptr) entry->onEvent(static_cast<uint32_t>(data >> 32), m_events[i].events);
   }
+  if (notified && m_ring != nullptr) m_ring->reap();  // it notifies, too
   return notified;
 }
 

@@ -1,0 +1,41 @@
+// What carries out the calls that wait for files: the ring of the worker, or helper threads.
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "sylar/base/log.h"
+#include "sylar/io/epoll_engine.h"
+#include "sylar/io/ring.h"
+#include "sylar/iomanager.h"
+
+namespace sylar {
+namespace {
+
+constinit std::atomic<IOEngine> g_engine{IOEngine::kAuto};
+constinit std::atomic<bool> g_told{false};
+
+}  // namespace
+
+void setIOEngine(IOEngine engine) {
+  g_engine.store(engine, std::memory_order_relaxed);
+  g_told.store(false, std::memory_order_relaxed);
+}
+IOEngine ioEngine() { return g_engine.load(std::memory_order_relaxed); }
+
+namespace detail {
+
+Ring* EpollEngine::ring() {
+  const IOEngine wanted = ioEngine();
+  if (wanted == IOEngine::kEpoll) return nullptr;
+  if (!std::exchange(m_ring_made, true)) m_ring = Ring::make(m_wake_fd, &m_ring_error);
+  if (m_ring == nullptr && wanted == IOEngine::kUring && !g_told.exchange(true, std::memory_order_relaxed)) {
+    log::warn("io.engine is uring, but there is no io_uring here ({}): helper threads make the calls that wait for files",
+              ::strerrordesc_np(m_ring_error));
+  }
+  return m_ring.get();
+}
+
+bool EpollEngine::holdsThread() const { return m_ring != nullptr && m_ring->busy(); }
+
+}  // namespace detail
+}  // namespace sylar
