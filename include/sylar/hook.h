@@ -78,11 +78,12 @@ void setHookLocks(bool on);
 /// Returns what setHookLocks() has set. Thread safety: any thread.
 bool hookLocks();
 
-/// Sets whether a helper thread makes the calls that wait for files, while the fiber is suspended. They are, at first: reads of what is
-/// not in the page cache, also by pread and sendfile; writes to files that were opened with O_SYNC or O_DSYNC; both, with O_DIRECT and on
-/// a network (NFS, SMB, FUSE); fsync fdatasync syncfs sync msync sync_file_range copy_file_range, and sendfile to a file. Libraries
-/// (SQLite, for example) make them under locks of their own, so where setHookLocks(false) was called they block the thread as well.
-/// Opens, and reads by stdio, block the thread in any case. Thread safety: any thread; affects calls that begin afterwards.
+/// Sets whether calls that wait for files suspend the fiber, while an io_uring or a helper thread makes them (setIOEngine). They do, at
+/// first: reads of what is not in the page cache, also by pread and sendfile; writes to files that were opened with O_SYNC or O_DSYNC;
+/// both, with O_DIRECT and on a network (NFS, SMB, FUSE); fsync fdatasync syncfs sync msync sync_file_range copy_file_range, and sendfile
+/// to a file; with an io_uring also open, stat and their kin, while a file system of a network or a process is mounted. Libraries (SQLite,
+/// for example) make them under locks of their own, so where setHookLocks(false) was called they block the thread as well. Other calls
+/// that ask for a path, and reads by stdio, block the thread in any case. Thread safety: any thread; affects calls that begin afterwards.
 void setHookFiles(bool on);
 /// Returns what setHookFiles() has set, true at first. Thread safety: any thread.
 bool hookFiles();

@@ -58,10 +58,14 @@ long openNow(Interruptible& call, int directory, const char* path, int flags, mo
 
 }  // namespace
 
-bool waitsForOtherSide(int directory, const char* path, int flags) {
+bool mayWaitForOtherSide(int flags) {
   const int mode = flags & O_ACCMODE;
   const bool never = (flags & (O_NONBLOCK | O_DIRECTORY | O_PATH | O_EXCL)) != 0 || (mode != O_RDONLY && mode != O_WRONLY);
-  if (never || hookEngine() == nullptr) return false;
+  return !never && hookEngine() != nullptr;
+}
+
+bool waitsForOtherSide(int directory, const char* path, int flags) {
+  if (!mayWaitForOtherSide(flags)) return false;
   struct stat file;
   const int how = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
   return sys::call(SYS_newfstatat, directory, path, &file, how) == 0 && S_ISFIFO(file.st_mode);

@@ -7,7 +7,9 @@
 
 namespace sylar::detail {
 
-/// Returns true if an open with these arguments may wait for the other side of a FIFO, and a fiber may wait here.
+/// Returns true if an open with these flags waits for the other side if it finds a FIFO, and a fiber may wait here.
+bool mayWaitForOtherSide(int flags);
+/// Returns true if an open with these arguments finds a FIFO, and for that. Asks the kernel in which file the path ends.
 bool waitsForOtherSide(int directory, const char* path, int flags);
 
 /// Opens a FIFO as openat does. May suspend: yes.

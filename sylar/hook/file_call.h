@@ -1,7 +1,8 @@
-// Internal. Reads and writes of files, which poll tells nothing about. What is in the page cache is read at once, and what is not by a
-// helper thread, so that a slow disk holds up the fiber and not its worker (setHookFiles). Source: preadv2(2).
+// Internal. Reads and writes of files, which poll tells nothing about. What is in the page cache is read at once, and what is not by the
+// worker's ring or a helper thread, so that a slow disk holds up the fiber and not its worker (setHookFiles). Source: preadv2(2).
 //
-// Where no helper thread is needed the fiber is not suspended: programs call on files under locks that nobody sees.
+// The ring makes the calls at an offset. For those on the position, which it does not lock, it only brings the bytes into the page cache.
+// Where neither is needed the fiber is not suspended: programs call on files under locks that nobody sees.
 #pragma once
 
 #include <sys/uio.h>
@@ -9,6 +10,7 @@
 #include "sylar/base/internal.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/offload.h"
+#include "sylar/hook/ring_call.h"
 #include "sylar/hook/wait_loop.h"
 
 namespace sylar::detail {
@@ -16,11 +18,27 @@ namespace sylar::detail {
 /// As an offset: the file's own position, which the call moves.
 inline constexpr off_t kAtPosition = -1;
 
+/// Writes the operation that reads `parts` at `offset`.
+inline void prepareRead(io_uring_sqe* to, int fd, const iovec* parts, int count, off_t offset) {
+  io_uring_prep_readv(to, fd, parts, static_cast<unsigned>(count), static_cast<uint64_t>(offset));
+}
+
 /// Returns what kind of file `fd` is. On the first call for a number it asks the kernel. Only where filesSuspend(). May suspend: no.
 FdKind learnFile(Entry& entry, int fd);
 
-/// Goes on with a read behind the `done` > 0 bytes that the page cache had. Returns the total as the call itself does.
-ssize_t readRest(int fd, const iovec* parts, int count, off_t offset, long done);
+/// Goes on with a read of which the page cache gave `last` > 0 bytes, or -EAGAIN. Returns what the call itself does. May suspend: yes.
+ssize_t readRest(HookedFd here, const iovec* parts, int count, off_t offset, long last);
+
+/// Makes the call `whole`, which reads or writes at `offset`, by the ring, and else by a helper thread, as it does at kAtPosition. So it
+/// does for FUSE as well, whose files can be polled: the ring then polls them, and after a short read it reads on. May suspend: yes.
+template <class Prepare, class Whole>
+ssize_t wholeFileCall(int fd, FdKind kind, off_t offset, Prepare prepare, Whole whole) {
+  const auto by_helper = [&] {
+    const bool others = kind == FdKind::kSlowFile || kind == FdKind::kFuseFile;
+    return offload(onNumbers(whole, fd), others ? BlockingPool::Length::kOthers : BlockingPool::Length::kOwn);
+  };
+  return offset == kAtPosition || kind == FdKind::kFuseFile ? by_helper() : byRing(prepare, by_helper);
+}
 
 /// Makes the call `whole`, which reads into `parts`, at `offset` or at kAtPosition. May suspend: yes.
 template <class Whole>
@@ -31,10 +49,15 @@ ssize_t readFile(const HookedFd& here, const iovec* parts, int count, off_t offs
   const int fd = here.fd();
   const FdKind kind = learnFile(here.entry(), fd);
   if (kind == FdKind::kOther) return whole();
-  if (kind == FdKind::kSlowFile) return offload(onNumbers(whole, fd), BlockingPool::Length::kOthers);
+  if (kind == FdKind::kSlowFile || kind == FdKind::kFuseFile) {
+    const auto prepare = [=](io_uring_sqe* to) {
+      prepareRead(to, fd, parts, count, offset);
+      beginElsewhere(to);
+    };
+    return wholeFileCall(fd, kind, offset, prepare, whole);
+  }
   const long done = attempt::readCached(fd, parts, count, offset);
-  if (done == -EAGAIN) return offload(onNumbers(whole, fd));
-  if (done > 0) return readRest(fd, parts, count, offset, done);
+  if (done > 0 || done == -EAGAIN) return readRest(here, parts, count, offset, done);
   if (done != -EOPNOTSUPP) return IoCall::result(done);
   here.entry().setKind(FdKind::kOther);
   return whole();
@@ -50,23 +73,27 @@ ssize_t readFile(const HookedFd& here, void* buffer, size_t size, off_t offset, 
 /// Hands back to the calling thread the SIGXFSZ that a write by a helper thread has raised there, where all signals are blocked.
 void raiseIfTooLarge(ssize_t written);
 
-/// Makes the call `whole`, which writes to a file. May suspend: yes.
+/// Makes the call `whole`, which writes `parts` to a file, at `offset` or at kAtPosition. May suspend: yes.
 template <class Whole>
-ssize_t writeFile(const HookedFd& here, Whole whole) {
+ssize_t writeFile(const HookedFd& here, const iovec* parts, int count, off_t offset, Whole whole) {
   SYLAR_DCHECK(isFile(here.kind()));
   here.engine().chargeCall();
   if (here.kind() == FdKind::kOther || !filesSuspend()) return whole();
   const FdKind kind = learnFile(here.entry(), here.fd());
-  if (kind != FdKind::kSyncFile && kind != FdKind::kSlowFile) return whole();
-  const bool own = kind == FdKind::kSyncFile;
-  const ssize_t n = offload(onNumbers(whole, here.fd()), own ? BlockingPool::Length::kOwn : BlockingPool::Length::kOthers);
+  if (kind == FdKind::kDiskFile || kind == FdKind::kOther) return whole();
+  const int fd = here.fd();
+  const auto prepare = [=](io_uring_sqe* to) {
+    io_uring_prep_writev(to, fd, parts, static_cast<unsigned>(count), static_cast<uint64_t>(offset));
+    beginElsewhere(to);
+  };
+  const ssize_t n = wholeFileCall(fd, kind, offset, prepare, whole);
   raiseIfTooLarge(n);
   return n;
 }
 
 /// The most bytes of a file that a transfer in the kernel takes at once.
 inline constexpr size_t kMostAtOnce = 1 << 20;
-/// Has a helper thread read the bytes of a file that such a transfer is about to take, unless they are in the page cache. Only where
+/// Brings into the page cache the bytes of a file that such a transfer is about to take, unless they are there. Only where
 /// filesSuspend(). May suspend: yes.
 void bringIntoCache(int fd, off_t offset, size_t size);
 

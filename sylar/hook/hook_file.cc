@@ -19,57 +19,82 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/file_call.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/slow_mounts.h"
 
 namespace sylar::detail {
 namespace {
 
 // ---- Which files wait. -------------------------------------------------------------------------------------------------------
 
-bool isOfNetworkOrProcess(const struct statfs& where) {
-  switch (static_cast<unsigned>(where.f_type)) {
+SlowKind kindOfSystem(const struct statfs& system) {
+  switch (static_cast<unsigned>(system.f_type)) {
+    case FUSE_SUPER_MAGIC: return SlowKind::kFuse;
     case AFS_FS_MAGIC:
     case AFS_SUPER_MAGIC:
     case CEPH_SUPER_MAGIC:
     case CIFS_SUPER_MAGIC:
     case CODA_SUPER_MAGIC:
-    case FUSE_SUPER_MAGIC:
     case NCP_SUPER_MAGIC:
     case NFS_SUPER_MAGIC:
     case SMB2_SUPER_MAGIC:
     case SMB_SUPER_MAGIC:
-    case V9FS_MAGIC: return true;
-    default: return false;
+    case V9FS_MAGIC: return SlowKind::kNetwork;
+    default: return SlowKind::kNone;
   }
 }
 
-/// The file systems without a disk that were asked about. Each place has the number of a device, and in the lowest bit whether it waits
-/// for a network or a process. Devices whose numbers are alike share a place, and the later one replaces the earlier.
+/// The file systems without a disk that were asked about. Each place has the number of a device, and in the lowest bits what it is.
+/// Devices whose numbers are alike share a place, and the later one replaces the earlier.
 constinit std::array<std::atomic<uint64_t>, 64> g_known{};
 
-/// Returns true if the file system of this device is one of a network or a process. It is asked once, and at once, as by an open: under a
-/// lock that nobody sees the fiber must not be suspended for files in memory.
-bool isOfSlowDevice(int fd, dev_t device) {
-  if (::gnu_dev_major(device) != 0) return false;  // a disk
+/// Returns whether the file system of this device is one of a network or a process. If it is not in the list of mounts, it is asked once,
+/// and at once: under a lock that nobody sees the fiber must not be suspended for files in memory.
+SlowKind kindOfDevice(int fd, dev_t device) {
+  if (::gnu_dev_major(device) != 0) return SlowKind::kNone;  // a disk
   std::atomic<uint64_t>& place = g_known[device % g_known.size()];
   const uint64_t known = place.load(std::memory_order_relaxed);
-  if (known >> 1 == device) return (known & 1) != 0;
-  struct statfs where;
-  if (sys::call(SYS_fstatfs, fd, &where) != 0) return false;
-  const bool slow = isOfNetworkOrProcess(where);
-  place.store(uint64_t{device} << 1 | static_cast<uint64_t>(slow), std::memory_order_relaxed);
-  return slow;
+  if (known >> 2 == device) return static_cast<SlowKind>(known & 3);
+  SlowKind kind = anySlowMount() ? slowKindOf(device) : SlowKind::kNone;
+  if (kind == SlowKind::kNone) {
+    struct statfs system;
+    if (sys::call(SYS_fstatfs, fd, &system) != 0) return SlowKind::kNone;
+    kind = kindOfSystem(system);
+  }
+  place.store(uint64_t{device} << 2 | static_cast<uint64_t>(kind), std::memory_order_relaxed);
+  return kind;
 }
+
+/// What the kernel says of a file without asking its server, or asks if it has no such call.
+struct FileLook {
+  explicit FileLook(int fd) {
+    struct statx cached;
+    struct stat asked;
+    if (sys::call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &cached) == 0) {
+      mode = cached.stx_mode;
+      device = ::gnu_dev_makedev(cached.stx_dev_major, cached.stx_dev_minor);
+    } else if (sys::call(SYS_fstat, fd, &asked) == 0) {
+      mode = asked.st_mode;
+      device = asked.st_dev;
+    }
+  }
+
+  mode_t mode = 0;  // of no file
+  dev_t device = 0;
+};
 
 }  // namespace
 
 FdKind learnFile(Entry& entry, int fd) {
   const FdKind known = entry.kind();
   if (known != FdKind::kFile) return known;
-  struct stat status;
+  const FileLook file(fd);
   const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
-  if (flags < 0 || sys::call(SYS_fstat, fd, &status) != 0) return FdKind::kOther;
-  const bool slow = (flags & O_DIRECT) != 0 || (!S_ISBLK(status.st_mode) && isOfSlowDevice(fd, status.st_dev));
-  const FdKind kind = slow ? FdKind::kSlowFile : (flags & (O_DSYNC | O_SYNC)) != 0 ? FdKind::kSyncFile : FdKind::kDiskFile;
+  if (flags < 0 || file.mode == 0) return FdKind::kOther;
+  const SlowKind slow = S_ISBLK(file.mode) ? SlowKind::kNone : kindOfDevice(fd, file.device);
+  const FdKind kind = slow == SlowKind::kFuse                                 ? FdKind::kFuseFile
+                      : slow == SlowKind::kNetwork || (flags & O_DIRECT) != 0 ? FdKind::kSlowFile
+                      : (flags & (O_DSYNC | O_SYNC)) != 0                     ? FdKind::kSyncFile
+                                                                              : FdKind::kDiskFile;
   entry.setKind(kind);
   return kind;
 }
@@ -78,44 +103,83 @@ FdKind learnFile(Entry& entry, int fd) {
 
 namespace {
 
-/// Has a helper thread read all that is left behind `done` bytes. Returns the total as the call does: if the number was closed
-/// meanwhile it fails, because a short count would say that the file ends here.
-ssize_t readByHelper(int fd, const iovec* parts, int count, off_t offset, long done) {
+/// Where the ring puts the bytes that it brings into the page cache. Nobody reads them.
+char g_nowhere[65'536];
+
+/// Has the ring bring `size` bytes into the page cache, as far as there are so many, by a read that the caller does not see: the file may
+/// be shorter when the call itself is made, and until then that must not write to the caller's memory. Returns false if it does not, and
+/// without a ring. May suspend: yes.
+bool bringByRing(int fd, off_t offset, size_t size) {
+  std::array<iovec, 64> parts;
+  int count = 0;
+  for (size_t left = std::min(size, parts.size() * sizeof g_nowhere); left > 0; ++count) {
+    parts[static_cast<size_t>(count)] = {g_nowhere, std::min(left, sizeof g_nowhere)};
+    left -= parts[static_cast<size_t>(count)].iov_len;
+  }
   const int saved_errno = sys::errnoRef();
+  const auto prepare = [&](io_uring_sqe* to) { prepareRead(to, fd, parts.data(), count, offset); };
+  const bool brought = byRing(prepare, [] { return ssize_t{-1}; }) >= 0;
+  sys::errnoRef() = saved_errno;
+  return brought;
+}
+
+/// Reads at the position what the page cache has when the ring has brought it there. Returns -EAGAIN if it still has not.
+long readBrought(const HookedFd& here, const iovec* parts, int count) {
+  const int fd = here.fd();
+  const off_t position = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (position < 0 || !bringByRing(fd, position, totalSize(parts, static_cast<size_t>(count)))) return -EAGAIN;
+  if (!here.entry().pin(here.generation())) return -EBADF;
+  const long done = attempt::readCached(fd, parts, count, kAtPosition);
+  here.entry().unpin();
+  return done;
+}
+
+/// Reads all that is left, which waits for the disk.
+ssize_t readLeft(int fd, const iovec* parts, int count, off_t offset) {
   const auto read = [=] {
     return offset == kAtPosition ? real::readv(fd, parts, count) : real::preadv(fd, parts, count, offset);
   };
-  const ssize_t more = offload(onNumbers(read, fd));
-  if (more < 0 && sys::errnoRef() == EBADF) return -1;
-  sys::errnoRef() = saved_errno;
-  return done + std::max<ssize_t>(more, 0);
+  const auto prepare = [=](io_uring_sqe* to) { prepareRead(to, fd, parts, count, offset); };
+  return wholeFileCall(fd, FdKind::kDiskFile, offset, prepare, read);
 }
 
 }  // namespace
 
-ssize_t readRest(int fd, const iovec* parts, int count, off_t offset, long done) {
+ssize_t readRest(HookedFd here, const iovec* parts, int count, off_t offset, long last) {
+  const int fd = here.fd();
   const auto all = static_cast<size_t>(count);
   IovecCursor rest(parts, all, totalSize(parts, all));
-  rest.skip(static_cast<size_t>(done));
   std::array<iovec, 16> few;
   std::unique_ptr<iovec[]> many;
-  iovec* left = few.data();
-  if (all > few.size() && !rest.empty()) {
-    many.reset(new (std::nothrow) iovec[all]);
-    if (many == nullptr) return done;
-    left = many.get();
+  long done = 0;
+  for (;;) {
+    // Until the rest is read by one call nobody else runs, or the number is looked at: it may be another file's afterwards.
+    if (last == -EAGAIN && offset == kAtPosition) last = readBrought(here, parts, count);
+    if (last == -EAGAIN) {
+      const int saved_errno = sys::errnoRef();
+      const ssize_t left = readLeft(fd, parts, count, offset);
+      if (left >= 0 || done == 0) return done + left;
+      if (sys::errnoRef() == EBADF) return -1;
+      sys::errnoRef() = saved_errno;
+      return done;
+    }
+    if (last == -EBADF || (last < 0 && done == 0))
+      return IoCall::result(last);  // a short count would say that the file ends here
+    if (last <= 0) return done;
+    done += last;
+    rest.skip(static_cast<size_t>(last));
+    if (rest.empty()) return done;
+    iovec* left = few.data();
+    if (all > few.size()) {
+      if (many == nullptr) many.reset(new (std::nothrow) iovec[all]);
+      if (many == nullptr) return done;
+      left = many.get();
+    }
+    count = static_cast<int>(rest.fill(left, all));
+    parts = left;
+    if (offset != kAtPosition) offset += last;
+    last = attempt::readCached(fd, parts, count, offset);
   }
-  // Nobody else runs until the helper thread reads, and its one call takes all that is left: the number may be another file's afterwards.
-  while (!rest.empty()) {
-    const int n = static_cast<int>(rest.fill(left, all));
-    const off_t at = offset == kAtPosition ? kAtPosition : offset + done;
-    const long more = attempt::readCached(fd, left, n, at);
-    if (more == -EAGAIN) return readByHelper(fd, left, n, at, done);
-    if (more <= 0) break;
-    done += more;
-    rest.skip(static_cast<size_t>(more));
-  }
-  return done;
 }
 
 void raiseIfTooLarge(ssize_t written) {
@@ -160,7 +224,11 @@ void bringIntoCache(int fd, off_t offset, size_t size) {
   if (offset >= most) return;
   const off_t end = offset + std::min(most - offset, static_cast<off_t>(size));
   if (isCached(fd, offset, end)) return;
-  offload(onNumbers([=] { return readAway(fd, offset, static_cast<size_t>(end - offset)); }, fd));
+  const auto bytes = static_cast<size_t>(end - offset);
+  Entry* const entry = FdTable::at(fd);
+  const FdKind kind = entry != nullptr ? learnFile(*entry, fd) : FdKind::kOther;
+  const bool by_ring = kind == FdKind::kDiskFile || kind == FdKind::kSyncFile;
+  if (!by_ring || !bringByRing(fd, offset, bytes)) offload(onNumbers([=] { return readAway(fd, offset, bytes); }, fd));
 }
 
 // ---- The calls. --------------------------------------------------------------------------------------------------------------
@@ -196,11 +264,15 @@ ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
 }
 ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {
   const auto plain = [=] { return real::pwritev(fd, parts, count, offset); };
-  return callAt(Hook::pwritev, fd, offset, plain, [=](const HookedFd& here) { return writeFile(here, plain); });
+  return callAt(Hook::pwritev, fd, offset, plain,
+                [=](const HookedFd& here) { return writeFile(here, parts, count, offset, plain); });
 }
 ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
   const auto plain = [=] { return real::pwrite(fd, data, size, offset); };
-  return callAt(Hook::pwrite, fd, offset, plain, [=](const HookedFd& here) { return writeFile(here, plain); });
+  return callAt(Hook::pwrite, fd, offset, plain, [=](const HookedFd& here) {
+    const iovec part{const_cast<void*>(data), size};
+    return writeFile(here, &part, 1, offset, plain);
+  });
 }
 
 ssize_t preadv64(int fd, const iovec* parts, int count, off64_t offset) __attribute__((alias("preadv")));

@@ -13,6 +13,8 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/hook/fifo.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/ring_call.h"
+#include "sylar/hook/slow_name.h"
 #include "sylar/io/fd_table.h"
 
 namespace sylar::detail {
@@ -46,9 +48,22 @@ int openedFile(int fd) {
   return fd;
 }
 
-/// Opens a file by `open`, or as a FIFO whose other side may have to be waited for.
+/// Opens a file by `open`, as a FIFO whose other side may have to be waited for, or by the ring if it is on a file system of a network or
+/// a process.
 template <class Open>
 int openFile(int directory, const char* path, int flags, mode_t mode, Open open) {
+  if (SlowName::any()) {
+    countCall(Hook::open);
+    struct statx status;
+    const int how = AT_NO_AUTOMOUNT | ((flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0);
+    const SlowName name(directory, path, how, STATX_TYPE, &status);
+    if (name.isSlow() && name.isFifo() && mayWaitForOtherSide(flags)) return openFifo(directory, path, flags, mode);
+    const auto prepare = [=](io_uring_sqe* to) {
+      io_uring_prep_openat(to, directory, path, flags, mode);
+      beginElsewhere(to);
+    };
+    if (name.isSlow()) return openedFile(byRing(prepare, open));
+  }
   return waitsForOtherSide(directory, path, flags) ? openFifo(directory, path, flags, mode) : openedFile(open());
 }
 
@@ -60,11 +75,10 @@ int openedEvent(int fd, int flags) {
 static_assert(EFD_NONBLOCK == O_NONBLOCK && TFD_NONBLOCK == O_NONBLOCK && SFD_NONBLOCK == O_NONBLOCK &&
               IN_NONBLOCK == O_NONBLOCK && SOCK_NONBLOCK == O_NONBLOCK);
 
+bool takesMode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
+
 /// Returns the mode that follows `flags` if they say that there is one, else 0.
-mode_t modeOf(int flags, va_list arguments) {
-  const bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
-  return creates ? va_arg(arguments, mode_t) : 0;
-}
+mode_t modeOf(int flags, va_list arguments) { return takesMode(flags) ? va_arg(arguments, mode_t) : 0; }
 
 }  // namespace
 }  // namespace sylar::detail
@@ -77,7 +91,8 @@ using namespace sylar;  // NOLINT: the names below are libc's
   const mode_t mode = modeOf(flags, arguments); \
   va_end(arguments);                            \
   return openFile(directory, path, flags, mode, [=] { return real::name(__VA_ARGS__, flags, mode); })
-#define SYLAR_OPEN_2_(name, directory, ...) \
+#define SYLAR_OPEN_2_(name, directory, ...)                    \
+  if (takesMode(flags)) return real::name(__VA_ARGS__, flags); \
   return openFile(directory, path, flags, 0, [=] { return real::name(__VA_ARGS__, flags); })
 
 extern "C" {

@@ -13,6 +13,7 @@
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -221,6 +222,10 @@ long uncancelled(Call call) {
     case SYS_pwritev2:
       return ::pwritev2(arguments.at<int>(0), arguments.pointer<iovec>(1), arguments.at<int>(2), values[3], arguments.at<int>(5));
     case SYS_sync: return ::sync(), 0;
+    case SYS_stat: return ::stat(arguments.pointer<char>(0), arguments.pointer<struct stat>(1));
+    case SYS_lstat: return ::lstat(arguments.pointer<char>(0), arguments.pointer<struct stat>(1));
+    case SYS_newfstatat: return arguments.to(&::fstatat);
+    case SYS_statx: return arguments.to(&::statx);
     case SYS_gettid: return ::gettid();
     case SYS_select: return selectByNumber(arguments);
     case SYS_waitid:

@@ -195,7 +195,7 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   HookedFd here(fd, Hook::write);
   if (!here.parks()) return real::write(fd, data, size);
   const FdKind kind = here.kind();
-  if (isFile(kind)) return writeFile(here, [=] { return real::write(fd, data, size); });
+  if (isFile(kind)) return writeFile(here, nullptr, 0, kAtPosition, [=] { return real::write(fd, data, size); });
   const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
   const Tried first = here.tryFirst(Direction::kWrite, once);
   return isAll(first.done, size) ? first.done : writeOn(here, first, kind, static_cast<const char*>(data), size);
@@ -238,7 +238,7 @@ ssize_t writev(int fd, const iovec* parts, int count) {
   IoCall call(here, Direction::kWrite);
   if (!call.parks()) return real::writev(fd, parts, count);
   const FdKind kind = call.kind();
-  if (isFile(kind)) return writeFile(here, [=] { return real::writev(fd, parts, count); });
+  if (isFile(kind)) return writeFile(here, parts, count, kAtPosition, [=] { return real::writev(fd, parts, count); });
   const long first = call.run([&] { return attempt::writev(call.entry(), kind, call.fd(), parts, count); });
   if (call.passesOn()) return real::writev(call.fd(), parts, count);
   if (first <= 0 || !attempt::takesPieces(kind)) return IoCall::result(first);

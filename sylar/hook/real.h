@@ -24,6 +24,7 @@
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -116,7 +117,8 @@ class Real {
   X(pthread_rwlock_unlock) X(pthread_barrier_wait) X(pthread_barrier_destroy) X(pthread_once) X(pthread_spin_lock) \
   X(sem_wait) X(sem_timedwait) X(sem_clockwait) X(sem_trywait) X(sem_post) \
   X(pthread_join) X(pthread_timedjoin_np) X(pthread_clockjoin_np)            \
-  X(flock) X(lockf) X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range)
+  X(flock) X(lockf) X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range) \
+  X(stat) X(lstat) X(fstatat) X(statx)
 // clang-format on
 
 // glibc's access attributes are no part of a type, and GCC warns each time.

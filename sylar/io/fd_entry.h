@@ -50,7 +50,8 @@ enum class FdKind : uint8_t {
   kFile,      ///< a regular file or block device, of which no more is known yet
   kDiskFile,  ///< one that tells what the page cache has of it, and whose writes end there
   kSyncFile,  ///< the same, but its writes wait for the disk
-  kSlowFile,  ///< one of a network or a process, or that bypasses the page cache: each call may wait
+  kSlowFile,  ///< one of a network, or that bypasses the page cache: each call may wait
+  kFuseFile,  ///< one of a process: the same
   kOther,     ///< a file that does not tell, such as those in memory, or a directory: calls go to libc
 };
 inline bool isFile(FdKind kind) { return kind >= FdKind::kFile; }

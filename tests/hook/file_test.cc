@@ -8,10 +8,12 @@
 #include <csignal>
 #include <fstream>
 #include <optional>
+#include <tuple>
 
 #include "sylar/hook/attempt.h"
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook_stats.h"
+#include "sylar/io/epoll_engine.h"
 #include "tests/hook/busy_helper.h"
 #include "tests/hook/support.h"
 
@@ -125,27 +127,42 @@ const Reader kFileReaders[] = {
      false},
 };
 
-class FileRead : public FileTest, public testing::WithParamInterface<Reader> {
+class FileRead : public FileTest, public testing::WithParamInterface<std::tuple<IOEngine, Reader>> {
  protected:
+  static const Reader& reader() { return std::get<Reader>(GetParam()); }
+  /// A ring finds at once what is in the page cache after all.
+  static void expectSuspended(bool others) {
+    if (ioEngine() == IOEngine::kEpoll) {
+      EXPECT_TRUE(others);
+    }
+  }
+
+  const EngineMode m_engine{std::get<IOEngine>(GetParam())};
+
   /// Makes the call, and expects it to read `size` bytes, or those that there are. Returns true if others ran meanwhile.
   bool othersRunDuringRead(size_t size = kSize) {
     const int fd = open();
     std::string buffer(2 * kSize, '.');
     const bool others = othersRun([&] {
       errno = 77;
-      EXPECT_EQ(GetParam().read(fd, buffer.data(), size), static_cast<ssize_t>(std::min(size, kSize)));
+      EXPECT_EQ(reader().read(fd, buffer.data(), size), static_cast<ssize_t>(std::min(size, kSize)));
       EXPECT_EQ(errno, 77);
     });
     EXPECT_TRUE(buffer.starts_with(content().substr(0, size)));
     EXPECT_EQ(buffer[std::min(size, kSize)], '.');
-    EXPECT_EQ(::lseek(fd, 0, SEEK_CUR), GetParam().moves ? static_cast<off_t>(std::min(size, kSize)) : 0);
+    EXPECT_EQ(::lseek(fd, 0, SEEK_CUR), reader().moves ? static_cast<off_t>(std::min(size, kSize)) : 0);
     return others;
   }
 };
 
 void PrintTo(const Reader& reader, std::ostream* out) { *out << reader.name; }
-std::string nameOfReader(const testing::TestParamInfo<Reader>& info) { return info.param.name; }
-INSTANTIATE_TEST_SUITE_P(By, FileRead, testing::ValuesIn(kFileReaders), nameOfReader);
+std::string nameOfReader(const testing::TestParamInfo<FileRead::ParamType>& info) {
+  const auto& [engine, reader] = info.param;
+  return std::string(reader.name) + (engine == IOEngine::kEpoll ? "_with_helper_threads" : "");
+}
+INSTANTIATE_TEST_SUITE_P(By, FileRead,
+                         testing::Combine(testing::Values(IOEngine::kAuto, IOEngine::kEpoll), testing::ValuesIn(kFileReaders)),
+                         nameOfReader);
 
 TEST_P(FileRead, OfWhatIsCachedSuspendsNobody) {
   EXPECT_FALSE(othersRunDuringRead());
@@ -155,15 +172,15 @@ TEST_P(FileRead, OfWhatIsCachedSuspendsNobody) {
 
 TEST_P(FileRead, OfWhatIsNotCachedSuspendsTheFiber) {
   g_cached = 0;
-  EXPECT_TRUE(othersRunDuringRead());
-  EXPECT_TRUE(othersRunDuringRead(100));
+  expectSuspended(othersRunDuringRead());
+  expectSuspended(othersRunDuringRead(100));
 }
 
 TEST_P(FileRead, GoesOnBehindWhatIsCached) {
   for (const off_t cached : {1, 3'333, 9'999}) {
     g_cached = cached;
-    EXPECT_TRUE(othersRunDuringRead());
-    EXPECT_TRUE(othersRunDuringRead(2 * kSize));
+    expectSuspended(othersRunDuringRead());
+    expectSuspended(othersRunDuringRead(2 * kSize));
   }
   g_cached = 500;
   EXPECT_FALSE(othersRunDuringRead(500));
@@ -238,10 +255,27 @@ TEST_F(FileTest, AWriteIntoThePageCacheSuspendsNobody) {
 }
 
 TEST_F(FileTest, AWriteToTheDiskSuspendsTheFiber) {
-  for (const Writer write : kFileWriters) {
-    const int fd = open(O_RDWR | O_DSYNC);
-    EXPECT_TRUE(othersRun([&] { EXPECT_EQ(write(fd), 5); }));
-    EXPECT_EQ(bytes(), "12345" + content().substr(5));
+  for (const IOEngine engine : {IOEngine::kAuto, IOEngine::kEpoll}) {
+    const EngineMode mode(engine);
+    for (const Writer write : kFileWriters) {
+      const int fd = open(O_RDWR | O_DSYNC);
+      EXPECT_TRUE(othersRun([&] { EXPECT_EQ(write(fd), 5); }));
+      EXPECT_EQ(bytes(), "12345" + content().substr(5));
+    }
+  }
+}
+
+TEST_F(FileTest, AReadPastThePageCacheSuspendsTheFiber) {
+  const int fd = open(O_RDONLY | O_DIRECT);
+  alignas(4096) static char s_bytes[8192];
+  for (const IOEngine engine : {IOEngine::kAuto, IOEngine::kEpoll}) {
+    const EngineMode mode(engine);
+    EXPECT_TRUE(othersRun([&] { EXPECT_EQ(::pread(fd, s_bytes, sizeof s_bytes, 4096), static_cast<ssize_t>(kSize) - 4096); }));
+    EXPECT_EQ(std::string_view(s_bytes, kSize - 4096), content().substr(4096));
+    EXPECT_TRUE(othersRun([&] {
+      EXPECT_EQ(::pread(fd, s_bytes + 1, 10, 3), -1);
+      EXPECT_EQ(errno, EINVAL);
+    }));
   }
 }
 
@@ -270,6 +304,7 @@ TEST_F(FileTest, AWriteBehindTheLimitRaisesItsSignal) {
 // ---- Other calls. ------------------------------------------------------------------------------------------------------------
 
 TEST_F(FileTest, SendfileReadsWhatIsNotCachedOnAHelperThread) {
+  const EngineMode helper_threads(IOEngine::kEpoll);
   for (const bool with_offset : {true, false}) {
     const int fd = open();
     const Pair ends = tcpPair();
@@ -304,6 +339,7 @@ TEST_F(FileTest, AnIfstreamSuspendsItsFiber) {
 }
 
 TEST_F(FileTest, SendfileToAPipeReadsWhatIsNotCachedOnAHelperThread) {
+  const EngineMode helper_threads(IOEngine::kEpoll);
   const int fd = open();
   const Pair ends = pipePair();
   g_cached = 10;
@@ -343,15 +379,38 @@ void whileTheNumberGoesOn(int& fd, const std::function<void()>& read) {
 }
 
 TEST_P(FileRead, NeverReadsTheNumbersNextOwner) {
+  const EngineMode helper_threads(IOEngine::kEpoll);
   for (const off_t cached : {0, 5'000}) {
     g_cached = cached;
     int fd = open();
     std::string buffer(kSize, '.');
     whileTheNumberGoesOn(fd, [&] {
-      EXPECT_EQ(GetParam().read(fd, buffer.data(), buffer.size()), -1);
+      EXPECT_EQ(reader().read(fd, buffer.data(), buffer.size()), -1);
       EXPECT_EQ(errno, EBADF);
     });
     EXPECT_EQ(buffer.find("another"), std::string::npos);
+  }
+}
+
+// The ring holds the file of a read at an offset; what it does for one on the position ends before the number is looked at again.
+TEST_P(FileRead, ByTheRingNeverReadsTheNumbersNextOwner) {
+  bool has_ring = false;
+  inFiber([&] { has_ring = detail::EpollEngine::current()->ring() != nullptr; });
+  if (!has_ring) GTEST_SKIP() << "there is none";
+  for (const off_t cached : {0, 5'000}) {
+    g_cached = cached;
+    const int fd = open();
+    Owned owned;
+    const int other = owned.keep(::open(owned.file().c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::pwrite(other, "another file", 12, 0), 12);
+    std::string buffer(kSize, '.');
+    inFiber([&] {
+      IOManager::GetThis()->schedule([&] { EXPECT_EQ(::dup2(other, fd), fd); });
+      const ssize_t n = reader().read(fd, buffer.data(), buffer.size());
+      EXPECT_TRUE(n == ssize_t{kSize} || (reader().moves && n == -1 && errno == EBADF)) << n;
+    });
+    EXPECT_EQ(buffer.find("another"), std::string::npos);
+    EXPECT_EQ(::lseek(other, 0, SEEK_CUR), 0);
   }
 }
 

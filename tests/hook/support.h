@@ -97,6 +97,18 @@ class FilesMode {
   const bool m_before = hookFiles();
 };
 
+/// Sets setIOEngine() for as long as it lives.
+class EngineMode {
+ public:
+  explicit EngineMode(IOEngine engine) { setIOEngine(engine); }
+  ~EngineMode() { setIOEngine(m_before); }
+  EngineMode(const EngineMode&) = delete;
+  EngineMode& operator=(const EngineMode&) = delete;
+
+ private:
+  const IOEngine m_before = ioEngine();
+};
+
 inline sockaddr_in loopback(uint16_t port = 0) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -10,6 +10,7 @@ foreach(calls children fast_open fifo file kinds message_end messages names rare
     socket splice transfer unix_write)
   sylar_test(hook/same_as_libc_${calls}_test LINKS sylar::sylar sylar::hook)
 endforeach()
+sylar_test(hook/ring_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/fortified_parking_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/handler_stack_test LINKS sylar::sylar sylar::hook OWN_SANITIZER_OPTIONS)
 sylar_test(hook/watchdog_test LINKS sylar::sylar sylar::hook)

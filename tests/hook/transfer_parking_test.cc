@@ -268,6 +268,7 @@ TEST(ACallOnFilesThatWaitsForAHelper, IsNotMadeOnTheNumbersNextOwner) {
       [](int file, int number) { return ::copy_file_range(number, nullptr, file, nullptr, 7, 0); },
       [](int, int number) { return ssize_t{::fdatasync(number)}; },
   };
+  const EngineMode helper_threads(IOEngine::kEpoll);
   for (const Call call : calls) {
     BusyHelper helper;
     Owned owned;
