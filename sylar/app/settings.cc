@@ -14,6 +14,7 @@
 #include "sylar/fiber/stack.h"
 #include "sylar/hook.h"
 #include "sylar/http/limits.h"
+#include "sylar/iomanager.h"
 #include "sylar/sync/blocking.h"
 #include "sylar/tcp_server.h"
 #include "sylar/timer.h"
@@ -117,6 +118,7 @@ constexpr Choice<TimerQueueKind> kTimerQueues[] = {{"heap", TimerQueueKind::kFou
                                                    {"wheel_10ms", TimerQueueKind::kWheel10Ms}};
 static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
 constexpr Choice<HookEintr> kHookEintrs[] = {{"restart", HookEintr::kRestart}, {"posix", HookEintr::kPosix}};
+constexpr Choice<IOEngine> kIOEngines[] = {{"auto", IOEngine::kAuto}, {"epoll", IOEngine::kEpoll}, {"uring", IOEngine::kUring}};
 constexpr Choice<HookClose> kHookCloses[] = {{"wake", HookClose::kWake}, {"posix", HookClose::kPosix}};
 
 template <class Value, size_t kCount>
@@ -145,6 +147,9 @@ struct Settings {
   ConfigVar<uint64_t>::ptr max_wait = number("io.max_wait_ms", 0, "longest sleep of an idle worker; 0: no limit", 0, kDayMs);
   ConfigVar<uint64_t>::ptr spin =
       number("io.spin_us", 0, "how long an idle worker polls before it sleeps, in us; 0: not at all", 0, 1'000'000);
+  ConfigVar<std::string>::ptr io_engine =
+      librarySetting("io.engine", std::string(kIOEngines[0].name),
+                     "what makes the calls that wait for files, while the fiber is suspended", oneOf(namesOf(kIOEngines)));
   ConfigVar<std::string>::ptr timer_queue =
       librarySetting("timer.queue", std::string(kTimerQueues[0].name), "what keeps the public timers of the workers in order",
                      oneOf(namesOf(kTimerQueues)));
@@ -198,6 +203,7 @@ struct Settings {
     };
     live_choice(hook_eintr, kHookEintrs, setHookEintr);
     live_choice(hook_close, kHookCloses, setHookClose);
+    live_choice(io_engine, kIOEngines, setIOEngine);
     live(hook_locks, true, [](uint64_t on) { setHookLocks(on != 0); });
     live(hook_files, true, [](uint64_t on) { setHookFiles(on != 0); });
   }

@@ -74,6 +74,18 @@ TEST(WithoutApplication, TheSettingOfFilesActs) {
   EXPECT_TRUE(hookFiles());
 }
 
+TEST(WithoutApplication, TheSettingOfTheEngineActs) {
+  const auto setting = Config::Lookup("io.engine", std::string("auto"));
+  EXPECT_EQ(ioEngine(), IOEngine::kAuto);
+  setting->fromString("epoll");
+  EXPECT_EQ(ioEngine(), IOEngine::kEpoll);
+  setting->fromString("uring");
+  EXPECT_EQ(ioEngine(), IOEngine::kUring);
+  EXPECT_ANY_THROW(setting->setValue("aio"));
+  setting->setValue("auto");
+  EXPECT_EQ(ioEngine(), IOEngine::kAuto);
+}
+
 TEST(WithoutApplication, TheSettingOfLocksActs) {
   EXPECT_TRUE(hookLocks());
   Config::Lookup("hook.locks", true)->fromString("off");
