@@ -12,6 +12,7 @@
 #include "sylar/config.h"
 #include "sylar/fiber.h"
 #include "sylar/hook.h"
+#include "sylar/iomanager.h"
 #include "sylar/log.h"
 #include "sylar/socket.h"
 #include "sylar/testing/virtual_time.h"
