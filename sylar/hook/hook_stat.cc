@@ -30,6 +30,13 @@ struct stat toStat(const struct statx& from) {
   return to;
 }
 
+/// Returns what the look at a name has found, as libc does.
+template <class Status>
+int give(const SlowName& name, Status* to, const Status& found) {
+  const long result = name.result() == 0 && !probe::copyOut(to, &found, sizeof found) ? -EFAULT : name.result();
+  return static_cast<int>(IoCall::result(result));
+}
+
 /// Makes a call that fills a struct stat as fstatat does, and that is libc's `plain` where it does not wait for others.
 template <class Plain>
 [[gnu::always_inline]] inline int statName(Hook hook, int directory, const char* path, struct stat* to, int flags, Plain plain) {
@@ -37,10 +44,7 @@ template <class Plain>
   if (!SlowName::any()) return plain();
   struct statx status {};
   const SlowName name(directory, path, flags | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &status);
-  if (!name.isSlow()) return plain();
-  if (name.result() < 0) return static_cast<int>(IoCall::result(name.result()));
-  const struct stat answer = toStat(status);
-  return static_cast<int>(IoCall::result(probe::copyOut(to, &answer, sizeof answer) ? 0 : -EFAULT));
+  return name.answers() ? give(name, to, toStat(status)) : plain();
 }
 
 }  // namespace
@@ -63,8 +67,9 @@ int statx(int directory, const char* path, int flags, unsigned mask, struct stat
   const auto plain = [=] { return real::statx(directory, path, flags, mask, to); };
   countCall(Hook::statx);
   if (!SlowName::any()) return plain();
-  const SlowName name(directory, path, flags, mask, to);
-  return name.isSlow() ? static_cast<int>(IoCall::result(name.result())) : plain();
+  struct statx status {};  // which a fiber keeps that a stop has abandoned
+  const SlowName name(directory, path, flags, mask, &status);
+  return name.answers() ? give(name, to, status) : plain();
 }
 
 // The same on machines of 64 bits.

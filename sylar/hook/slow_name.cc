@@ -24,6 +24,7 @@ SlowName::SlowName(int directory, const char* path, int flags, unsigned mask, st
   sys::errnoRef() = saved_errno;
   if (answer == 0) {
     m_slow = slowKindOf(::gnu_dev_makedev(status->stx_dev_major, status->stx_dev_minor)) != SlowKind::kNone;
+    m_on_disk = status->stx_dev_major != 0;
     m_fifo = S_ISFIFO(status->stx_mode);
   } else if (answer < 0 && m_result != -EFAULT) {  // so the path may be read
     // An empty path leads nowhere. Of /proc the threads of the kernel see another thread-self.

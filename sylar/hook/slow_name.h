@@ -19,12 +19,16 @@ class SlowName {
   /// Returns true if the path is on such a file system, or leads nowhere and may do so by way of one.
   bool isSlow() const { return m_slow; }
   bool isFifo() const { return m_fifo; }
-  /// Returns the result of the look, 0 or -errno; only if isSlow().
+  /// Returns true if the look has given what the call itself would: the path is on such a file system, or on a disk, which may have been
+  /// reached by way of one. The rest, such as /proc, looks different to each thread.
+  bool answers() const { return m_slow || m_on_disk; }
+  /// Returns the result of the look, 0 or -errno; only if answers().
   long result() const { return m_result; }
 
  private:
   long m_result = 0;
   bool m_slow = false;
+  bool m_on_disk = false;
   bool m_fifo = false;
 };
 

@@ -134,7 +134,7 @@ class EpollEngine final : public Driver {
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_charged = 0;
   int64_t m_first_look_ns = 0;  // since the budget was refilled
-  bool m_ring_made = false;     // or found to be impossible
+  bool m_ring_made = false;     // or found to be impossible for good
   int m_ring_error = 0;
   std::unique_ptr<Ring> m_ring;
   UniqueFd m_epoll;

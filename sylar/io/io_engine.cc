@@ -1,7 +1,7 @@
 // What carries out the calls that wait for files: the ring of the worker, or helper threads.
 #include <atomic>
+#include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "sylar/base/log.h"
 #include "sylar/io/epoll_engine.h"
@@ -13,6 +13,9 @@ namespace {
 
 constinit std::atomic<IOEngine> g_engine{IOEngine::kAuto};
 constinit std::atomic<bool> g_told{false};
+
+/// Returns true if this error of a ring that is made comes again each time. The others are of memory and descriptors.
+bool lasts(int error) { return error == ENOSYS || error == EPERM || error == EINVAL || error == EACCES; }
 
 }  // namespace
 
@@ -27,7 +30,10 @@ namespace detail {
 Ring* EpollEngine::ring() {
   const IOEngine wanted = ioEngine();
   if (wanted == IOEngine::kEpoll) return nullptr;
-  if (!std::exchange(m_ring_made, true)) m_ring = Ring::make(m_wake_fd, &m_ring_error);
+  if (!m_ring_made) {
+    m_ring = Ring::make(m_wake_fd, &m_ring_error);
+    m_ring_made = m_ring != nullptr || lasts(m_ring_error);
+  }
   if (m_ring == nullptr && wanted == IOEngine::kUring && !g_told.exchange(true, std::memory_order_relaxed)) {
     log::warn("io.engine is uring, but there is no io_uring here ({}): helper threads make the calls that wait for files",
               ::strerrordesc_np(m_ring_error));

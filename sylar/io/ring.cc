@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kSubmissions = 4;      // each is handed over at once
 constexpr unsigned kCompletions = 1024;   // more of them the kernel keeps itself
-constexpr unsigned kKernelThreads = 256;  // for what the kernel cannot carry out without one; the others wait for these
+constexpr unsigned kKernelThreads = 256;  // of each of two kinds, for what takes one; the other operations wait for these
 
 // Without DEFER_TASKRUN the kernel would interrupt the thread, whose blocking calls would fail with EINTR.
 constexpr unsigned kFlags =
@@ -42,7 +42,8 @@ std::unique_ptr<Ring> Ring::make(int wake_fd, int* error) {
   if (ring->m_made) {
     made.ring_fd = made.enter_ring_fd = result = sys::keepOwn(made.ring_fd);
     if (result >= 0) result = io_uring_register_eventfd(&made, wake_fd);
-    unsigned most[2] = {kKernelThreads, 0};  // for files, and no change for what may never end
+    unsigned most[2] = {kKernelThreads,
+                        kKernelThreads};  // for what the kernel knows to be of files when it begins, and for the rest
     if (result >= 0) result = io_uring_register_iowq_max_workers(&made, most);
   }
   if (result >= 0) return ring;
@@ -79,16 +80,19 @@ long Ring::run(const io_uring_sqe& entry) {
 
 /// Hands the operation over. It may be done at once.
 bool Ring::submit(const io_uring_sqe& entry, Operation& operation) {
-  io_uring_sqe* const place = io_uring_get_sqe(&m_ring);
-  if (place == nullptr || sys::inForkedChild()) return false;
+  if (sys::inForkedChild()) return false;
+  io_uring_sqe* place = io_uring_get_sqe(&m_ring);
+  if (place == nullptr) {  // those before were refused, and are still here
+    handOver();
+    place = io_uring_get_sqe(&m_ring);
+  }
+  if (place == nullptr) return false;
   *place = entry;
   io_uring_sqe_set_data(place, &operation);
   operation.next = m_first;
   if (m_first != nullptr) m_first->previous = &operation;
   m_first = &operation;
-  int submitted;
-  do submitted = io_uring_submit(&m_ring);
-  while (submitted == -EINTR);
+  handOver();
   if (io_uring_sq_ready(&m_ring) == 0) {
     takeDone(&operation);
     return true;
@@ -97,6 +101,10 @@ bool Ring::submit(const io_uring_sqe& entry, Operation& operation) {
   io_uring_sqe_set_data(place, nullptr);
   remove(operation);
   return false;
+}
+
+void Ring::handOver() {
+  while (io_uring_submit(&m_ring) == -EINTR) continue;
 }
 
 void Ring::remove(const Operation& operation) {

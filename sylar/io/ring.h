@@ -48,6 +48,7 @@ class Ring {
   Ring() = default;
 
   bool submit(const io_uring_sqe& entry, Operation& operation);
+  void handOver();
   void remove(const Operation& operation);
   void takeDone(const Operation* own);
 

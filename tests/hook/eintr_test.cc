@@ -25,6 +25,14 @@ Outcome outcomeOf(const Waiting& waiting) {
   return {result == -1 ? -1 : 0, result == -1 ? errno : 0};
 }
 
+/// Returns true if `fiber` is where a signal can end the call. On the way there it may wait for a file: another test may have mounted a file
+/// system of a process, and then each path is looked up first.
+bool waits(const Fiber& fiber) {
+  const std::string what = control(fiber).describe();
+  return stateOf(fiber) == FiberState::kParked && what.find("waits for a file") == what.npos &&
+         what.find("helper thread") == what.npos;
+}
+
 /// Makes the call in a fiber, and lets it succeed if it still waits when another fiber of the thread runs. The signal is raised before the call, or
 /// by that other fiber once the call waits.
 Outcome inFiberInterrupted(const WaitingCase& one, bool before = false) {
@@ -35,7 +43,7 @@ Outcome inFiberInterrupted(const WaitingCase& one, bool before = false) {
     bool done = false;
     bool through = false;
     IOManager::GetThis()->schedule([&, me] {
-      while (!done && stateOf(*me) != FiberState::kParked) Fiber::YieldToReady();  // the time of a short sleep may be over
+      while (!done && !waits(*me)) Fiber::YieldToReady();  // the time of a short sleep may be over
       if (!before) ::raise(SIGUSR1);
       untilPolled();
       if (!done && waiting.finish != nullptr) waiting.finish();

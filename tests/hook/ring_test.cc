@@ -2,6 +2,9 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -418,6 +421,79 @@ TEST(SlowMounts, AreToldByTheirTypeAndPlace) {
   EXPECT_EQ(kind("36 35 0:53 / /proc/cpuinfo rw - fuse.lxcfs lxcfs rw"), SlowKind::kNone);
   EXPECT_EQ(kind("36 35 0:54 / /sys/fs/fuse/connections rw - fusectl fusectl rw"), SlowKind::kNone);
   EXPECT_EQ(kind(""), SlowKind::kNone);
+}
+
+// Cause: while the list was read again, it was empty for all others.
+TEST_F(RingDisk, ASlowMountIsKnownWhileTheListIsReadAgain) {
+  ASSERT_TRUE(detail::anySlowMount());
+  char name[] = "/tmp/sylar_mounts_XXXXXX";
+  const std::string folder = ::mkdtemp(name);
+  std::atomic<bool> over{false};
+  std::thread mounter([&] {
+    for (int i = 0; i < 300; ++i) {
+      EXPECT_EQ(::mount("sylar", folder.c_str(), "tmpfs", 0, nullptr), 0) << ::strerror(errno);
+      EXPECT_EQ(::umount2(folder.c_str(), 0), 0) << ::strerror(errno);
+    }
+    over = true;
+  });
+  const auto look = [&over] {
+    bool known = true;
+    while (!over) known = detail::anySlowMount() && known;
+    EXPECT_TRUE(known);
+  };
+  std::thread other(look);  // one of the two is told that the list has changed
+  look();
+  other.join();
+  mounter.join();
+  std::filesystem::remove(folder);
+}
+
+/// Lets a supervisor decide about each io_uring_enter of the calling thread, and returns its descriptor, or -1.
+int superviseEnters() {
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{std::size(rules), rules};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+}
+
+// Cause: what the kernel had refused stayed in the ring, which was full after four of them.
+TEST_F(RingDisk, IsUsedAgainAfterTheKernelHasRefusedIt) {
+  constexpr unsigned kRefused = 6, kCalls = 20;
+  std::atomic<int> listener{0};
+  unsigned refused = 0, taken = 0;
+  const int end = ::eventfd(0, EFD_CLOEXEC);
+  std::thread supervisor([&] {
+    while (listener == 0) std::this_thread::yield();
+    pollfd of[] = {{listener, POLLIN, 0}, {end, POLLIN, 0}};
+    while (::poll(of, 2, -1) > 0 && of[1].revents == 0) {
+      seccomp_notif call{};
+      seccomp_notif_resp answer{};
+      if (::ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) continue;
+      answer.id = call.id;
+      const bool submits = call.data.args[1] > 0;
+      if (submits && refused < kRefused) {
+        ++refused;
+        answer.error = -EAGAIN;
+      } else {
+        taken += submits;
+        answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+      }
+      EXPECT_EQ(::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer), 0);
+    }
+  });
+  inFiber([&] {
+    EXPECT_NE(EpollEngine::current()->ring(), nullptr);
+    listener = superviseEnters();
+    for (unsigned i = 0; i < kCalls; ++i) EXPECT_EQ(::fsync(m_fd), 0);
+  });
+  EXPECT_EQ(::eventfd_write(end, 1), 0);
+  supervisor.join();
+  ::close(end);
+  EXPECT_EQ(refused, kRefused);
+  EXPECT_GE(taken, kCalls - kRefused);
+  ::close(listener);
 }
 
 /// Forbids io_uring_setup to the calling thread and those that it makes.
