@@ -28,7 +28,7 @@ CASES = {  # case: (what is counted, operations of a run, programs)
 }
 PARALLEL = {  # case: (what is counted, operations of a run, programs, goal, goal's id)
     "tree": ("fork and join, 2 us in a leaf", 100_000, ["sylar", "Go"], 1.8, "P-12"),
-    "timers": ("timer armed and stopped", 500_000, ["sylar", "Go"], 1.8, "P-12"),
+    "timers": ("timer armed and stopped", 2_000_000, ["sylar", "Go"], 1.8, "P-12"),
     "pairs": ("messages within each worker", 500_000, ["sylar", "Go"], 1.8, "P-12"),
     "sockets": ("echo over socketpairs within each worker", 100_000, ["sylar"], 1.7, "P-17"),
 }
