@@ -25,6 +25,7 @@
 #include "sylar/check.h"
 #include "sylar/iomanager.h"
 #include "tests/support/fibers.h"
+#include "tests/support/own_mounts.h"
 
 namespace sylar::test {
 namespace {
@@ -80,6 +81,7 @@ int writeFile(const char*, const char*, size_t size, off_t, fuse_file_info*) {
 class Disk {
  public:
   Disk() {
+    test::hideMounts();
     char name[] = "/tmp/sylar_disk_XXXXXX";
     m_folder = ::mkdtemp(name);
     int mounted[2];

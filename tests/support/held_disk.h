@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "sylar/check.h"
+#include "tests/support/own_mounts.h"
 
 namespace sylar::test {
 
@@ -35,7 +36,9 @@ class HeldDisk {
   static constexpr size_t kSize = 100'000;
   static char byteAt(size_t offset) { return static_cast<char>('a' + offset % 23); }
 
+  /// On the main thread, before others that are to see it.
   HeldDisk() {
+    hideMounts();
     char name[] = "/tmp/sylar_disk_XXXXXX";
     m_folder = ::mkdtemp(name);
     const int device = static_cast<int>(::syscall(SYS_open, "/dev/fuse", O_RDWR | O_CLOEXEC));
