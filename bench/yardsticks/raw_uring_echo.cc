@@ -38,7 +38,7 @@ class EchoServer {
 
  private:
   static constexpr unsigned kEntries = 4096;
-  // What a completion is about: a descriptor's receive, its send if this bit is set, or one of the others.
+  // A completion is of a descriptor's receive, of its send if kSent is set, or of one of the others.
   static constexpr uint64_t kSent = uint64_t{1} << 32;
   static constexpr uint64_t kAccept = ~uint64_t{0};
   static constexpr uint64_t kLinkedSend = ~uint64_t{1};  // comes only if it fails; its receive comes, too

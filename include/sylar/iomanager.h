@@ -28,7 +28,7 @@ namespace detail {
 class IOCore;
 }
 
-/// What carries out the calls of fibers that wait for files (setHookFiles), while the fibers are suspended.
+/// Chooses how the calls of fibers that wait for files are carried out (setHookFiles), while the fibers are suspended.
 enum class IOEngine : uint8_t {
   kAuto,   ///< an io_uring for each worker where the kernel has what that takes (Linux 6.1), else helper threads
   kEpoll,  ///< helper threads (BlockingLimits), at most 64 at once unless that is set

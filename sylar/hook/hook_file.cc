@@ -64,7 +64,7 @@ SlowKind kindOfDevice(int fd, dev_t device) {
   return kind;
 }
 
-/// What the kernel says of a file without asking its server, or asks if it has no such call.
+/// The type and the device of a file, as the kernel knows them without asking its server. Older kernels have to ask.
 struct FileLook {
   explicit FileLook(int fd) {
     struct statx cached;
@@ -103,7 +103,7 @@ FdKind learnFile(Entry& entry, int fd) {
 
 namespace {
 
-/// Where the ring puts the bytes that it brings into the page cache. Nobody reads them.
+/// The ring reads into this what it brings into the page cache. Nobody reads it.
 char g_nowhere[65'536];
 
 /// Has the ring bring `size` bytes into the page cache, as far as there are so many, by a read that the caller does not see: the file may

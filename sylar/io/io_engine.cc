@@ -1,4 +1,4 @@
-// What carries out the calls that wait for files: the ring of the worker, or helper threads.
+// Chooses between the worker's ring and helper threads for the calls that wait for files.
 #include <atomic>
 #include <cerrno>
 #include <cstring>

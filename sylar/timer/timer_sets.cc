@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "sylar/check.h"
 #include "sylar/timer/front_news.h"

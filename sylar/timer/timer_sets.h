@@ -63,7 +63,7 @@ class TimerSets {
   static constexpr unsigned kIdShift = 24;  ///< an id tells its set in the bits that TimerPool leaves 0
   static constexpr size_t kMostSets = 256;
   static_assert(TimerPool<>::kMaxPages == 1 << 18, "64 timers a page: ids take 24 bits for the place");
-  /// How late the timers of other sets must be before a thread that comes by serves them. Their own workers are to have them first.
+  /// A thread that comes by serves timers of other sets only when they are this late, because their own workers are to have them first.
   static constexpr int64_t kPatienceNs = 100'000;
 
   struct Next {
