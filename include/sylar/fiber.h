@@ -126,7 +126,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  static constexpr size_t kControlSize = 312;
+  static constexpr size_t kControlSize = 184;
 
   const uint64_t m_id;
   alignas(8) std::byte m_control[kControlSize];  // holds a detail::FiberControl, so that a fiber is one allocation

@@ -15,17 +15,19 @@ bool FiberControl::inFiredScope(const FiberCore& core) {
   const tsan::Exempt of_this_thread;
   for (const FiberCore* one = &core; one != nullptr && (one == &core || !one->shielded); one = one->resumer) {
     if (!one->in_cancel_scope) continue;
-    for (const auto* scope = control(*one->fiber).m_cancel_scope; scope != nullptr; scope = scope->m_outer) {
+    for (const auto* scope = one->started().cancel_scope; scope != nullptr; scope = scope->m_outer) {
       if (scope->m_fired.load(std::memory_order_acquire)) return true;
     }
   }
   return false;
 }
 
-void FiberControl::dropScopes() {
+void FiberControl::dropStarted() {
   SYLAR_DCHECK(m_core != nullptr);
+  StartedState& mine = m_core->started();
+  if (mine.locals != nullptr) endLocals(mine);
   if (!m_core->in_cancel_scope) return;
-  for (auto* scope = m_cancel_scope; scope != nullptr; scope = scope->m_outer) scope->forget();
+  for (auto* scope = mine.cancel_scope; scope != nullptr; scope = scope->m_outer) scope->forget();
   m_core->in_cancel_scope = false;
 }
 
@@ -51,9 +53,9 @@ void CancelScope::Fire::operator()() const {
   {
     const tsan::Exempt of_this_thread;
     FiberCore& core = *t_running;
-    m_outer = core.in_cancel_scope ? control(*core.fiber).m_cancel_scope : nullptr;
+    m_outer = core.in_cancel_scope ? core.started().cancel_scope : nullptr;
     core.in_cancel_scope = true;
-    control(*core.fiber).m_cancel_scope = this;
+    core.started().cancel_scope = this;
     if (token.stop_requested()) {
       m_fired.store(true, std::memory_order_relaxed);
       core.setCancelledByScope(true);
@@ -75,9 +77,9 @@ CancelScope::~CancelScope() {
   const tsan::Exempt of_this_thread;
   FiberCore& core = *static_cast<FiberCore*>(m_core);
   SYLAR_CHECK(&core == runningFiber());  // in the fiber that made it
-  SYLAR_CHECK(control(*core.fiber).m_cancel_scope == this);
+  SYLAR_CHECK(core.started().cancel_scope == this);
   core.in_cancel_scope = m_outer != nullptr;
-  control(*core.fiber).m_cancel_scope = m_outer;
+  core.started().cancel_scope = m_outer;
   core.setCancelledByScope(FiberControl::inFiredScope(core));
   if (core.cancelled == 0) core.cancelled_waits = FiberCore::kCancelledWaits;
 }

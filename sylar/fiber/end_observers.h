@@ -108,10 +108,10 @@ class EndObservers {
     return claimed;
   }
 
+  EndObserver* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
   mutable typename Memory::Spinlock m_lock;
   bool m_over SYLAR_GUARDED_BY(m_lock) = false;
   bool m_abandoned SYLAR_GUARDED_BY(m_lock) = false;
-  EndObserver* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
 };
 
 }  // namespace sylar::detail

@@ -39,7 +39,8 @@ uint64_t newId() {
 
 Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/) : m_id(newId()) {
   if (cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
-  const size_t stack_size = stacksize != 0 ? stacksize : g_default_stack_size.load(std::memory_order_relaxed);
+  const size_t stack_size =
+      stacksize != 0 ? std::min(stacksize, kMaxStackSize) : g_default_stack_size.load(std::memory_order_relaxed);
   ::new (m_control) FiberControl(std::move(cb), stack_size, FiberState::kInit);
   ThreadFibers::countFiber(1);
 }
@@ -52,7 +53,7 @@ Fiber::Fiber(OwnStack) : m_id(0) {
 Fiber::~Fiber() {
   FiberControl& mine = control(*this);
   if (mine.m_core != nullptr) ThreadFibers::current().discard(*this);
-  if (mine.m_exception != nullptr) mine.reportException(mine.m_name);
+  if (mine.m_exception != nullptr) mine.reportException(mine.takeName());
   ThreadFibers::countFiber(-1);  // before its captures end: they may tell others to look
   std::destroy_at(&mine);
 }
@@ -135,12 +136,12 @@ uint64_t Fiber::GetFiberId() {
 namespace {
 
 Deadline scopeOf(const FiberCore& core) {
-  return core.in_deadline_scope ? control(*core.fiber).scopeDeadline() : Deadline::never();
+  return core.in_deadline_scope ? Deadline::at(core.started().scope_deadline_ns) : Deadline::never();
 }
 
 void enterScope(FiberCore& core, Deadline deadline) {
   core.in_deadline_scope = !deadline.isNever();
-  control(*core.fiber).setScopeDeadline(deadline);
+  core.started().scope_deadline_ns = deadline.ns();
 }
 
 }  // namespace

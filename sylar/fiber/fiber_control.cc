@@ -11,6 +11,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
+#include "sylar/fiber/fiber_core.h"
 
 namespace sylar::detail {
 
@@ -76,23 +77,46 @@ void FiberControl::reportException(const std::string& told_name) {
 
 Fiber::ptr FiberControl::ownStack() { return Fiber::ptr(new Fiber(Fiber::OwnStack{})); }
 
+FiberControl::Extras& FiberControl::extras() {
+  Extras* now = ifExtras();
+  if (now == nullptr) {
+    auto made = std::make_unique<Extras>();
+    if (m_extras.compare_exchange_strong(now, made.get(), std::memory_order_acq_rel)) now = made.release();
+  }
+  return *now;
+}
+
 void FiberControl::setName(std::string name) {
-  Lock lock(m_lock);
-  m_name.swap(name);
+  if (name.empty() && ifExtras() == nullptr) return;
+  Extras& mine = extras();
+  Lock lock(mine.lock);
+  mine.name.swap(name);
   lock.unlock();  // the old name is destroyed outside the lock
 }
 
 std::string FiberControl::name() const {
-  Lock lock(m_lock);
-  return m_name;
+  Extras* const mine = ifExtras();
+  if (mine == nullptr) return "";
+  Lock lock(mine->lock);
+  return mine->name;
+}
+
+std::string FiberControl::takeName() noexcept {
+  std::string taken;
+  if (Extras* const mine = ifExtras()) {
+    Lock lock(mine->lock);
+    taken.swap(mine->name);
+  }
+  return taken;
 }
 
 size_t FiberControl::copyName(char* out, size_t size) const noexcept {
   SYLAR_CHECK(out != nullptr && size > 0);  // the 0 behind the name needs room
   size_t length = 0;
-  if (m_lock.tryLock()) {
-    length = m_name.copy(out, size - 1);
-    m_lock.unlock();
+  Extras* const mine = ifExtras();
+  if (mine != nullptr && mine->lock.tryLock()) {
+    length = mine->name.copy(out, size - 1);
+    mine->lock.unlock();
   }
   out[length] = 0;
   return length;
@@ -105,8 +129,10 @@ bool FiberControl::mayResume(FiberState now) const {
 }
 
 bool FiberControl::wantsToMigrate() const {
-  Lock lock(m_lock);
-  return m_migration_target != nullptr;
+  Extras* const mine = ifExtras();
+  if (mine == nullptr) return false;
+  Lock lock(mine->lock);
+  return mine->migration_target != nullptr;
 }
 
 void FiberControl::run() {
@@ -119,30 +145,32 @@ void FiberControl::run() {
     m_exception = std::current_exception();
   }
   m_cb = nullptr;  // destroys the captures here, on the fiber's stack, because that may block
-  if (m_locals != nullptr) endLocals();
-  if (m_held.count() > 0) failHolding("ends");
+  StartedState& mine = m_core->started();
+  if (mine.locals != nullptr) endLocals(mine);
+  if (mine.held.count() > 0) failHolding("ends");
 }
 
 /// Nobody could unlock it any more, and all who wait for it would wait for ever.
 [[gnu::cold]] void FiberControl::failHolding(const char* how) const {
-  SYLAR_DCHECK(m_held.count() > 0);
   checkFailed(__FILE__, __LINE__, "no lock is held",
               fmt::format("fiber {} {} {}{}", fiber().getId(), name(), how, describeHeld()));
 }
 
 std::string FiberControl::describeHeld() const {
-  const uint32_t count = m_held.count();
+  if (m_core == nullptr) return "";
+  const HeldLocks& held = m_core->started().held;
+  const uint32_t count = held.count();
   if (count == 0) return "";
-  const uintptr_t last = m_held.at(m_held.named() - 1);
+  const uintptr_t last = held.at(held.named() - 1);
   return fmt::format(", and holds the sylar lock at {:#x}{}{}", last & ~HeldLocks::kToRead,
                      (last & HeldLocks::kToRead) == 0 ? "" : " for reading",
                      count == 1 ? "" : fmt::format(" and {} more", count - 1));
 }
 
-[[gnu::noinline, gnu::cold]] void FiberControl::endLocals() {
-  SYLAR_DCHECK(m_locals != nullptr);
-  m_locals->end();  // while their destructors can still reach the others
-  delete std::exchange(m_locals, nullptr);
+[[gnu::noinline, gnu::cold]] void FiberControl::endLocals(StartedState& mine) {
+  SYLAR_DCHECK(mine.locals != nullptr);
+  mine.locals->end();  // while their destructors can still reach the others
+  delete std::exchange(mine.locals, nullptr);
 }
 
 void FiberControl::end(FiberState how) {

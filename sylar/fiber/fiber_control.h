@@ -20,21 +20,14 @@
 #include "sylar/fiber.h"
 #include "sylar/fiber/end_observers.h"
 #include "sylar/fiber/fiber_requests.h"
-#include "sylar/fiber/held_locks.h"
 #include "sylar/fiber/queue_node.h"
-#include "sylar/fiber_local.h"
-
-namespace sylar {
-namespace this_fiber {
-class CancelScope;
-}
-}  // namespace sylar
 
 namespace sylar::detail {
 
 class MigrationTarget;
 struct FiberCore;
 class FiberHome;
+struct StartedState;
 class ThreadFibers;
 
 /// The state of a fiber in detail. Fiber::State is the view of it that users get.
@@ -82,11 +75,10 @@ class FiberRequest final : public QueueNode {
 class FiberControl final : public SpawnNode {
  public:
   FiberControl(std::function<void()>&& cb, size_t stack_size, FiberState state)
-      : m_state(state), m_cb(std::move(cb)), m_stack_size(stack_size) {}
-
-  ~FiberControl() {
-    if (m_locals != nullptr) endLocals();
+      : m_state(state), m_cb(std::move(cb)), m_stack_size(static_cast<uint32_t>(stack_size)) {
+    SYLAR_DCHECK(m_stack_size == stack_size);
   }
+  ~FiberControl() { delete m_extras.load(std::memory_order_relaxed); }
   FiberControl(const FiberControl&) = delete;
   FiberControl& operator=(const FiberControl&) = delete;
 
@@ -134,29 +126,12 @@ class FiberControl final : public SpawnNode {
   /// Returns true if a CancelScope of the fiber that runs on `core`, or of one of its resumers, has been told to stop. A shield of a
   /// resumer hides its scopes and those beyond. For its own thread.
   static bool inFiredScope(const FiberCore& core);
-  /// Lets go of the tokens of its scopes, because its stack is reclaimed and their destructors will not run.
-  void dropScopes();
+  /// Ends the values of FiberLocal, and lets go of the tokens of its scopes, because its stack is reclaimed and the destructors there
+  /// will not run.
+  void dropStarted();
   /// Returns true if the fiber was cancelled and its thread has not looked yet. On plain threads only this_fiber::cancelled()
   /// looks.
   bool cancelRequested() const { return (m_requests.pending() & kCancel) != 0; }
-
-  /// Returns the fiber that this one waits for in join(), or null. For its own worker and for the stop detection.
-  Fiber* joins() const { return m_joins; }
-  void setJoins(Fiber* fiber) {
-    SYLAR_DCHECK((fiber == nullptr) != (m_joins == nullptr));
-    m_joins = fiber;
-  }
-
-  /// The deadline of the DeadlineScope that the fiber is in. Meaningful only if its core says that it is in one.
-  Deadline scopeDeadline() const { return Deadline::at(m_scope_deadline_ns); }
-  void setScopeDeadline(Deadline deadline) { m_scope_deadline_ns = deadline.ns(); }
-
-  /// The locks that it holds.
-  HeldLocks& held() { return m_held; }
-  const HeldLocks& held() const { return m_held; }
-
-  /// The values of FiberLocal, null if there are none. For the fiber itself.
-  detail::FiberLocals*& locals() { return m_locals; }
 
   /// Notes what the fiber is about to wait for. `where` is the number of the descriptor, or the address of an object; kept are the
   /// lower 56 bits.
@@ -179,7 +154,7 @@ class FiberControl final : public SpawnNode {
   }
   /// Returns what the fiber is doing, in words, such as "reads descriptor 7".
   std::string describe() const;
-  /// Returns one of the locks that it holds, in words to be appended, or "" if there are none.
+  /// Returns one of the locks that it holds, in words to be appended, or "" if there are none. For a fiber that cannot end meanwhile.
   std::string describeHeld() const;
   /// Ends the process, because the fiber comes to an end, as `how` says, and holds a lock.
   [[noreturn]] void failHolding(const char* how) const;
@@ -188,7 +163,6 @@ class FiberControl final : public SpawnNode {
   friend Fiber;
   friend FiberRequest;
   friend ThreadFibers;
-  friend this_fiber::CancelScope;
 
   static constexpr unsigned kWhereBits = 56;
   static constexpr uint64_t kWhereMask = (uint64_t{1} << kWhereBits) - 1;
@@ -200,11 +174,22 @@ class FiberControl final : public SpawnNode {
   void join();
   void setName(std::string name);
   std::string name() const;
+  std::string takeName() noexcept;
   size_t copyName(char* out, size_t size) const noexcept;
   static void setExceptionHandler(Fiber::ExceptionHandler handler);
 
+  /// What few fibers have. Made when first needed, and kept.
+  struct Extras {
+    Spinlock lock;
+    std::string name SYLAR_GUARDED_BY(lock);
+    std::shared_ptr<MigrationTarget> migration_target SYLAR_GUARDED_BY(lock);
+  };
+  Extras& extras();
+  /// Returns null if there are none.
+  Extras* ifExtras() const { return m_extras.load(std::memory_order_acquire); }
+
   void run();  // on its own stack
-  void endLocals();
+  static void endLocals(StartedState& mine);
   void end(FiberState how);  // when nothing will run on its stack any more
   void endUnfinished(FiberState how);
   void blockUntilEnd();
@@ -213,27 +198,21 @@ class FiberControl final : public SpawnNode {
   bool mayResume(FiberState state) const;
   bool wantsToMigrate() const;
 
+  FiberRequest m_spare_request{true};
+  // Two members end before a multiple of eight bytes, and those that follow them lie in the rest: the handle of an idle fiber counts.
+  [[no_unique_address]] FiberRequests<FiberHome> m_requests;
   std::atomic<FiberState> m_state;
   std::atomic<bool> m_spare_is_away{false};
-  FiberRequest m_spare_request{true};
-  mutable Spinlock m_lock;
+  Spinlock m_lock;                    // of m_exception, for those who join
   std::atomic<pid_t> m_thread_id{0};  // where it was started
-  FiberRequests<FiberHome> m_requests;
   std::atomic<uint64_t> m_waits_for{0};
   FiberCore* m_core = nullptr;  // from start to end
-  Fiber* m_joins = nullptr;
-  // The innermost scopes. Not initialised, because most fibers are never in one, and the core says whether this one is.
-  int64_t m_scope_deadline_ns;
-  this_fiber::CancelScope* m_cancel_scope;
-  HeldLocks m_held;
-  detail::FiberLocals* m_locals = nullptr;  // its own
-  Fiber::ptr m_self;                        // set while a scheduler owns it
+  Fiber::ptr m_self;            // set while a scheduler owns it
   std::function<void()> m_cb;
   std::exception_ptr m_exception;
-  size_t m_stack_size;
-  EndObservers<> m_ends;
-  std::string m_name SYLAR_GUARDED_BY(m_lock);
-  std::shared_ptr<MigrationTarget> m_migration_target SYLAR_GUARDED_BY(m_lock);
+  [[no_unique_address]] EndObservers<> m_ends;
+  const uint32_t m_stack_size;
+  std::atomic<Extras*> m_extras{nullptr};
 };
 
 #pragma GCC diagnostic push

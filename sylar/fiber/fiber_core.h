@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "sylar/base/internal.h"
 #include "sylar/check.h"
@@ -13,6 +14,7 @@
 #include "sylar/fiber/core_pool.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/stack.h"
+#include "sylar/fiber/started_state.h"
 #include "sylar/fiber/wait_word.h"
 #include "sylar/timer/timer_node.h"
 
@@ -83,6 +85,19 @@ struct alignas(64) FiberCore : QueueNode {
   int64_t deadline_ns = kNever;    ///< of the present wait; later than the linked one after a lazy push
   FiberCore* live_prev = nullptr;  ///< the home worker's list of fibers to bring to their end, or of those resumed by hand
   FiberCore* live_next = nullptr;  ///< in a free core: see nextChunk()
+
+  /// Makes `stack` the fiber's, and returns what of it is left for the fiber's frames.
+  Stack takeStack(const Stack& its_stack) {
+    SYLAR_DCHECK(its_stack);
+    stack = its_stack;
+    ::new (stack.top() - sizeof(StartedState)) StartedState;
+    return {stack.base, stack.size - sizeof(StartedState)};
+  }
+  /// From the fiber's start to its end.
+  StartedState& started() const {
+    SYLAR_DCHECK(fiber != nullptr && stack);
+    return *std::launder(reinterpret_cast<StartedState*>(stack.top() - sizeof(StartedState)));
+  }
 
   /// Links chunks, in a free core that is first in its chunk (core_pool.h).
   FiberCore*& nextChunk() { return live_next; }

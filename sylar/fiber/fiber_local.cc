@@ -28,7 +28,7 @@ thread_local OfThread t_locals;
 
 FiberLocals*& slot() {
   FiberCore* const me = runningFiber();
-  return me == nullptr ? valuesOfThread() : control(*me->fiber).locals();
+  return me == nullptr ? valuesOfThread() : me->started().locals;
 }
 
 }  // namespace

@@ -65,9 +65,9 @@ class FiberRequests {
  private:
   static uint64_t ownerOf(Home* home) { return home == nullptr ? 0 : home->owner.load(std::memory_order_relaxed); }
 
-  typename Memory::template Atomic<uint8_t> m_pending{0};
   typename Memory::template Atomic<Home*> m_home{nullptr};
   typename Memory::template Atomic<uint64_t> m_owner{0};
+  typename Memory::template Atomic<uint8_t> m_pending{0};
 };
 
 }  // namespace sylar::detail

@@ -19,6 +19,12 @@ class HeldLocks {
   static constexpr uint32_t kNamed = 3;
   static constexpr uintptr_t kToRead = 1;
 
+  HeldLocks() = default;
+  HeldLocks(const HeldLocks& other) : m_count(other.count()) {
+    for (uint32_t i = 0; i < named(); ++i) m_named[i].store(other.at(i), std::memory_order_relaxed);
+  }
+  HeldLocks& operator=(const HeldLocks&) = delete;
+
   void add(uintptr_t lock) {
     SYLAR_DCHECK(lock != 0);
     const uint32_t count = m_count.load(std::memory_order_relaxed);

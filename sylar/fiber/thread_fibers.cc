@@ -153,9 +153,8 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->own_thread_pointer = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
-  core->stack = stack;
   core->deadline_ns = kNever;
-  core->context.make<&ThreadFibers::fiberMain>(stack);
+  core->context.make<&ThreadFibers::fiberMain>(core->takeStack(stack));
   control(fiber).m_core = core;
   moveIn(fiber);
   return true;
@@ -193,14 +192,17 @@ void ThreadFibers::post(Fiber& fiber, FiberControl::Requested what) {
 }
 
 void ThreadFibers::setMigrationTarget(Fiber& fiber, std::shared_ptr<MigrationTarget> target) {
-  Lock lock(control(fiber).m_lock);
-  control(fiber).m_migration_target.swap(target);
+  FiberControl::Extras& extras = control(fiber).extras();
+  Lock lock(extras.lock);
+  extras.migration_target.swap(target);
   lock.unlock();  // the previous one is destroyed outside the lock
 }
 
 std::shared_ptr<MigrationTarget> ThreadFibers::takeMigrationTarget(Fiber& fiber) {
-  Lock lock(control(fiber).m_lock);
-  return std::move(control(fiber).m_migration_target);
+  FiberControl::Extras* const extras = control(fiber).ifExtras();
+  if (extras == nullptr) return nullptr;
+  Lock lock(extras->lock);
+  return std::move(extras->migration_target);
 }
 
 SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
@@ -239,6 +241,7 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
 
 /// The loop finds the thread's own variables. The fiber's say what they always say: that it is the one that runs.
 SYLAR_SWITCHES void ThreadFibers::leaveThreadPointer(FiberCore& me, FiberCore* to) {
+  if (to == nullptr && sys::inForkedChild()) return stayInChild(me);
   const uintptr_t mine = threadPointer();
   if (to == nullptr) becomeThread(m_thread_pointer);
   leave(me, to);
@@ -349,10 +352,10 @@ void ThreadFibers::announceAbandoned(Fiber& fiber) {
 
 void ThreadFibers::discard(Fiber& fiber) {
   SYLAR_DCHECK(control(fiber).m_core != nullptr && control(fiber).m_core != t_running);
-  if (control(fiber).m_held.count() > 0) control(fiber).failHolding("ends");
+  if (control(fiber).m_core->started().held.count() > 0) control(fiber).failHolding("ends");
   log::warn("fiber {} is dropped while suspended: its stack is reclaimed, destructors on it do not run", fiber.getId());
   tsan::acquire(control(fiber).m_core);
-  control(fiber).dropScopes();
+  control(fiber).dropStarted();
   recycle(*control(fiber).m_core);
 }
 

@@ -60,7 +60,7 @@ class FiberHost {
   /// Unlinks a timer that is still in the worker's queue, because the core leaves the worker's hands.
   virtual void unlinkTimer(FiberCore& core) = 0;
   /// Called on the stack of `me`, which gives its thread back to the worker, so runningFiber() is null. Returns the fiber that runs next, be it
-  /// `me`, or null if the worker's loop has to come first.
+  /// `me`, or null if the worker's loop has to come first. In a forked child it calls ThreadFibers::stayInChild().
   virtual FiberCore* passOn(FiberCore& me) = 0;
 
  protected:
@@ -208,7 +208,7 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
 /// Afterwards nothing that belongs to this thread may be used, because the fiber may be on another one.
 [[gnu::always_inline]] inline void ThreadFibers::switchOut(FiberCore& me, FiberCore* to) {
   SYLAR_DCHECK(&me == t_running && to != &me);
-  if (to == nullptr && sys::inForkedChild()) {
+  if (to == nullptr && !me.live && sys::inForkedChild()) {  // for those that are live the host looks, in passOn()
     stayInChild(me);
     return;
   }

@@ -28,8 +28,8 @@ bool fiberIsAsNew() {
   const tsan::Exempt of_this_thread;
   SYLAR_DCHECK(runningFiber() != nullptr);
   const FiberCore& me = *runningFiber();
-  return me.hook_enabled && me.cancelled == 0 && !me.permit && control(*me.fiber).locals() == nullptr &&
-         control(*me.fiber).held().count() == 0 && me.fiber->weak_from_this().use_count() == 1 && me.fiber->getName().empty();
+  return me.hook_enabled && me.cancelled == 0 && !me.permit && me.started().locals == nullptr && me.started().held.count() == 0 &&
+         me.fiber->weak_from_this().use_count() == 1 && me.fiber->getName().empty();
 }
 
 }  // namespace

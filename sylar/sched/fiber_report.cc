@@ -20,13 +20,12 @@ typename Map::mapped_type find(const Map& map, Key key) {
 
 }  // namespace
 
-FiberReport::FiberReport(const Fiber& fiber, uint64_t its_resumer)
+FiberReport::FiberReport(const Fiber& fiber, uint64_t its_resumer, const HeldLocks& held)
     : FiberInfo{fiber.getId(), fiber.getName(), control(fiber).describe()},
       parked(stateOf(fiber) == FiberState::kParked),
       resuming(stateOf(fiber) == FiberState::kResuming),
       resumer(its_resumer),
       wants(control(fiber).wants()) {
-  const HeldLocks& held = control(fiber).held();
   for (uint32_t i = 0; i < held.named(); ++i) holds.push_back(held.at(i) & ~HeldLocks::kToRead);
 }
 

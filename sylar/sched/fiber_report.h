@@ -11,13 +11,14 @@
 
 #include "sylar/base/internal.h"
 #include "sylar/fiber/fiber_control.h"
+#include "sylar/fiber/held_locks.h"
 #include "sylar/scheduler.h"
 
 namespace sylar::detail {
 
 /// One fiber at one moment. Made from any thread while the fiber goes on, so its parts may be of different moments.
 struct FiberReport : FiberInfo {
-  FiberReport(const Fiber& fiber, uint64_t its_resumer);
+  FiberReport(const Fiber& fiber, uint64_t its_resumer, const HeldLocks& held);
 
   bool parked;
   bool resuming;     // has resumed another by hand

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sylar/fiber/fiber_control.h"
+#include "sylar/fiber/held_locks.h"
 
 namespace sylar::detail {
 namespace {
@@ -17,9 +18,15 @@ uint64_t outermostResumerOf(const FiberCore& core) {
 
 }  // namespace
 
-/// Takes handles under the lock, which each begin and end of a fiber needs, and describes the fibers outside it.
+/// Takes handles under the lock, which each begin and end of a fiber needs, and what lies on the fibers' stacks. Describes the fibers
+/// outside it.
 void LiveFibers::list(std::vector<FiberReport>& out) {
-  std::vector<std::pair<Fiber::ptr, uint64_t>> fibers;  // with their resumers
+  struct Listed {
+    Fiber::ptr fiber;
+    uint64_t resumer;
+    HeldLocks held;
+  };
+  std::vector<Listed> fibers;
   for (size_t count = 0;; count += count / 8) {
     fibers.reserve(count);
     Lock lock(m_lock);
@@ -27,14 +34,16 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
     if (count > fibers.capacity()) continue;
     for (const FiberCore* core = m_first; core != nullptr; core = core->live_next) {
       const uint64_t resumer = outermostResumerOf(*core);
-      fibers.emplace_back(core->fiber->weak_from_this().lock(), resumer);
-      if (fibers.back().first != nullptr) continue;
-      fibers.pop_back();
-      out.emplace_back(*core->fiber, resumer);  // it lies on a stack, which may go when the lock is released
+      if (Fiber::ptr fiber = core->fiber->weak_from_this().lock()) {
+        fibers.push_back({std::move(fiber), resumer, core->started().held});
+      } else {
+        out.emplace_back(*core->fiber, resumer,
+                         core->started().held);  // it lies on a stack, which may go when the lock is released
+      }
     }
     break;
   }
-  for (const auto& [fiber, resumer] : fibers) out.emplace_back(*fiber, resumer);
+  for (const Listed& one : fibers) out.emplace_back(*one.fiber, one.resumer, one.held);
 }
 
 }  // namespace sylar::detail

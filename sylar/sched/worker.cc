@@ -147,7 +147,7 @@ void Worker::runOnce() {
   m_slot.iteration_ns = now_ns;
   m_timeouts.expire(now_ns, m_clock, m_runnable);
   const bool more = m_driver->serve(now_ns);
-  runBatch(now_ns);
+  runBatch();
   if (goesOn() || more) {
     poll(0, 0);  // descriptors are looked at even if there is more to do
   } else {

@@ -101,10 +101,10 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void runUserCode(Code code) {
     SYLAR_DCHECK(isHere());
     m_runnable.leaveLoop();
-    const int round = std::exchange(m_round, 0);  // a fiber that it resumes does not pass the thread on
+    const unsigned next_look = std::exchange(m_next_look, 0);  // a fiber that it resumes does not pass the thread on
     code();
     if (!m_runnable.comeBack()) sys::haltThread();
-    m_round = round;
+    m_next_look = next_look;
   }
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
   /// it is refused.
@@ -176,18 +176,22 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   static constinit std::atomic<void (*)()> s_next_in_child;
 
-  static constexpr int kBatch = 256;
+  static constexpr unsigned kBatch = 256;
   static constexpr int64_t kBatchNs = 1'000'000;
-  static constexpr int kFibersPerLook = 16;      // how many run between two looks at the clock
+  static constexpr unsigned kFibersPerLook = 16;  // how many run before the first look at the clock
   static constexpr unsigned kDepthTurns = 4096;  // for how long trees of joined fibers may keep the oldest unstarted work waiting
   static constexpr int64_t kDepthNs = 10'000'000;
   static constexpr size_t kReportedOneByOne = 100;
-  static constexpr int kInjectorInterval = 64;
+  static constexpr unsigned kInjectorInterval = 64;
 
   void runOnce();
   bool goesOn();
   void takeMail();
-  void runBatch(int64_t now_ns);
+  /// Returns true if batchGoesOn() must be asked before another fiber runs. Outside of a batch as well.
+  bool lookIsDue() const { return m_round >= m_next_look; }
+  bool batchGoesOn();
+  bool injectorIsDue() const;
+  void runBatch();
   QueueNode* pick();
   QueueNode* takeSpawned();
   void oldestHasRun() {
@@ -228,7 +232,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// is interrupted last. It is told of that fiber's end, even if that fiber is abandoned.
   bool mayInterrupt(const FiberCore& core) const {
     if (core.cancelled == 0 || !core.shielded) return core.cancelled != 0;
-    return m_cancel_phase >= (control(*core.fiber).joins() == nullptr ? CancelPhase::kShields : CancelPhase::kJoins);
+    return m_cancel_phase >= (core.started().joins == nullptr ? CancelPhase::kShields : CancelPhase::kJoins);
   }
   void interrupt(FiberCore& core);
   void abandon(FiberCore& core);
@@ -264,7 +268,8 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   int64_t m_spawned_ns = 0;       // the iteration in which that was
   int64_t m_due_ns = kNever;      // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;
-  int m_round = 0;  // how many the batch has run, with the one that runs; 0 outside of a batch
+  unsigned m_round = 0;      // how many the batch has run, with the one that runs
+  unsigned m_next_look = 0;  // the round after which the batch may have to end; 0 outside of a batch
 
   struct {
     Counter switches, polls, sleeps, tickles, mail;

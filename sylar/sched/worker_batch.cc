@@ -75,7 +75,7 @@ bool Worker::prepareUnstarted(Fiber& fiber) {
 
 /// Returns true if the fiber joins one that has ended. Then it goes on, and is told.
 bool Worker::joinIsOver(const FiberCore& core) {
-  const Fiber* const joined = control(*core.fiber).joins();
+  const Fiber* const joined = core.started().joins;
   return joined != nullptr && isOver(stateOf(*joined));
 }
 
@@ -140,21 +140,20 @@ bool Worker::resumeNext(FiberCore& joiner) {
 }
 
 /// Does what the loop would do between two fibers of a batch, if that is only to take the next one. So a switch from one fiber to another is
-/// one jump, and not one into the loop and one out of it. The loop has to come at each look at the clock, at the end of a batch, for
-/// unstarted work whose turn it is, and for all that concerns a stop or a cancelled fiber.
+/// one jump, and not one into the loop and one out of it. The loop has to come at the end of a batch, for
+/// unstarted work whose turn it is, for the injector's turn, and for all that concerns a stop or a cancelled fiber.
 FiberCore* Worker::passOn(FiberCore& me) {
   const tsan::Exempt of_this_thread;
   SYLAR_DCHECK(isHere() && me.live && me.home == &m_slot);
-  if (m_round % kFibersPerLook == 0 || m_batch_over || me.cancelled != 0 || me.switch_reason > SwitchReason::kParked)
-    return nullptr;
-  if (!m_runnable.comeBack()) return nullptr;  // the loop stands still
-  if (m_scheduler.isStopping()) return nullptr;
-  if (sys::inForkedChild()) {  // a handler has forked since the last look
-    m_runnable.leaveLoop();
+  if (sys::inForkedChild()) {
     t_running = &me;
     ThreadFibers::stayInChild(me);
     return &me;
   }
+  if (m_batch_over || me.cancelled != 0 || me.switch_reason > SwitchReason::kParked) return nullptr;
+  if (lookIsDue() && (!batchGoesOn() || injectorIsDue())) return nullptr;
+  if (!m_runnable.comeBack()) return nullptr;  // the loop stands still
+  if (m_scheduler.isStopping()) return nullptr;
   FiberCore* const next = m_joined != nullptr ? startJoined() : nextCore(me);
   if (next == nullptr) return nullptr;
   m_spawned.share(m_scheduler.idle());
@@ -223,24 +222,41 @@ inline QueueNode* Worker::takeSpent() {
   return m_runnable.popSpent();
 }
 
-void Worker::runBatch(int64_t now_ns) {
+/// Looks at the clock. The next look comes when an eighth of the time that is left will have passed if the fibers go on as they did,
+/// within kFibersPerLook and kInjectorInterval, and before the injector's turn. Returns false outside of a batch as well.
+[[gnu::noinline]] bool Worker::batchGoesOn() {
+  SYLAR_DCHECK(lookIsDue() && m_round <= kBatch);
+  if (m_next_look == 0 || m_round == kBatch) return false;
+  const int64_t spent_ns = std::max<int64_t>(m_clock.nowNs() - m_slot.iteration_ns, 1);
+  if (spent_ns >= kBatchNs) return false;
+  const int64_t fibers = (kBatchNs - spent_ns) * m_round / (8 * spent_ns);
+  m_next_look = m_round + static_cast<unsigned>(std::clamp<int64_t>(fibers, kFibersPerLook, kInjectorInterval));
+  m_next_look = std::min(m_next_look, (m_round / kInjectorInterval + 1) * kInjectorInterval);
+  return true;
+}
+
+/// Returns true if the loop's next pick begins with the injector, and finds something there.
+bool Worker::injectorIsDue() const { return m_round % kInjectorInterval == 0 && m_scheduler.idle().injector().count() > 0; }
+
+void Worker::runBatch() {
   SYLAR_DCHECK(isHere() && inLoop());
   m_batch_over = false;
   if (m_spawned.queue().count() == 0) oldestHasRun();
   const bool spent_first = std::exchange(m_spent_overdue, m_runnable.anySpent());
-  for (m_round = 1; m_round <= kBatch && !m_batch_over; ++m_round) {
+  m_next_look = kFibersPerLook;
+  for (m_round = 1; !m_batch_over; ++m_round) {
     QueueNode* const node = m_round == 1 && spent_first ? takeSpent() : pick();
     m_joined = nullptr;
     if (node == nullptr) break;
     m_spawned.share(m_scheduler.idle());
     runNode(node);
-    if (m_round % kFibersPerLook == 0 && m_clock.nowNs() - now_ns >= kBatchNs) break;
+    if (lookIsDue() && !batchGoesOn()) break;
     if (m_scheduler.isStopping()) {
       m_scheduler.watchDeadline();
       if (behindStop()) break;
     }
   }
-  m_round = 0;
+  m_next_look = 0;
 }
 
 /// Returns true if there is something to do without sleeping. Runs what it has stolen for that.

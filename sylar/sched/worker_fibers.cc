@@ -142,12 +142,11 @@ void Worker::abandon(FiberCore& core) {
   SYLAR_DCHECK(isHere() && inLoop() && !core.wait.isOpen());
   if (core.switch_reason == SwitchReason::kParked) {
     m_waiting -= core.counted;
-    m_joining -= control(*core.fiber).joins() != nullptr;
+    m_joining -= core.started().joins != nullptr;
   }
   for (FiberCore *member = &core, *outer; member != nullptr; member = outer) {  // and its resumers
     outer = member->resumer;
-    if (control(*member->fiber).held().count() > 0 && !m_scheduler.isStopping())
-      control(*member->fiber).failHolding("is abandoned");
+    if (member->started().held.count() > 0 && !m_scheduler.isStopping()) control(*member->fiber).failHolding("is abandoned");
     if (member->timer_linked) m_timeouts.unlink(*member);
     if (member->live) m_live.remove(*member);
     if (member->by_hand) hasResumed(*member);

@@ -71,12 +71,12 @@ void Worker::awaitEnd(Fiber& fiber) {
       return;
     }
     const tsan::Exempt of_this_thread;
-    control(*me.fiber).setJoins(&fiber);
+    me.started().joins = &fiber;
     ++m_joining;
     if (stateOf(fiber) == FiberState::kQueued) m_joined = &control(fiber);
     const WakeReason reason = wait.park(Deadline::never(), WaitFor::kFibers);
     --m_joining;
-    control(*me.fiber).setJoins(nullptr);
+    me.started().joins = nullptr;
     if (reason == WakeReason::kReady) return;
     control(fiber).unobserveEnd(joiner);
   }
@@ -87,7 +87,7 @@ size_t Worker::joinsElsewhere() const {
   if (m_joining == 0) return 0;
   size_t count = 0;
   for (const FiberCore* core = m_live.first(); core != nullptr; core = core->live_next) {
-    const Fiber* const joined = control(*core->fiber).joins();
+    const Fiber* const joined = core->started().joins;
     if (joined == nullptr) continue;
     if (stateOf(*joined) == FiberState::kInit) continue;  // nobody has scheduled it
     auto* const home = static_cast<WorkerSlot*>(ThreadFibers::homeOf(*joined));

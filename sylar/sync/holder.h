@@ -44,7 +44,7 @@ class Holder {
 
   bool isFiber() const { return (m_bits & kThread) == 0; }
   const FiberCore& core() const { return *reinterpret_cast<const FiberCore*>(m_bits); }
-  HeldLocks& held() const { return control(*core().fiber).held(); }
+  HeldLocks& held() const { return core().started().held; }
 
   uintptr_t m_bits = 0;
 };

@@ -1,0 +1,32 @@
+// Internal. What only a fiber itself and its worker need to know of it, from its start to its end.
+//
+// It lies at the top of the fiber's stack. That page is resident anyway, so a suspended fiber takes no more memory for it, and
+// the next fiber on the stack finds it in the cache. Other threads may look only where the fiber cannot end meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "sylar/base/internal.h"
+#include "sylar/fiber/held_locks.h"
+#include "sylar/fiber_local.h"
+
+namespace sylar {
+class Fiber;
+namespace this_fiber {
+class CancelScope;
+}
+}  // namespace sylar
+
+namespace sylar::detail {
+
+/// Its alignment is that of frames, which begin below it.
+struct alignas(16) StartedState {
+  Fiber* joins = nullptr;         ///< the fiber that this one waits for in join(); for the stop detection as well
+  FiberLocals* locals = nullptr;  ///< the values of FiberLocal, null if there are none
+  // The innermost scopes. Not initialised, because most fibers are never in one, and the core says whether this one is.
+  int64_t scope_deadline_ns;
+  this_fiber::CancelScope* cancel_scope;
+  HeldLocks held;
+};
+
+}  // namespace sylar::detail
