@@ -17,6 +17,8 @@ SERVERS = {  # name: (title, program and arguments, what a connection asks, the 
     "plain": ("raw epoll", ["bench_raw_epoll_echo", "--et"], b"x", b"x"),
     "fiber": ("sylar, no buffer to speak of on the stack (64 B)", ["bench_fiber_echo", "--buffer", 64], b"x", b"x"),
     "fiber-4k": ("sylar, 4 KiB on the stack", ["bench_fiber_echo", "--buffer", 4096], b"x", b"x"),
+    "fiber-deep": ("sylar, each request went 32 KiB deep", ["bench_fiber_echo", "--deep", 1], b"x", b"x"),
+    "fiber-trimmed": ("the same, stacks trimmed after 0.1 s", ["bench_fiber_echo", "--deep", 1, "--trim-ms", 100], b"x", b"x"),
     "asio": ("Boost.Asio, callbacks, 4 KiB", ["bench_asio_echo"], b"x", b"x"),
     "asio-spawn": ("Boost.Asio, spawn, 4 KiB", ["bench_asio_echo", "--spawn"], b"x", b"x"),
     "go": ("Go, 4 KiB", ["bench_go_echo"], b"x", b"x"),
@@ -26,7 +28,7 @@ SERVERS = {  # name: (title, program and arguments, what a connection asks, the 
     "go-http": ("Go, net/http, kept alive", ["bench_go_hello"], REQUEST, b"hello\n"),
 }
 FOR_GOALS = {"fiber": ("handler without a stack buffer", 4.7), "fiber-4k": ("handler with 4 KiB on its stack", 8.3),
-             "sylar-http": ("kept HTTP connection", 9)}
+             "fiber-trimmed": ("handler that went 32 KiB deep, trimmed", 4.7), "sylar-http": ("kept HTTP connection", 9)}
 TIMEOUT_S = 10
 
 
@@ -59,11 +61,15 @@ def measure(name, options):
     _, _, asks, end = SERVERS[name]
     with contextlib.ExitStack() as stack:
         server = start(stack, name, options)
-        connect(stack, server.port, options.connections // 10, asks, end)
-        before = server.resident_bytes()
-        connect(stack, server.port, options.connections, asks, end)
-        select.select([], [], [], 0.2)  # the last of them come to rest
-        return {"bytes": (server.resident_bytes() - before) / options.connections}
+        before, after = (connect_and_rest(stack, server, number, asks, end) for number in (options.connections // 10, options.connections))
+        return {"bytes": (after - before) / options.connections}
+
+
+def connect_and_rest(stack, server, number, asks, end):
+    """Resident bytes of the server with so many more connections, when the last of them have come to rest, and been trimmed."""
+    connect(stack, server.port, number, asks, end)
+    select.select([], [], [], 0.5)
+    return server.resident_bytes()
 
 
 def main():

@@ -1,9 +1,11 @@
 // The server under test: the echo server that a user of the library writes. Plain blocking calls, one fiber a connection.
 //
-//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--tell 1]
+//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--tell 1] [--deep 1]
 //
 // --buffer  of a connection, on its fiber's stack
 // --spin-us how long an idle worker polls before it sleeps
+// --trim-ms how long a connection waits before the unused part of its stack is given back; 0: it is kept
+// --deep 1  each request touches 32 KiB of the stack, as a call into a large library does, and the buffer has 64 bytes
 // --tell 1  instead of echoing, each connection tells the id of the thread that serves it, and waits for its end
 //
 // Prints `listening on 127.0.0.1:PORT` and exits with 0 on SIGINT or SIGTERM.
@@ -42,6 +44,22 @@ void echo(int fd) {
   close(fd);
 }
 
+/// Touches 32 KiB of stack.
+[[gnu::noinline]] void goDeep() {
+  volatile char frames[32 * 1024];
+  for (size_t i = 0; i < sizeof frames; i += 1024) frames[i] = 1;
+}
+
+void echoDeep(int fd) {
+  char buffer[64];
+  for (;;) {
+    const ssize_t size = read(fd, buffer, sizeof buffer);
+    goDeep();
+    if (size <= 0 || !writeAll(fd, buffer, size)) break;
+  }
+  close(fd);
+}
+
 void tell(int fd) {
   char line[16];
   if (writeAll(fd, line, std::snprintf(line, sizeof line, "%d\n", gettid()))) {
@@ -66,6 +84,7 @@ int main(int argc, char** argv) {
   uint16_t port = 0;
   size_t workers = 1;
   std::chrono::microseconds spin{0};
+  std::chrono::milliseconds trim_after{0};
   void (*handler)(int) = echo<4096>;
   bool good = argc % 2 == 1;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -77,6 +96,10 @@ int main(int argc, char** argv) {
       workers = std::strtoul(argv[i + 1], nullptr, 10);
     } else if (name == "--spin-us") {
       spin = std::chrono::microseconds(std::strtoul(argv[i + 1], nullptr, 10));
+    } else if (name == "--trim-ms") {
+      trim_after = std::chrono::milliseconds(std::strtoul(argv[i + 1], nullptr, 10));
+    } else if (name == "--deep" && value == "1") {
+      handler = echoDeep;
     } else if (name == "--tell" && value == "1") {
       handler = tell;
     } else if (name == "--buffer" && value == "512") {
@@ -88,7 +111,9 @@ int main(int argc, char** argv) {
     }
   }
   if (!good) {
-    std::fprintf(stderr, "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--tell 1]\n");
+    std::fprintf(
+        stderr,
+        "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--tell 1] [--deep 1]\n");
     return 2;
   }
 
@@ -96,7 +121,7 @@ int main(int argc, char** argv) {
   bench::raiseFileLimit();
   const sigset_t ending = bench::blockEnding();
 
-  sylar::IOManager iom({.threads = workers, .use_caller = false, .name = "echo", .spin = spin});
+  sylar::IOManager iom({.threads = workers, .use_caller = false, .name = "echo", .spin = spin, .trim_after = trim_after});
   iom.schedule([port, handler] { serve(port, handler); });
   bench::endAt(ending);
 }

@@ -65,6 +65,7 @@ using ServerSettings = std::vector<ServerSetting>;
 SYLAR_API ConfigVar<WorkerSettings>& workerSettings();
 SYLAR_API ConfigVar<ServerSettings>& serverSettings();
 SYLAR_API std::chrono::milliseconds drainSetting();      ///< app.drain_ms
+SYLAR_API std::chrono::milliseconds trimAfterSetting();  ///< fiber.trim_after_ms
 SYLAR_API std::chrono::milliseconds maxWaitSetting();    ///< io.max_wait_ms
 SYLAR_API std::chrono::nanoseconds timerSlackSetting();  ///< timer.slack_ns
 SYLAR_API std::chrono::microseconds spinSetting();       ///< io.spin_us

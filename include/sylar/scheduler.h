@@ -58,6 +58,11 @@ struct SchedulerOptions {
   /// How long an idle worker of an IOManager polls before it sleeps. Work that arrives in that time needs no wake-up, but the
   /// worker uses that much CPU each time. 0 = no polling. Works in real time only.
   std::chrono::microseconds spin{0};
+  /// How long a fiber must have waited before the memory of its stack below its frames is given back to the kernel; 0 = never. A stack
+  /// otherwise keeps what its fiber's deepest call has touched, for as long as the fiber lives. It happens within twice that time,
+  /// and costs a system call for each wait that is so long, and the faults of the pages that the fiber touches again. Fibers in
+  /// YieldToHold keep theirs. On virtual time a worker does not wake for it.
+  std::chrono::milliseconds trim_after{0};
 };
 
 /// Counts the work of all workers of a scheduler so far.
@@ -72,6 +77,7 @@ struct WorkerStats {
       0;  ///< of these, those that left the queue unchanged, because it holds an earlier deadline of the fiber
   uint64_t timeouts_relinked = 0;  ///< pushed deadlines put in their true place once the earlier one was near or past
   uint64_t timeouts_fired = 0;     ///< waits that ended at their deadline
+  uint64_t stacks_trimmed = 0;  ///< times that a waiting fiber's stack was given back in part; see SchedulerOptions::trim_after
 };
 
 /// Describes a fiber in a report.

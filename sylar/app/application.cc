@@ -318,7 +318,8 @@ void Application::Impl::makeWorkers() {
                                                                              .name = name,
                                                                              .max_wait = maxWaitSetting(),
                                                                              .timer_slack = timerSlackSetting(),
-                                                                             .spin = spinSetting()},
+                                                                             .spin = spinSetting(),
+                                                                             .trim_after = trimAfterSetting()},
                                                             timerQueueSetting()));
       if (watchdogSetting().count() > 0) {
         group->watchdogs.push_back(std::make_unique<Watchdog>(*group->managers.back(), watchdogSetting()));

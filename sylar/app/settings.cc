@@ -144,6 +144,9 @@ struct Settings {
   ConfigVar<std::string>::ptr pid_file = librarySetting("server.pid_file", std::string(), "tells the process id; empty: none");
   ConfigVar<uint32_t>::ptr stack_size =
       number<uint32_t>("fiber.stack_size", kDefaultStackSize, "bytes of a fiber's stack", kMinStackSize, kMaxStackSize);
+  ConfigVar<uint64_t>::ptr trim_after =
+      number("fiber.trim_after_ms", 0, "how long a fiber waits before the unused part of its stack is given back; 0: it is kept",
+             0, kDayMs);
   ConfigVar<uint64_t>::ptr max_wait = number("io.max_wait_ms", 0, "longest sleep of an idle worker; 0: no limit", 0, kDayMs);
   ConfigVar<uint64_t>::ptr spin =
       number("io.spin_us", 0, "how long an idle worker polls before it sleeps, in us; 0: not at all", 0, 1'000'000);
@@ -232,6 +235,7 @@ ConfigVar<ServerSettings>& serverSettings() { return *settings().servers; }
 milliseconds drainSetting() { return milliseconds(settings().drain->getValue()); }
 nanoseconds timerSlackSetting() { return nanoseconds(settings().timer_slack->getValue()); }
 std::chrono::microseconds spinSetting() { return std::chrono::microseconds(settings().spin->getValue()); }
+milliseconds trimAfterSetting() { return milliseconds(settings().trim_after->getValue()); }
 milliseconds maxWaitSetting() { return milliseconds(settings().max_wait->getValue()); }
 milliseconds watchdogSetting() { return milliseconds(settings().watchdog->getValue()); }
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }

@@ -79,6 +79,17 @@ class Context {
   /// Leaves `from` permanently.
   [[noreturn]] static void exitTo(Context& from, Context& to, const ThreadLocals& here);
 
+  /// Returns the lowest address of its stack that a suspended computation may still use.
+  const char* lowest() const {
+    SYLAR_DCHECK(m_suspended != nullptr);
+    constexpr size_t kRedZone = 128;  // x86-64 psABI 3.2.2; more than elsewhere
+#ifdef SYLAR_INLINE_SWITCH
+    return static_cast<const char*>(m_suspended->registers.stack) - kRedZone;
+#else
+    return static_cast<const char*>(m_suspended->registers) - kRedZone;
+#endif
+  }
+
   /// Must be called, on another stack, for a context that was made and then left permanently or will never be entered again.
   void release();
 

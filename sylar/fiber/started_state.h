@@ -27,6 +27,7 @@ struct alignas(16) StartedState {
   int64_t scope_deadline_ns;
   this_fiber::CancelScope* cancel_scope;
   HeldLocks held;
+  uint64_t trim_mark = 0;  ///< which wait a StackTrimmer has seen last, and whether it has trimmed the stack since
 };
 
 }  // namespace sylar::detail

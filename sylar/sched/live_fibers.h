@@ -34,6 +34,7 @@ class LiveFibers {
   }
   void remove(FiberCore& core) {
     const tsan::Exempt of_this_thread;
+    if (m_walk == &core) m_walk = core.live_next;
     Lock lock(m_lock);
     SYLAR_DCHECK(core.live && m_count > 0);
     core.live = false;
@@ -61,6 +62,14 @@ class LiveFibers {
 
   /// Returns the first fiber to bring to its end, or null. `live_next` leads to the others.
   FiberCore* first() const { return m_first; }
+  /// Begins a walk over these fibers, during which some may come and go. Those that come are left out.
+  void beginWalk() { m_walk = m_first; }
+  /// Returns the walk's next fiber, or null at its end.
+  FiberCore* walk() {
+    FiberCore* const core = m_walk;
+    if (core != nullptr) m_walk = core->live_next;
+    return core;
+  }
   size_t count() const { return m_count; }
   /// Returns how many of them are not cancelled.
   size_t uncancelled() const {
@@ -98,6 +107,7 @@ class LiveFibers {
   Spinlock m_lock;
   FiberCore* m_first = nullptr;
   FiberCore* m_first_resumed = nullptr;
+  FiberCore* m_walk = nullptr;
   size_t m_count = 0;      // of the first list
   size_t m_cancelled = 0;  // of those
 };

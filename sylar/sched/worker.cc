@@ -60,7 +60,8 @@ Worker::Worker(SchedulerCore& scheduler, size_t number, std::string name)
       m_number(number),
       m_clock(scheduler.clock()),
       m_name(std::move(name)),
-      m_slot(WorkerSlot::acquire()) {
+      m_slot(WorkerSlot::acquire()),
+      m_trimmer(scheduler.trimAfterNs()) {
   static constinit std::atomic<uint64_t> g_next_owner{1};
   m_slot.owner.store(g_next_owner.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
   m_slot.scheduler.store(&scheduler, std::memory_order_release);
@@ -148,7 +149,8 @@ void Worker::runOnce() {
   m_timeouts.expire(now_ns, m_clock, m_runnable);
   const bool more = m_driver->serve(now_ns);
   runBatch();
-  if (goesOn() || more) {
+  const bool trims = m_trimmer.run(now_ns, m_counts.switches.get(), m_live);
+  if (goesOn() || more || trims) {
     poll(0, 0);  // descriptors are looked at even if there is more to do
   } else {
     sleep();
@@ -174,7 +176,8 @@ void Worker::sleep() {
     if (AutoAdvance* const time = m_clock.autoAdvance()) return enterIdle(*time);
     const int64_t now_ns = m_clock.nowNs();
     m_counts.sleeps.add();
-    poll(now_ns, std::min(firstHop(now_ns, m_timeouts.next(now_ns)), m_scheduler.waitCap(now_ns)));
+    const int64_t next_ns = std::min(m_timeouts.next(now_ns), m_trimmer.nextNs());
+    poll(now_ns, std::min(firstHop(now_ns, next_ns), m_scheduler.waitCap(now_ns)));
   });
 }
 
@@ -218,6 +221,7 @@ void Worker::addStats(WorkerStats& sum) const {
   sum.tickles += m_counts.tickles.get();
   sum.mail += m_counts.mail.get();
   m_timeouts.addStats(sum);
+  sum.stacks_trimmed += m_trimmer.trimmed();
 }
 
 }  // namespace sylar::detail

@@ -28,6 +28,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sched/run_queue.h"
 #include "sylar/sched/scheduler_core.h"
+#include "sylar/sched/stack_trimmer.h"
 #include "sylar/sched/worker_slot.h"
 
 namespace sylar::detail {
@@ -252,6 +253,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
 
   RunQueue<> m_runnable;
   LiveFibers m_live;
+  StackTrimmer m_trimmer;
   size_t m_waiting = 0;                             // parked fibers whose wake-up comes from outside
   size_t m_joining = 0;                             // parked fibers that join another
   uint64_t m_cancel_round = 0;                      // the scheduler's last round that was carried out here

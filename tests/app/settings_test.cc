@@ -34,6 +34,7 @@ TEST(LibrarySettings, HaveTheDefaultsOfTheirStructs) {
   EXPECT_EQ(drainSetting(), 10s);
   EXPECT_EQ(maxWaitSetting(), 0ms);
   EXPECT_EQ(spinSetting(), 0us);
+  EXPECT_EQ(trimAfterSetting(), 0ms);
   EXPECT_EQ(timerQueueSetting(), kDefaultTimerQueue);
   EXPECT_EQ(pidFileSetting(), "");
 }
@@ -67,7 +68,8 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kBinaryHeap);
   load("timer: {queue: heap}");
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kFourAryHeap);
-  load("io: {max_wait_ms: 3000, spin_us: 50}\napp: {drain_ms: 1}\nhook: {watchdog_ms: 70}");
+  load("io: {max_wait_ms: 3000, spin_us: 50}\napp: {drain_ms: 1}\nhook: {watchdog_ms: 70}\nfiber: {trim_after_ms: 9}");
+  EXPECT_EQ(trimAfterSetting(), 9ms);
   EXPECT_EQ(maxWaitSetting(), 3000ms);
   EXPECT_EQ(spinSetting(), 50us);
   EXPECT_EQ(drainSetting(), 1ms);
