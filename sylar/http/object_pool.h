@@ -1,12 +1,11 @@
-// Internal. Objects that live for one request and are passed from request to request within a thread, across connections. An
-// object that served the last request is still in the processor's cache, and a connection that waits holds none.
+// Internal. Objects that live for one request, in slots of the thread (slot_pool.h).
 #pragma once
 
 #include <cstddef>
 #include <memory>
 
 #include "sylar/base/internal.h"
-#include "sylar/base/tsan.h"
+#include "sylar/http/slot_pool.h"
 
 namespace sylar::http::detail {
 
@@ -14,22 +13,17 @@ namespace sylar::http::detail {
 /// reset. When the last weak reference has ended as well, the slot becomes a free slot of the thread in which that happened. So
 /// no request sees the data of another, and a slot that is used again needs no allocation.
 ///
-/// Thread safety: take() from any thread, and the last reference may end in any. Each thread has its own free slots. The
-/// functions that touch them are not inlined, since a fiber may be on another thread after a wait. May suspend: no.
+/// Thread safety: take() from any thread, and the last reference may end in any. May suspend: no.
 template <class T>
 class ObjectPool {
  public:
   /// Returns an object that is as new; drop it like any other. May throw std::bad_alloc.
   static std::shared_ptr<T> take() {
-    Slot* const slot = takeSlot();
+    Slot* const slot = SlotPool<Slot>::take();
     return {&slot->object, Reset(), Room<T>(slot)};
   }
 
  private:
-  /// The most free slots that a thread keeps; further ones are deleted. More requests than that may be in progress at once and
-  /// wait.
-  static constexpr size_t kMost = 16;
-
   struct Slot {
     T object;
     alignas(std::max_align_t) std::byte room[64];
@@ -55,45 +49,10 @@ class ObjectPool {
       static_assert(sizeof(Block) <= sizeof slot->room && alignof(Block) <= alignof(std::max_align_t));
       return reinterpret_cast<Block*>(slot->room);
     }
-    void deallocate(Block*, size_t) { freeSlot(slot); }
+    void deallocate(Block*, size_t) { SlotPool<Slot>::give(slot); }
 
     Slot* slot;
   };
-
-  /// Has no destructor, since objects of the thread that end later may still drop references.
-  struct FreeList {
-    Slot* slots[kMost];
-    size_t count;
-    bool closed;
-  };
-  [[gnu::tls_model("initial-exec")]] static constinit inline thread_local FreeList t_free{};
-
-  struct AtThreadExit {
-    ~AtThreadExit() {
-      t_free.closed = true;
-      while (t_free.count > 0) delete t_free.slots[--t_free.count];
-    }
-  };
-
-  [[gnu::noinline]] static Slot* takeSlot() {
-    const tsan::Exempt of_this_thread;
-    if (t_free.count == 0) return new Slot();
-    Slot* const slot = t_free.slots[--t_free.count];
-    tsan::acquire(slot);
-    return slot;
-  }
-
-  [[gnu::noinline]] static void freeSlot(Slot* slot) {
-    const tsan::Exempt of_this_thread;
-    if (t_free.closed || t_free.count == kMost) {
-      delete slot;
-      return;
-    }
-    static thread_local AtThreadExit at_exit;
-    (void)&at_exit;
-    tsan::release(slot);  // orders the fiber that has used it before the one that will
-    t_free.slots[t_free.count++] = slot;
-  }
 };
 
 }  // namespace sylar::http::detail

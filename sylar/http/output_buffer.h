@@ -1,25 +1,28 @@
-// Internal. The bytes of a response that are not sent yet, in one block that is kept from response to response.
+// Internal. The bytes of a response that are not sent yet.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <string_view>
-#include <utility>
 
 #include "sylar/base/internal.h"
+#include "sylar/http/slot_pool.h"
 
 namespace sylar::http::detail {
 
-/// Text in contiguous memory.
+/// Text in contiguous memory: at first in a block of the thread, and if it grows beyond that in one of its own.
 ///
 /// Thread safety: none.
 class OutputBuffer {
  public:
-  char* data() { return m_block.get(); }
+  OutputBuffer() = default;
+  ~OutputBuffer() { clear(); }
+  OutputBuffer(const OutputBuffer&) = delete;
+  OutputBuffer& operator=(const OutputBuffer&) = delete;
+
+  char* data() { return m_block; }
   size_t size() const { return m_size; }
-  void clear() { m_size = 0; }
 
   /// Appends all of `texts`, none of which is a part of this buffer.
   template <class... Texts>
@@ -29,27 +32,41 @@ class OutputBuffer {
     (put(texts), ...);
   }
 
-  /// Frees a block of more than `kept` bytes, with its contents.
-  void shrink(size_t kept) {
-    if (m_capacity <= kept) return;
-    m_block.reset();
+  /// Removes the text, and gives the memory back.
+  void clear() {
+    if (m_capacity == 0) return;
+    giveBack(m_block, m_capacity);
+    m_block = nullptr;
     m_capacity = m_size = 0;
   }
 
  private:
+  struct Block {
+    char bytes[2048];  // a head and a small body
+  };
+
+  static void giveBack(char* block, size_t capacity) {
+    capacity == sizeof(Block) ? SlotPool<Block>::give(reinterpret_cast<Block*>(block)) : delete[] block;
+  }
   void put(std::string_view text) {
-    if (!text.empty()) std::memcpy(m_block.get() + m_size, text.data(), text.size());
+    if (!text.empty()) std::memcpy(m_block + m_size, text.data(), text.size());
     m_size += text.size();
   }
   void grow(size_t wanted) {
-    const size_t capacity = std::max({size_t{256}, 2 * m_capacity, m_size + wanted});
-    std::unique_ptr<char[]> block(new char[capacity]);
-    if (m_size > 0) std::memcpy(block.get(), m_block.get(), m_size);
-    m_block = std::move(block);
+    if (m_capacity == 0 && wanted <= sizeof(Block)) {
+      m_block = SlotPool<Block>::take()->bytes;
+      m_capacity = sizeof(Block);
+      return;
+    }
+    const size_t capacity = std::max(2 * sizeof(Block), std::max(2 * m_capacity, m_size + wanted));
+    char* const block = new char[capacity];
+    if (m_size > 0) std::memcpy(block, m_block, m_size);
+    if (m_capacity > 0) giveBack(m_block, m_capacity);
+    m_block = block;
     m_capacity = capacity;
   }
 
-  std::unique_ptr<char[]> m_block;
+  char* m_block = nullptr;
   size_t m_capacity = 0, m_size = 0;
 };
 

@@ -13,8 +13,6 @@ namespace {
 
 // A body up to this size is copied after its head; a larger one is sent from where it is.
 constexpr size_t kCopiedBody = 1024;
-// A larger output block is freed after the response, since most connections are idle.
-constexpr size_t kKeptOutput = 2 * 1024;
 
 /// A number as text.
 class Digits {
@@ -134,9 +132,10 @@ bool ResponseWriter::flush(std::string_view body, std::string_view tail) {
     if (!tail.empty()) parts[count++] = {const_cast<char*>(tail.data()), tail.size()};
   }
   parts[0] = {m_out.data(), m_out.size()};
-  if (!m_sink.writeAll({parts.data(), count})) return fail(errno);
-  m_out.shrink(kKeptOutput);
-  return true;
+  const bool written = m_sink.writeAll({parts.data(), count});
+  const int error = errno;
+  m_out.clear();
+  return written || fail(error);
 }
 
 bool ResponseWriter::write(const HttpRequest& request, const HttpResponse& response) {
