@@ -96,7 +96,7 @@ def goals_of(figures, memory, fast, options):
     result = [
         ratio_goal("P-6", "yield through the scheduler, one way, CPU", over("yield"), 2.5, "fcontext jump"),
         ratio_goal("P-7", "spawn, run and join, CPU", over("spawn"), 6, "fcontext made anew on one stack"),
-        goal("P-8", f"{live} live guarded fibers, resident each", memory.get("sylar") and memory["sylar"] / 1024, "KiB", "<=", 4.6, "statm")]
+        goal("P-8", f"{live} live guarded fibers, resident each", memory.get("sylar") and memory["sylar"] / 1024, "KiB", "<=", 4.4, "statm")]
     for id, case, workers, other, bound in OVER_OTHERS:
         what = (PARALLEL if workers else CASES)[case][0] + (f", workers: {workers}" if workers else "")
         result.append(ratio_goal(id, what, ratio(figures.get((case, workers, "sylar")), figures.get((case, workers, other))), bound, other))

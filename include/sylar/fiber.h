@@ -93,7 +93,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   /// within a CancelShield are not affected. May suspend: no.
   void cancel();
 
-  /// Sets the name for reports, of any length. It is empty at first.
+  /// Sets the name for reports, of any length. It is empty at first. May throw std::bad_alloc.
   void setName(std::string name);
   std::string getName() const;
   /// Copies as much of the name as fits, with a 0 behind it, and returns the copied length. Usable in signal handlers; copies
@@ -126,7 +126,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  static constexpr size_t kControlSize = 184;
+  static constexpr size_t kControlSize = 192;
 
   const uint64_t m_id;
   alignas(8) std::byte m_control[kControlSize];  // holds a detail::FiberControl, so that a fiber is one allocation

@@ -24,7 +24,7 @@ bool FiberControl::inFiredScope(const FiberCore& core) {
 
 void FiberControl::dropStarted() {
   SYLAR_DCHECK(m_core != nullptr);
-  StartedState& mine = m_core->started();
+  StartedState& mine = started();
   if (mine.locals != nullptr) endLocals(mine);
   if (!m_core->in_cancel_scope) return;
   for (auto* scope = mine.cancel_scope; scope != nullptr; scope = scope->m_outer) scope->forget();

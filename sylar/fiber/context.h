@@ -82,7 +82,7 @@ class Context {
   /// Returns the lowest address of its stack that a suspended computation may still use.
   const char* lowest() const {
     SYLAR_DCHECK(m_suspended != nullptr);
-    constexpr size_t kRedZone = 128;  // x86-64 psABI 3.2.2; more than elsewhere
+    constexpr size_t kRedZone = 512;  // x86-64: 128; the most of all, 64-bit POWER: 512
 #ifdef SYLAR_INLINE_SWITCH
     return static_cast<const char*>(m_suspended->registers.stack) - kRedZone;
 #else

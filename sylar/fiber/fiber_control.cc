@@ -11,7 +11,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
-#include "sylar/fiber/fiber_core.h"
+#include "sylar/fiber/started_state.h"
 
 namespace sylar::detail {
 
@@ -145,7 +145,7 @@ void FiberControl::run() {
     m_exception = std::current_exception();
   }
   m_cb = nullptr;  // destroys the captures here, on the fiber's stack, because that may block
-  StartedState& mine = m_core->started();
+  StartedState& mine = started();
   if (mine.locals != nullptr) endLocals(mine);
   if (mine.held.count() > 0) failHolding("ends");
 }
@@ -157,8 +157,8 @@ void FiberControl::run() {
 }
 
 std::string FiberControl::describeHeld() const {
-  if (m_core == nullptr) return "";
-  const HeldLocks& held = m_core->started().held;
+  if (m_started == nullptr) return "";
+  const HeldLocks& held = m_started->held;
   const uint32_t count = held.count();
   if (count == 0) return "";
   const uintptr_t last = held.at(held.named() - 1);

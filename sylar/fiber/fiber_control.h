@@ -126,6 +126,11 @@ class FiberControl final : public SpawnNode {
   /// Returns true if a CancelScope of the fiber that runs on `core`, or of one of its resumers, has been told to stop. A shield of a
   /// resumer hides its scopes and those beyond. For its own thread.
   static bool inFiredScope(const FiberCore& core);
+  /// From the fiber's start to its end.
+  StartedState& started() const {
+    SYLAR_DCHECK(m_started != nullptr);
+    return *m_started;
+  }
   /// Ends the values of FiberLocal, and lets go of the tokens of its scopes, because its stack is reclaimed and the destructors there
   /// will not run.
   void dropStarted();
@@ -206,8 +211,9 @@ class FiberControl final : public SpawnNode {
   Spinlock m_lock;                    // of m_exception, for those who join
   std::atomic<pid_t> m_thread_id{0};  // where it was started
   std::atomic<uint64_t> m_waits_for{0};
-  FiberCore* m_core = nullptr;  // from start to end
-  Fiber::ptr m_self;            // set while a scheduler owns it
+  FiberCore* m_core = nullptr;        // from start to end
+  StartedState* m_started = nullptr;  // likewise
+  Fiber::ptr m_self;                  // set while a scheduler owns it
   std::function<void()> m_cb;
   std::exception_ptr m_exception;
   [[no_unique_address]] EndObservers<> m_ends;

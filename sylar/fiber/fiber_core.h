@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 #include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/fiber/context.h"
 #include "sylar/fiber/core_pool.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/queue_node.h"
 #include "sylar/fiber/stack.h"
 #include "sylar/fiber/started_state.h"
@@ -51,11 +51,11 @@ struct alignas(64) FiberCore : QueueNode {
   bool permit : 1 = false;                     ///< a schedule() that no YieldToHold has consumed yet
   bool timer_linked : 1 = false;               ///< `timer` is linked in the home worker's queue
   bool hook_enabled : 1 = true;                ///< set_hook_enable of this fiber
-  bool in_cancel_scope : 1 = false;            ///< its control has the scope
+  bool in_cancel_scope : 1 = false;            ///< its StartedState has the scope
   bool shielded : 1 = false;                   ///< its waits must not end early: cancelling does not touch them
   bool live : 1 = false;                       ///< is in the home worker's list of live fibers
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
-  bool in_deadline_scope : 1 = false;          ///< its control has the deadline
+  bool in_deadline_scope : 1 = false;          ///< its StartedState has the deadline
   uint8_t cancelled : 7 = 0;                   ///< the sum of why every park from now on ends at once
   bool own_thread_pointer : 1 = false;         ///< it is a thread of libc's by itself (sylar/hook/fiber_thread.h)
   uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/hook_count.h)
@@ -86,17 +86,10 @@ struct alignas(64) FiberCore : QueueNode {
   FiberCore* live_prev = nullptr;  ///< the home worker's list of fibers to bring to their end, or of those resumed by hand
   FiberCore* live_next = nullptr;  ///< in a free core: see nextChunk()
 
-  /// Makes `stack` the fiber's, and returns what of it is left for the fiber's frames.
-  Stack takeStack(const Stack& its_stack) {
-    SYLAR_DCHECK(its_stack);
-    stack = its_stack;
-    ::new (stack.top() - sizeof(StartedState)) StartedState;
-    return {stack.base, stack.size - sizeof(StartedState)};
-  }
   /// From the fiber's start to its end.
   StartedState& started() const {
-    SYLAR_DCHECK(fiber != nullptr && stack);
-    return *std::launder(reinterpret_cast<StartedState*>(stack.top() - sizeof(StartedState)));
+    SYLAR_DCHECK(fiber != nullptr);
+    return control(*fiber).started();
   }
 
   /// Links chunks, in a free core that is first in its chunk (core_pool.h).

@@ -1,7 +1,8 @@
 // Internal. What only a fiber itself and its worker need to know of it, from its start to its end.
 //
-// It lies at the top of the fiber's stack. That page is resident anyway, so a suspended fiber takes no more memory for it, and
-// the next fiber on the stack finds it in the cache. Other threads may look only where the fiber cannot end meanwhile.
+// It lies at the top of the stack that the fiber has begun on. That page is resident anyway, so a suspended fiber takes no more memory
+// for it, and the next fiber on the stack finds it in the cache. A fiber may go on to another stack, as main and threads that are
+// fibers do; its first one stays with it. Other threads may look only where the fiber cannot end meanwhile.
 #pragma once
 
 #include <cstdint>

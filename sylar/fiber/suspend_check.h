@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sylar/base/internal.h"
+#include "sylar/base/sys.h"
 
 namespace sylar::detail {
 
@@ -13,7 +14,7 @@ using SuspendCheck = void (*)(const FiberCore& core);
 inline constinit SuspendCheck g_suspend_check = nullptr;
 
 inline void checkSuspend(const FiberCore& core) {
-  if (g_suspend_check != nullptr) g_suspend_check(core);
+  if (g_suspend_check != nullptr && !sys::inForkedChild()) g_suspend_check(core);
 }
 #else
 inline void checkSuspend(const FiberCore&) {}

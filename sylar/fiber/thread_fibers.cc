@@ -154,8 +154,10 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
   core->deadline_ns = kNever;
-  core->context.make<&ThreadFibers::fiberMain>(core->takeStack(stack));
+  core->stack = stack;
   control(fiber).m_core = core;
+  control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState;
+  core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - sizeof(StartedState)});
   moveIn(fiber);
   return true;
 }
@@ -300,6 +302,7 @@ Fiber::ptr ThreadFibers::finish(FiberCore& core) {
   Fiber& fiber = *core.fiber;
   Fiber::ptr last = std::move(control(fiber).m_self);
   control(fiber).m_core = nullptr;
+  control(fiber).m_started = nullptr;
   recycle(core);
   control(fiber).end(control(fiber).m_exception ? FiberState::kFailed : FiberState::kEnded);
   return last;
@@ -352,11 +355,11 @@ void ThreadFibers::announceAbandoned(Fiber& fiber) {
 
 void ThreadFibers::discard(Fiber& fiber) {
   SYLAR_DCHECK(control(fiber).m_core != nullptr && control(fiber).m_core != t_running);
-  if (control(fiber).m_core->started().held.count() > 0) control(fiber).failHolding("ends");
+  if (control(fiber).started().held.count() > 0) control(fiber).failHolding("ends");
   log::warn("fiber {} is dropped while suspended: its stack is reclaimed, destructors on it do not run", fiber.getId());
   tsan::acquire(control(fiber).m_core);
   control(fiber).dropStarted();
-  recycle(*control(fiber).m_core);
+  current().recycle(*control(fiber).m_core);  // a destructor may have moved its caller to another thread
 }
 
 Fiber::ptr ThreadFibers::ownStackHandle() {

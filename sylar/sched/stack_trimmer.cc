@@ -1,19 +1,20 @@
 #include "sylar/sched/stack_trimmer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 
 namespace sylar::detail {
 
-[[gnu::noinline]] bool StackTrimmer::sweep(int64_t now_ns, uint64_t switches, LiveFibers& fibers) {
+[[gnu::noinline]] bool StackTrimmer::sweep(const Clock& clock, uint64_t switches, LiveFibers& fibers) {
   SYLAR_DCHECK(m_after_ns > 0);
+  const int64_t now_ns = clock.nowNs();
   if (m_next_ns == kNever && switches != m_switches) m_next_ns = saturatingAdd(now_ns, m_after_ns);
   if (now_ns < m_next_ns) return false;
   if (!m_under_way) {
     m_under_way = true;
-    m_begin_ns = now_ns;
     m_again = switches != m_switches;
     m_switches = switches;
     fibers.beginWalk();
@@ -22,7 +23,7 @@ namespace sylar::detail {
     FiberCore* const core = fibers.walk();
     if (core == nullptr) {
       m_under_way = false;
-      m_next_ns = m_again ? saturatingAdd(m_begin_ns, m_after_ns) : kNever;
+      m_next_ns = m_again ? saturatingAdd(clock.nowNs(), m_after_ns) : kNever;
       return false;
     }
     look(*core);
@@ -43,12 +44,13 @@ void StackTrimmer::look(FiberCore& core) {
   }
 }
 
-/// A fiber that was suspended on a stack of somebody else's, such as that of a signal handler, keeps its own.
+/// A fiber that has gone on to another stack, or waits on one, such as that of a signal handler, keeps its own.
 void StackTrimmer::trim(const FiberCore& core) {
-  constexpr size_t kPage = 4096;
+  static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const char* const lowest = core.context.lowest();
-  if (lowest < core.stack.base || lowest >= core.stack.top()) return;
-  const size_t unused = static_cast<size_t>(lowest - core.stack.base) / kPage * kPage;
+  const bool on_first_stack = reinterpret_cast<const char*>(&core.started() + 1) == core.stack.top();
+  if (!on_first_stack || lowest < core.stack.base || lowest >= core.stack.top()) return;
+  const size_t unused = static_cast<size_t>(lowest - core.stack.base) / page * page;
   if (unused > 0 && sys::adviseMemory(core.stack.base, unused, MADV_DONTNEED) == 0) m_trimmed.add();
 }
 

@@ -149,7 +149,7 @@ void Worker::runOnce() {
   m_timeouts.expire(now_ns, m_clock, m_runnable);
   const bool more = m_driver->serve(now_ns);
   runBatch();
-  const bool trims = m_trimmer.run(now_ns, m_counts.switches.get(), m_live);
+  const bool trims = m_trimmer.run(m_clock, m_counts.switches.get(), m_live);
   if (goesOn() || more || trims) {
     poll(0, 0);  // descriptors are looked at even if there is more to do
   } else {

@@ -151,8 +151,8 @@ FiberCore* Worker::passOn(FiberCore& me) {
     return &me;
   }
   if (m_batch_over || me.cancelled != 0 || me.switch_reason > SwitchReason::kParked) return nullptr;
+  if (!m_runnable.comeBack()) return nullptr;  // the loop stands still, and the scheduler may be gone
   if (lookIsDue() && (!batchGoesOn() || injectorIsDue())) return nullptr;
-  if (!m_runnable.comeBack()) return nullptr;  // the loop stands still
   if (m_scheduler.isStopping()) return nullptr;
   FiberCore* const next = m_joined != nullptr ? startJoined() : nextCore(me);
   if (next == nullptr) return nullptr;

@@ -5,19 +5,24 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "sylar/clock.h"
 #include "sylar/fiber.h"
+#include "sylar/fiber_local.h"
 #include "sylar/hook.h"
 #include "sylar/iomanager.h"
+#include "sylar/sched/scheduler_core.h"
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/threads_are_fibers.h"
 #include "tests/hook/support.h"
@@ -286,6 +291,73 @@ TEST_P(FiberThreads, AreCancelledWhileTheyWait) {
     EXPECT_EQ(value, PTHREAD_CANCELED);
   });
   setHookEintr(HookEintr::kRestart);
+}
+
+/// Says when it is destroyed.
+struct Value {
+  ~Value() {
+    if (destroyed != nullptr) ++*destroyed;
+  }
+  std::atomic<int>* destroyed = nullptr;
+};
+
+// Cause: the values' list was looked for at the top of the stack that the thread runs on, which is libc's.
+TEST_P(FiberThreads, HaveValuesOfFiberLocalThatEndWithThem) {
+  static FiberLocal<Value> s_value;
+  std::atomic<int> destroyed{0};
+  run([&] {
+    for (int i = 1; i <= 3; ++i) {
+      std::thread([&] {
+        EXPECT_EQ(s_value->destroyed, nullptr);
+        s_value->destroyed = &destroyed;
+        ::usleep(1);  // another may run meanwhile
+        EXPECT_EQ(s_value->destroyed, &destroyed);
+      }).join();
+      EXPECT_EQ(destroyed, i);
+    }
+  });
+}
+
+// Cause: so was what such a thread joins, which is nothing. A stop that came while it waited followed what libc has there.
+TEST_P(FiberThreads, AreNotTakenForJoinersWhileTheSchedulerStops) {
+  const ThreadsAreFibers threads_are_fibers;
+  IOManager iom(workers(), false, "threads");
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Gate waits;
+  const auto wait = [&waits, from = ends[0]] {
+    char byte;
+    waits.open();
+    EXPECT_EQ(::read(from, &byte, 1), 1);
+  };
+  iom.schedule([&] { std::thread(wait).detach(); });
+  const auto fiber = std::make_shared<Fiber>(wait);
+  iom.schedule(fiber);
+  iom.schedule([&] { fiber->join(); });
+  ASSERT_TRUE(waits.wait(2));
+  std::thread stopper([&] { iom.stop(); });  // a thread of the kernel's: no fiber has made it
+  EXPECT_TRUE(eventually([&] { return coreOf(iom).isStopping() && coreOf(iom).idle().sleeping() == workers(); }));
+  EXPECT_EQ(::write(ends[1], "ab", 2), 2);
+  stopper.join();
+  for (const int end : ends) ::close(end);
+}
+
+// Cause: the same, where it was cancelled and did not heed it.
+TEST_P(FiberThreads, ThatDoNotHeedAStopAreAbandoned) {
+  const auto stop_with_deadline = [this] {
+    const ThreadsAreFibers threads_are_fibers;
+    IOManager iom(workers(), false, "threads");
+    Gate begun;
+    iom.schedule([&] {
+      std::thread([&] {
+        begun.open();
+        for (;;) ::usleep(1000);
+      }).detach();
+    });
+    ::_exit(begun.wait() && iom.stop(Deadline::after(std::chrono::milliseconds(1))).abandoned.size() == 1 ? 0 : 1);
+  };
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new program: in a mere fork the hooks would pass through
+  EXPECT_EXIT(stop_with_deadline(), testing::ExitedWithCode(0), "");
 }
 
 TEST_P(FiberThreads, ComeAndGoByTheThousand) {

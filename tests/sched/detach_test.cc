@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sylar/base/sys.h"
+#include "sylar/clock.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/sched/park.h"
@@ -23,6 +24,7 @@
 #include "tests/sched/counting.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
+#include "tests/support/thread_state.h"
 
 namespace sylar {
 namespace {
@@ -118,6 +120,45 @@ TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   other.stop();
   for (std::thread& joiner : threads) joiner.join();
   EXPECT_EQ(told, 9);
+}
+
+/// Counts who asks it.
+class AskedClock final : public Clock {
+ public:
+  int64_t nowNs() const override {
+    ++m_asked;
+    return steadyClock().nowNs();
+  }
+  int asked() const { return m_asked; }
+
+ private:
+  mutable std::atomic<int> m_asked{0};
+};
+
+// Cause: where its batch was due to look at the clock, the thread asked that of a scheduler that was gone. FM-46
+TEST(Detach, TheThreadThatComesBackAsksNoClock) {
+  for (const int yields : {15, 31, 63}) {
+    AskedClock clock;
+    struct State {
+      std::atomic<pid_t> thread{0};
+      std::atomic<bool> over{false};
+    };
+    const auto state = std::make_shared<State>();
+    Scheduler scheduler(SchedulerOptions{.threads = 1, .use_caller = false, .name = "stuck", .clock = &clock});
+    scheduler.start();
+    scheduler.schedule([state, yields] {
+      for (int i = 0; i < yields; ++i) Fiber::YieldToReady();
+      state->thread = sys::threadId();
+      while (!state->over) sched_yield();
+      Fiber::YieldToReady();
+    });
+    ASSERT_TRUE(eventually([&] { return state->thread != 0; }));
+    EXPECT_EQ(scheduler.stop(atOnce()).abandoned.size(), 1u);
+    const int asked = clock.asked();
+    state->over = true;
+    ASSERT_TRUE(eventually([&] { return test::stateOfThread(state->thread) == 'S'; }));
+    EXPECT_EQ(clock.asked(), asked) << yields;
+  }
 }
 
 // Cause: a message in its mailbox was opened, which frees it, and then looked at: a use after free.

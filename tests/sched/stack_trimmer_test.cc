@@ -177,18 +177,18 @@ TEST_F(UntrimmedStackTest, NothingIsTrimmedWithoutTheSetting) {
 TEST(StackTrimmer, SweepsEndWhenNothingRuns) {
   StackTrimmer trimmer(10);
   LiveFibers none;
-  EXPECT_FALSE(trimmer.run(0, 0, none));
-  EXPECT_EQ(trimmer.nextNs(), kNever);
-  EXPECT_FALSE(trimmer.run(5, 1, none));
-  EXPECT_EQ(trimmer.nextNs(), 15);
-  EXPECT_FALSE(trimmer.run(16, 1, none));
-  EXPECT_EQ(trimmer.nextNs(), 26);  // what has run may wait since
-  EXPECT_FALSE(trimmer.run(26, 1, none));
-  EXPECT_EQ(trimmer.nextNs(), kNever);
-  EXPECT_FALSE(trimmer.run(1000, 1, none));
-  EXPECT_EQ(trimmer.nextNs(), kNever);
-  EXPECT_FALSE(trimmer.run(1000, 2, none));
-  EXPECT_EQ(trimmer.nextNs(), 1010);
+  ManualClock clock;
+  const auto next_after = [&](int64_t now_ns, uint64_t switches) {
+    clock.set(std::chrono::nanoseconds(now_ns));
+    EXPECT_FALSE(trimmer.run(clock, switches, none));
+    return trimmer.nextNs();
+  };
+  EXPECT_EQ(next_after(0, 0), kNever);
+  EXPECT_EQ(next_after(5, 1), 15);
+  EXPECT_EQ(next_after(16, 1), 26);  // what has run may wait since
+  EXPECT_EQ(next_after(26, 1), kNever);
+  EXPECT_EQ(next_after(1000, 1), kNever);
+  EXPECT_EQ(next_after(1000, 2), 1010);
 }
 
 TEST(StackTrimmer, ASweepOverManyTakesSeveralTurnsInWhichFibersComeAndGo) {
@@ -197,15 +197,19 @@ TEST(StackTrimmer, ASweepOverManyTakesSeveralTurnsInWhichFibersComeAndGo) {
   LiveFibers fibers;
   for (size_t i = 0; i < kFibers; ++i) fibers.add(cores[i]);
   StackTrimmer trimmer(10);
-  EXPECT_FALSE(trimmer.run(0, 1, fibers));
+  ManualClock clock;
+  EXPECT_FALSE(trimmer.run(clock, 1, fibers));
+  clock.set(10ns);
   size_t turns = 1;
-  while (trimmer.run(10, 1, fibers)) {
+  while (trimmer.run(clock, 1, fibers)) {
     FiberCore* const next = fibers.walk();  // the one that the sweep would look at next goes, and one comes
     ASSERT_NE(next, nullptr);
     fibers.remove(*next);
+    clock.advance(1ns);
     if (turns++ == 1) fibers.add(cores[kFibers]);
   }
   EXPECT_EQ(turns, 4u);
+  EXPECT_EQ(trimmer.nextNs(), 23);  // a fiber at which it has looked late has then waited for 10 ns as well
   while (fibers.first() != nullptr) fibers.remove(*fibers.first());
 }
 
