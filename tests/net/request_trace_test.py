@@ -40,13 +40,25 @@ class Traced:
         os.killpg(self._tracer.pid, signal.SIGTERM)  # strace passes it over, and ends with the program
         self._tracer.wait()
         with open(self._path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
+            calls = list(self._whole_calls(file))
         self._folder.cleanup()
-        first = next((i for i, line in enumerate(lines) if "sendto(" in line and '"<"' in line), 0)
-        last = next((i for i, line in enumerate(lines) if "recvfrom(" in line and '">"' in line), len(lines))
-        made = [line.split(None, 1)[1] for line in lines[first + 1:last] if "(" in line and "resumed" not in line]
-        self.calls = Counter(line.split("(")[0] for line in made if not line.startswith("---"))  # signals are no calls
+        first = next(i for i, call in enumerate(calls) if call.startswith("sendto(") and '"<"' in call)
+        last = next(i for i, call in enumerate(calls) if call.startswith("recvfrom(") and '">"' in call)
+        self.calls = Counter(call.split("(")[0] for call in calls[first + 1:last])
         self._tracer.stdout.close()
+
+    @staticmethod
+    def _whole_calls(lines):
+        """A call during which another thread's comes has two lines. It counts where it ends."""
+        begun = {}
+        for line in lines:
+            thread, text = line.rstrip().split(None, 1)
+            if text.endswith("<unfinished ...>"):
+                begun[thread] = text
+            elif text.startswith("<... "):
+                yield begun.pop(thread, "") + text.split("resumed>", 1)[1]
+            elif "(" in text and not text.startswith("---"):  # signals are no calls
+                yield text
 
     def connect(self):
         return socket.create_connection(self._address, 10)
