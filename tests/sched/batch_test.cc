@@ -1,7 +1,6 @@
 // How many fibers a worker runs before it looks at its descriptors and timers again, on a clock that the fibers move.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
