@@ -90,6 +90,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
     SYLAR_DCHECK(isHere() && !inLoop());
     const tsan::Exempt of_this_thread;
     m_batch_over = true;
+    m_next_look = 0;
   }
   bool inLoop() const { return m_runnable.inLoop(); }
   void makeRunnable(QueueNode* node) {
@@ -188,7 +189,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   void runOnce();
   bool goesOn();
   void takeMail();
-  /// Returns true if batchGoesOn() must be asked before another fiber runs. Outside of a batch as well.
+  /// Returns true if batchGoesOn() must be asked before another fiber runs. After the end of a batch as well.
   bool lookIsDue() const { return m_round >= m_next_look; }
   bool batchGoesOn();
   bool injectorIsDue() const;
@@ -271,7 +272,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   int64_t m_due_ns = kNever;      // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;
   unsigned m_round = 0;      // how many the batch has run, with the one that runs
-  unsigned m_next_look = 0;  // the round after which the batch may have to end; 0 outside of a batch
+  unsigned m_next_look = 0;  // the round after which the batch may have to end; 0 if it has ended
 
   struct {
     Counter switches, polls, sleeps, tickles, mail;

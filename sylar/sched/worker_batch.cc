@@ -150,7 +150,7 @@ FiberCore* Worker::passOn(FiberCore& me) {
     ThreadFibers::stayInChild(me);
     return &me;
   }
-  if (m_batch_over || me.cancelled != 0 || me.switch_reason > SwitchReason::kParked) return nullptr;
+  if (me.cancelled != 0 || me.switch_reason > SwitchReason::kParked) return nullptr;
   if (!m_runnable.comeBack()) return nullptr;  // the loop stands still, and the scheduler may be gone
   if (lookIsDue() && (!batchGoesOn() || injectorIsDue())) return nullptr;
   if (m_scheduler.isStopping()) return nullptr;
@@ -223,7 +223,7 @@ inline QueueNode* Worker::takeSpent() {
 }
 
 /// Looks at the clock. The next look comes when an eighth of the time that is left will have passed if the fibers go on as they did,
-/// within kFibersPerLook and kInjectorInterval, and before the injector's turn. Returns false outside of a batch as well.
+/// within kFibersPerLook and kInjectorInterval, and before the injector's turn. Returns false after the end of a batch as well.
 [[gnu::noinline]] bool Worker::batchGoesOn() {
   SYLAR_DCHECK(lookIsDue() && m_round <= kBatch);
   if (m_next_look == 0 || m_round == kBatch) return false;
