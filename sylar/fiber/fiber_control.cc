@@ -212,15 +212,14 @@ void FiberControl::blockUntilEnd() {
   while (blocked.over.load(std::memory_order_acquire) == 0) sys::futexWait(blocked.over, 0, kNever);
 }
 
-FiberRequest* FiberRequest::make(Fiber::ptr fiber, bool to_other_thread) noexcept {
+FiberRequest* FiberRequest::make(Fiber::ptr fiber) noexcept {
   SYLAR_DCHECK(fiber != nullptr);
-  FiberControl& its = control(*fiber);
-  const auto own = [&its] { return its.m_own_is_away.exchange(true, std::memory_order_seq_cst) ? nullptr : &its.m_own_request; };
-  const auto allocated = [] { return new (std::nothrow) FiberRequest(false); };
-  FiberRequest* request = to_other_thread ? own() : allocated();
-  if (request == nullptr) request = to_other_thread ? allocated() : own();
-  // The thread that opens the own one handles all that was asked before, wherever the fiber is by then.
-  if (request == nullptr) return nullptr;
+  auto* request = new (std::nothrow) FiberRequest(false);
+  if (request == nullptr) {
+    // The thread that opens it handles all that was asked before, wherever the fiber is by then.
+    if (control(*fiber).m_spare_is_away.exchange(true, std::memory_order_seq_cst)) return nullptr;
+    request = &control(*fiber).m_spare_request;
+  }
   request->m_fiber = std::move(fiber);
   return request;
 }
@@ -230,8 +229,8 @@ Fiber::ptr FiberRequest::open(QueueNode* request) {
   auto* const opened = static_cast<FiberRequest*>(request);
   Fiber::ptr fiber = std::move(opened->m_fiber);
   SYLAR_DCHECK(fiber != nullptr);
-  if (opened->m_own) {
-    control(*fiber).m_own_is_away.exchange(false, std::memory_order_seq_cst);
+  if (opened->m_spare) {
+    control(*fiber).m_spare_is_away.exchange(false, std::memory_order_seq_cst);
   } else {
     delete opened;
   }

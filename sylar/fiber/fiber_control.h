@@ -58,18 +58,17 @@ enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHe
 /// worker's mailbox, and keeps the fiber alive until it is opened.
 class FiberRequest final : public QueueNode {
  public:
-  /// Returns a new message, or the fiber's own one, which is the first choice if another thread will open it: what one thread allocates
-  /// and another frees is expensive. Returns null if the own one is on its way and there is no memory; it then delivers this
+  /// Returns null if allocation failed and the fiber's preallocated message is already in flight; that message delivers this
   /// request as well.
-  static FiberRequest* make(Fiber::ptr fiber, bool to_other_thread) noexcept;
+  static FiberRequest* make(Fiber::ptr fiber) noexcept;
   /// Ends a request that has arrived, and returns its fiber.
   static Fiber::ptr open(QueueNode* request);
 
  private:
   friend FiberControl;
-  explicit FiberRequest(bool own) : QueueNode(Kind::kMessage), m_own(own) {}
+  explicit FiberRequest(bool spare) : QueueNode(Kind::kMessage), m_spare(spare) {}
 
-  const bool m_own;
+  const bool m_spare;
   Fiber::ptr m_fiber;
 };
 
@@ -204,11 +203,11 @@ class FiberControl final : public SpawnNode {
   bool mayResume(FiberState state) const;
   bool wantsToMigrate() const;
 
-  FiberRequest m_own_request{true};
+  FiberRequest m_spare_request{true};
   // Two members end before a multiple of eight bytes, and those that follow them lie in the rest: the handle of an idle fiber counts.
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
   std::atomic<FiberState> m_state;
-  std::atomic<bool> m_own_is_away{false};
+  std::atomic<bool> m_spare_is_away{false};
   Spinlock m_lock;                    // of m_exception, for those who join
   std::atomic<pid_t> m_thread_id{0};  // where it was started
   std::atomic<uint64_t> m_waits_for{0};

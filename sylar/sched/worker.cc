@@ -157,16 +157,26 @@ void Worker::runOnce() {
   }
 }
 
+/// A message may hold the last handle of a fiber that has ended. Its end may run an exception handler of the program.
 void Worker::takeMail() {
   NodeList mail = m_slot.mailbox.drain();
+  NodeList last;
   while (QueueNode* node = mail.pop()) {
     m_counts.mail.add();
-    if (node->kind == QueueNode::Kind::kMessage) {
-      handleRequests(FiberRequest::open(node));
-    } else {
+    if (node->kind != QueueNode::Kind::kMessage) {
       m_runnable.push(node);
+      continue;
     }
+    Fiber::ptr fiber = FiberRequest::open(node);
+    handleRequests(fiber);
+    if (fiber.use_count() > 1) continue;
+    last.push(&control(*fiber));
+    ThreadFibers::keepAlive(std::move(fiber));
   }
+  const auto end = [&last] {
+    while (QueueNode* node = last.pop()) (void)ThreadFibers::release(FiberControl::fiberOf(node));
+  };
+  if (!last.empty()) isHere() ? runUserCode(end) : end();
 }
 
 void Worker::sleep() {

@@ -1,7 +1,7 @@
 // Internal. One thread of a scheduler: what runs on it, in which order, and when it sleeps.
 //
 // One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep;
-// 3. at most kBatch runnable fibers, or fewer that take kBatchNs, unstarted work in alternation with woken ones, the injector
+// 3. at most kBatch runnable fibers, or fewer that take kBatchNs (and those before the next look at the clock), unstarted work in alternation with woken ones, the injector
 // first and at every 64th pick. Fibers that have used up their budget come last, but first after a batch that had no time for
 // them. Joined work and its joiner run out of turn, within bounds; 4. steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting if there is more
 // to run, else asleep until mail, a descriptor or a deadline.
@@ -106,7 +106,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
     const unsigned next_look = std::exchange(m_next_look, 0);  // a fiber that it resumes does not pass the thread on
     code();
     if (!m_runnable.comeBack()) sys::haltThread();
-    m_next_look = next_look;
+    m_next_look = m_batch_over ? 0 : next_look;
   }
   /// Queues work that has not started. Work that the loop queues is shared by the loop before it runs anything. Returns false if
   /// it is refused.
@@ -272,7 +272,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   int64_t m_due_ns = kNever;      // idle on virtual time: its fibers' earliest deadline
   bool m_batch_over = false;
   unsigned m_round = 0;      // how many the batch has run, with the one that runs
-  unsigned m_next_look = 0;  // the round after which the batch may have to end; 0 if it has ended
+  unsigned m_next_look = 0;  // the round after which the batch may have to end; 0 if it has ended, and in user code of the loop
 
   struct {
     Counter switches, polls, sleeps, tickles, mail;

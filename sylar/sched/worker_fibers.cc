@@ -16,9 +16,7 @@ namespace sylar::detail {
 
 void WorkerSlot::handleRequests(Fiber::ptr fiber) {
   if (sys::inForkedChild()) return;
-  const Worker* const here = Worker::currentHere();
-  const bool to_other_thread = here == nullptr || &here->slot() != this;
-  if (QueueNode* const message = FiberRequest::make(std::move(fiber), to_other_thread)) push(message);
+  if (QueueNode* const message = FiberRequest::make(std::move(fiber))) push(message);
 }
 
 void Worker::handleRequests(const Fiber::ptr& fiber) {

@@ -5,9 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
-
-#include "sylar/fiber/fiber_control.h"
 
 namespace sylar {
 namespace {
@@ -64,25 +61,6 @@ TEST(FiberRequests, ClearedItIsNobodysAndNothingWasAsked) {
   EXPECT_EQ(requests.home(), nullptr);
   EXPECT_EQ(requests.pending(), 0);
   EXPECT_TRUE(requests.byHand());
-}
-
-// FM-04
-TEST(FiberRequest, ToAnotherThreadIsTheFibersOwnIfThatIsAtHome) {
-  const auto fiber = std::make_shared<Fiber>([] {});
-  const auto is_own = [&fiber](const FiberRequest* request) {
-    return reinterpret_cast<uintptr_t>(request) - reinterpret_cast<uintptr_t>(fiber.get()) < sizeof(Fiber);
-  };
-  FiberRequest* const own = FiberRequest::make(fiber, true);
-  FiberRequest* const second = FiberRequest::make(fiber, true);
-  FiberRequest* const local = FiberRequest::make(fiber, false);
-  EXPECT_TRUE(is_own(own));
-  EXPECT_FALSE(is_own(second));
-  EXPECT_FALSE(is_own(local));
-  for (FiberRequest* request : {second, own, local}) EXPECT_EQ(FiberRequest::open(request), fiber);
-  FiberRequest* const again = FiberRequest::make(fiber, true);
-  EXPECT_EQ(again, own);
-  EXPECT_EQ(FiberRequest::open(again), fiber);
-  EXPECT_EQ(fiber.use_count(), 1);
 }
 
 }  // namespace

@@ -382,6 +382,29 @@ TEST_P(DetachTest, AnExceptionHandlerThatBlocksIsLeftBehind) {
   EXPECT_TRUE(leavesBehind(scheduler));
 }
 
+// Cause: the same if a message to the fiber had its last handle, because somebody had cancelled it in between.
+TEST_P(DetachTest, AnExceptionHandlerThatBlocksAtTheEndOfAMessageIsLeftBehind) {
+  Scheduler scheduler(GetParam(), false, "stuck");
+  const Trap trap;
+  scheduler.start();
+  Fiber::SetExceptionHandler([stay = trap.function()](uint64_t, const std::string&, const std::exception_ptr&) { stay(); });
+  test::Gate runs, cancelled;
+  auto fiber = std::make_shared<Fiber>([&] {
+    runs.open();
+    EXPECT_TRUE(cancelled.wait());
+    throw std::runtime_error("for the handler");
+  });
+  scheduler.schedule(fiber);
+  ASSERT_TRUE(runs.wait());
+  fiber->cancel();
+  fiber = nullptr;
+  cancelled.open();
+  ASSERT_TRUE(trap.holds(1));
+  EXPECT_TRUE(scheduler.stop(atOnce()).clean);
+  Fiber::SetExceptionHandler(nullptr);
+  EXPECT_TRUE(leavesBehind(scheduler));
+}
+
 // Cause: the same for the destructor of an exception that nobody took.
 TEST_P(DetachTest, ADestructorOfAnExceptionThatBlocksIsLeftBehind) {
   struct Blocks {
