@@ -183,7 +183,7 @@ class FiberControl final : public SpawnNode {
   size_t copyName(char* out, size_t size) const noexcept;
   static void setExceptionHandler(Fiber::ExceptionHandler handler);
 
-  /// What few fibers have. Made when first needed, and kept.
+  /// The properties that few fibers have. Made when first needed, and kept.
   struct Extras {
     Spinlock lock;
     std::string name SYLAR_GUARDED_BY(lock);

@@ -1,4 +1,4 @@
-// Internal. What only a fiber itself and its worker need to know of it, from its start to its end.
+// Internal. The state of a fiber that only it and its worker need, from its start to its end.
 //
 // It lies at the top of the stack that the fiber has begun on. That page is resident anyway, so a suspended fiber takes no more memory
 // for it, and the next fiber on the stack finds it in the cache. A fiber may go on to another stack, as main and threads that are
