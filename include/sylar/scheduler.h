@@ -58,11 +58,11 @@ struct SchedulerOptions {
   /// How long an idle worker of an IOManager polls before it sleeps. Work that arrives in that time needs no wake-up, but the
   /// worker uses that much CPU each time. 0 = no polling. Works in real time only.
   std::chrono::microseconds spin{0};
-  /// How long a fiber must have waited before the memory of its stack below its frames is given back to the kernel; 0 = never. A stack
-  /// otherwise keeps what its fiber's deepest call has touched, for as long as the fiber lives. It happens within about twice that time,
-  /// and costs a system call for each wait that is so long, and the faults of the pages that the fiber touches again. Fibers in
-  /// YieldToHold keep theirs, and so do those that wait for one that they have resumed. Not to be set if a fiber may wait on a stack that
-  /// the program has made inside of the fiber's own, such as a coroutine's in a local array: what lies below that is lost. On virtual
+  /// A fiber that has waited for this long gives the stack memory below its frames back to the kernel; 0 = never. Otherwise a stack
+  /// keeps all that its fiber's deepest call has touched, for as long as the fiber lives. The memory goes within about twice this time.
+  /// That costs one system call for each such wait, and a fault for each page that the fiber touches again. Fibers in YieldToHold keep
+  /// their memory, and so do those that wait for one that they have resumed. Must be 0 if a fiber may wait on a stack that the program
+  /// has made inside of the fiber's own, such as a coroutine's in a local array, because what lies below that would be lost. On virtual
   /// time a worker does not wake for it.
   std::chrono::milliseconds trim_after{0};
 };

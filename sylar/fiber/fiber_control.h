@@ -159,7 +159,7 @@ class FiberControl final : public SpawnNode {
   }
   /// Returns what the fiber is doing, in words, such as "reads descriptor 7".
   std::string describe() const;
-  /// Returns one of the locks that it holds, in words to be appended, or "" if there are none. For a fiber that cannot end meanwhile.
+  /// Returns one of the locks that it holds, in words to be appended, or "" if there are none. The fiber must not end during the call.
   std::string describeHeld() const;
   /// Ends the process, because the fiber comes to an end, as `how` says, and holds a lock.
   [[noreturn]] void failHolding(const char* how) const;
@@ -204,7 +204,7 @@ class FiberControl final : public SpawnNode {
   bool wantsToMigrate() const;
 
   FiberRequest m_spare_request{true};
-  // Two members end before a multiple of eight bytes, and those that follow them lie in the rest: the handle of an idle fiber counts.
+  // An idle fiber's handle must be small, so the members behind m_requests and m_ends lie in the padding of those.
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
   std::atomic<FiberState> m_state;
   std::atomic<bool> m_spare_is_away{false};

@@ -2,7 +2,7 @@
 //
 // It lies at the top of the stack that the fiber has begun on. That page is resident anyway, so a suspended fiber takes no more memory
 // for it, and the next fiber on the stack finds it in the cache. A fiber may go on to another stack, as main and threads that are
-// fibers do; its first one stays with it. Other threads may look only where the fiber cannot end meanwhile.
+// fibers do; its first one stays with it. Other threads may look at it only while something keeps the fiber from ending.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct alignas(16) StartedState {
   int64_t scope_deadline_ns;
   this_fiber::CancelScope* cancel_scope;
   HeldLocks held;
-  uint64_t trim_mark = 0;  ///< which wait a StackTrimmer has seen last, and whether it has trimmed the stack since
+  uint64_t trim_mark = 0;  ///< StackTrimmer: twice the epoch of the last wait that it has seen, plus 1 if it has trimmed that
 };
 
 }  // namespace sylar::detail

@@ -37,8 +37,8 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
       if (Fiber::ptr fiber = core->fiber->weak_from_this().lock()) {
         fibers.push_back({std::move(fiber), resumer, core->started().held});
       } else {
-        out.emplace_back(*core->fiber, resumer,
-                         core->started().held);  // it lies on a stack, which may go when the lock is released
+        // The handle lies on a stack, which may go when the lock is released.
+        out.emplace_back(*core->fiber, resumer, core->started().held);
       }
     }
     break;

@@ -310,7 +310,7 @@ TEST_P(FiberThreads, HaveValuesOfFiberLocalThatEndWithThem) {
       std::thread([&] {
         EXPECT_EQ(s_value->destroyed, nullptr);
         s_value->destroyed = &destroyed;
-        ::usleep(1);  // another may run meanwhile
+        ::usleep(1);  // suspends it, so that another may run
         EXPECT_EQ(s_value->destroyed, &destroyed);
       }).join();
       EXPECT_EQ(destroyed, i);

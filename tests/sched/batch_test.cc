@@ -1,4 +1,4 @@
-// How many fibers a worker runs before it looks at its descriptors and timers again, on a clock that the fibers move.
+// Tests when a worker looks at its descriptors and timers again, by a clock that its fibers move.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -50,7 +50,7 @@ class BatchTest : public testing::Test {
   ManualClock m_clock{1h};
 };
 
-// P-11, FM-46
+// FM-46
 TEST_F(BatchTest, LastsForAMillisecondOrFor256Fibers) {
   const auto always = [](std::chrono::nanoseconds time) { return [time](int) { return time; }; };
   EXPECT_EQ(batches(always(0us)), std::vector<int>(6, 256));

@@ -135,7 +135,7 @@ class AskedClock final : public Clock {
   mutable std::atomic<int> m_asked{0};
 };
 
-// Cause: where its batch was due to look at the clock, the thread asked that of a scheduler that was gone. FM-46
+// Cause: where its batch was due to look at the clock, the thread asked that of a scheduler that was gone.
 TEST(Detach, TheThreadThatComesBackAsksNoClock) {
   for (const int yields : {15, 31, 63}) {
     AskedClock clock;

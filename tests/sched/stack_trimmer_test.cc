@@ -1,4 +1,5 @@
-// SchedulerOptions::trim_after: which waiting fibers give back what of their stacks, and when a worker looks. The clock is the test's.
+// Tests SchedulerOptions::trim_after: the memory that waiting fibers give back, and the times at which a worker looks. The clock is the
+// test's.
 #include "sylar/sched/stack_trimmer.h"
 
 #include <gtest/gtest.h>
@@ -173,7 +174,7 @@ TEST_F(UntrimmedStackTest, NothingIsTrimmedWithoutTheSetting) {
   waiter.fiber->join();
 }
 
-// TG-10
+// C-55
 TEST(StackTrimmer, SweepsEndWhenNothingRuns) {
   StackTrimmer trimmer(10);
   LiveFibers none;
