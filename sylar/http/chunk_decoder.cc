@@ -75,28 +75,26 @@ size_t ChunkDecoder::feed(std::string_view text) {
   if (m_state != State::kTrailers) return used;
 
   // The last chunk has come. The trailers are stored as they arrive; in most bodies they are only the empty line.
-  const size_t before = m_trailers.size();
-  m_trailers.append(text.substr(used, m_limits.max_trailer_bytes + 2 - before));
-  const Scan scan = m_scan.feed(m_trailers);
-  if (scan == Scan::kMore && m_trailers.size() < m_limits.max_trailer_bytes + 2) return used + m_trailers.size() - before;
-  m_trailers.resize(m_scan.position());
-  m_state = scan == Scan::kDone && !hasForbiddenTrailer() ? State::kDone : State::kBad;
-  return used + m_trailers.size() - before;
+  std::string& trailers = FieldListControl::text(m_trailers);
+  const size_t before = trailers.size();
+  const size_t most = m_limits.max_trailer_bytes + 2;
+  trailers.append(text.substr(used, most - before));
+  const Scan scan = m_scan.feed(trailers, m_trailers);
+  if (scan == Scan::kDone) {
+    trailers.resize(m_scan.position());  // what came with them belongs to the next message
+    m_state = hasForbiddenTrailer() ? State::kBad : State::kDone;
+  } else if (scan != Scan::kMore || trailers.size() == most) {
+    m_state = State::kBad;
+  }
+  return used + trailers.size() - before;
 }
 
 bool ChunkDecoder::hasForbiddenTrailer() const {
-  return !eachField(m_trailers, [](std::string_view name, std::string_view) {
-    const auto same = [name](std::string_view forbidden) { return equalsIgnoreCase(name, forbidden); };
-    return std::none_of(std::begin(kForbiddenTrailers), std::end(kForbiddenTrailers), same);
-  });
-}
-
-void ChunkDecoder::takeTrailers(FieldList& trailers) const {
-  const std::string_view text = FieldListControl::adopt(trailers, m_trailers);
-  eachField(text, [&trailers](std::string_view name, std::string_view value) {
-    FieldListControl::add(trailers, name, value);
-    return true;
-  });
+  for (size_t i = 0; i < m_trailers.size(); ++i) {
+    const auto same = [name = m_trailers[i].name](std::string_view forbidden) { return equalsIgnoreCase(name, forbidden); };
+    if (std::any_of(std::begin(kForbiddenTrailers), std::end(kForbiddenTrailers), same)) return true;
+  }
+  return false;
 }
 
 }  // namespace sylar::http::detail

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "sylar/base/internal.h"
@@ -34,7 +33,7 @@ class ChunkDecoder {
   bool isDone() const { return m_state == State::kDone; }
   bool isBad() const { return m_state == State::kBad; }
   /// Stores the trailer fields in `trailers`, once isDone() is true.
-  void takeTrailers(FieldList& trailers) const;
+  void takeTrailers(FieldList& trailers) const { trailers = m_trailers; }
 
  private:
   enum class State : uint8_t { kSize, kExtension, kSizeLf, kData, kDataLf, kTrailers, kDone, kBad };
@@ -45,7 +44,7 @@ class ChunkDecoder {
 
   const HttpLimits& m_limits;
   FieldScan m_scan;
-  std::string m_trailers;  // as they came, with the last empty line
+  FieldList m_trailers;  // their text is as it came
   uint64_t m_size = 0;
   uint64_t m_data_left = 0;
   size_t m_line = 0;        // bytes of the chunk line so far

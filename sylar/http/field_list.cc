@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "sylar/check.h"
 #include "sylar/http/char_class.h"
+#include "sylar/http/char_run.h"
 
 namespace sylar::http {
 
@@ -19,16 +19,11 @@ bool NameLess::operator()(std::string_view a, std::string_view b) const {
 }
 
 void requireToken(std::string_view name, const char* what) {
-  if (!allChars(name, kTokenChar)) throw std::invalid_argument(std::string(what) + ": not a token");
+  if (!allOf<kTokenChar>(name)) throw std::invalid_argument(std::string(what) + ": not a token");
 }
 
 void requireOneLine(std::string_view text, const char* what) {
-  if (!text.empty() && !allChars(text, kValueChar)) throw std::invalid_argument(std::string(what) + ": control character in it");
-}
-
-Field FieldList::operator[](size_t index) const {
-  SYLAR_DCHECK(index < m_spans.size());
-  return {nameOf(m_spans[index]), valueOf(m_spans[index])};
+  if (!text.empty() && !allOf<kValueChar>(text)) throw std::invalid_argument(std::string(what) + ": control character in it");
 }
 
 std::optional<std::string_view> FieldList::find(std::string_view name) const {
@@ -67,7 +62,8 @@ void FieldList::add(std::string_view name, std::string_view value) { m_spans.pus
 void FieldList::set(std::string_view name, std::string_view value) {
   const Span added = append(name, value);
   const auto same = [&](const Span& span) { return equalsIgnoreCase(nameOf(span), name); };
-  const auto first = std::find_if(m_spans.begin(), m_spans.end(), same);
+  auto first = m_spans.begin();
+  while (first != m_spans.end() && !same(*first)) ++first;
   if (first == m_spans.end()) {
     m_spans.push_back(added);
   } else {

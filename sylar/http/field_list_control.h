@@ -1,4 +1,4 @@
-// Internal. Lets a parser fill a FieldList: the list copies the whole text, and its fields are parts of that copy.
+// Internal. Lets a scanner fill a FieldList: with the places of the fields in a text, and with that text.
 #pragma once
 
 #include <cstdint>
@@ -6,42 +6,34 @@
 
 #include "sylar/base/internal.h"
 #include "sylar/check.h"
+#include "sylar/http/char_class.h"
 #include "sylar/http/field_list.h"
 
 namespace sylar::http::detail {
 
 class FieldListControl {
  public:
-  /// Copies `text` into the list's block, with no fields yet. Returns a view of the copy.
-  static std::string_view adopt(FieldList& list, std::string_view text) {
-    list.m_spans.clear();
-    list.m_text.clear();
-    list.m_text.append(text);
-    return list.m_text;
+  /// The text whose parts the fields are.
+  static std::string& text(FieldList& list) { return list.m_text; }
+
+  /// Adds the field whose line in `text` is [line, end), with its colon at `colon`. It cannot be read before text() is that text.
+  static void add(FieldList& list, std::string_view text, size_t line, size_t colon, size_t end) {
+    const std::string_view value = trimmed(text.substr(colon + 1, end - colon - 1));
+    list.m_spans.push_back({static_cast<uint32_t>(line), static_cast<uint32_t>(colon - line),
+                            static_cast<uint32_t>(value.data() - text.data()), static_cast<uint32_t>(value.size())});
   }
 
-  /// Adds a field whose `name` and `value` are parts of the view that adopt() returned.
-  static void add(FieldList& list, std::string_view name, std::string_view value) {
-    list.m_spans.push_back({offsetIn(list, name), sizeOf(name), offsetIn(list, value), sizeOf(value)});
-  }
-
-  /// Makes the first field of that name show `value`, which is also a part of that view. Returns false if there is no such field.
+  /// Makes the first field of that name show `value`, which is a part of text(). Returns false if there is no such field.
   static bool replace(FieldList& list, std::string_view name, std::string_view value) {
+    const std::string& text = list.m_text;
+    SYLAR_DCHECK(value.data() >= text.data() && value.data() + value.size() <= text.data() + text.size());
     for (FieldList::Span& span : list.m_spans) {
       if (!equalsIgnoreCase(list.nameOf(span), name)) continue;
-      span.value_at = offsetIn(list, value);
-      span.value_size = sizeOf(value);
+      span.value_at = static_cast<uint32_t>(value.data() - text.data());
+      span.value_size = static_cast<uint32_t>(value.size());
       return true;
     }
     return false;
-  }
-
- private:
-  static uint32_t sizeOf(std::string_view part) { return static_cast<uint32_t>(part.size()); }
-  static uint32_t offsetIn(const FieldList& list, std::string_view part) {
-    const std::string& text = list.m_text;
-    SYLAR_DCHECK(part.data() >= text.data() && part.data() + part.size() <= text.data() + text.size());
-    return static_cast<uint32_t>(part.data() - text.data());
   }
 };
 

@@ -1,11 +1,11 @@
 #include "sylar/http/head_parser.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "sylar/http/char_class.h"
 #include "sylar/http/field_list_control.h"
-#include "sylar/http/head_scan.h"
 
 namespace sylar::http::detail {
 namespace {
@@ -40,7 +40,7 @@ struct KnownFields {
   bool expects_other = false;
 
   /// Returns false if a list of options is malformed.
-  bool take(std::string_view name, std::string_view value);
+  bool take(const Field& field);
   bool takeOptions(std::string_view options);
 };
 
@@ -53,8 +53,9 @@ bool KnownFields::takeOptions(std::string_view options) {
   });
 }
 
-bool KnownFields::take(std::string_view name, std::string_view value) {
-  const auto is = [name](std::string_view known) { return equalsIgnoreCase(name, known); };
+bool KnownFields::take(const Field& field) {
+  const auto [name, value] = field;
+  const auto is = [&field](std::string_view known) { return equalsIgnoreCase(field.name, known); };
   switch (name.size()) {
     case 4:
       if (!is("host")) break;
@@ -123,23 +124,21 @@ Verdict checkFraming(const KnownFields& known, bool is_11, BodyFraming& framing)
 
 // Returns true for host [ ":" port ], where the host is a name, an IPv4 address or an IPv6 address in brackets.
 bool isAuthority(std::string_view text) {
-  size_t host_end = std::min(text.find(':'), text.size());
+  const char* at = text.data();
+  const char* const end = at + text.size();
   if (text.starts_with('[')) {
-    host_end = text.find(']');
-    if (host_end == std::string_view::npos || host_end == 1) return false;
-    for (char c : text.substr(1, host_end - 1)) {
-      if (!isChar(c, kHexDigit) && c != ':' && c != '.') return false;
-    }
-    ++host_end;
-  } else if (!allChars(text.substr(0, host_end), kHostChar)) {
-    return false;
+    at = std::find_if_not(at + 1, end, [](char c) { return isChar(c, kHexDigit) || c == ':' || c == '.'; });
+    if (at == end || *at != ']' || at == text.data() + 1) return false;
+    ++at;
+  } else {
+    at = skipChars(at, end, kHostChar);
+    if (at == text.data()) return false;
   }
-  const std::string_view port = text.substr(host_end);
-  if (port.empty()) return true;
-  if (port.size() < 2 || port.size() > 6 || port[0] != ':' || !allChars(port.substr(1), kDigit)) return false;
-  unsigned number = 0;
-  for (char c : port.substr(1)) number = 10 * number + static_cast<unsigned>(c - '0');
-  return number <= 65535;
+  if (at == end) return true;
+  if (*at != ':' || end - at < 2 || end - at > 6) return false;
+  unsigned port = 0;
+  while (++at != end && isChar(*at, kDigit)) port = 10 * port + static_cast<unsigned>(*at - '0');
+  return at == end && port <= 65535;
 }
 
 // The parts of a request target: its host, if it names one, and what follows. Source: RFC 9112 section 3.2.
@@ -170,29 +169,24 @@ std::optional<Target> splitTarget(std::string_view target, HttpMethod method) {
 
 }  // namespace
 
-Verdict HeadParser::parse(std::string_view head, HttpRequest& request, BodyFraming& framing) {
-  // The head is "GET /path HTTP/1.1\r\n" and the fields. The scan has made sure that the first two blanks and the first "\r\n"
-  // are those of the request line.
-  const std::string_view text = FieldListControl::adopt(request.m_headers, head);
-  const size_t method_end = text.find(' ');
-  const size_t target_end = text.find(' ', method_end + 1);
+Verdict HeadParser::parse(std::string_view text, const HeadScan& scan, HttpRequest& request, BodyFraming& framing) {
+  // The head is "GET /path HTTP/1.1\r\n" and the fields.
+  FieldList& fields = request.m_headers;
+  const std::string_view head = FieldListControl::text(fields).assign(text.substr(scan.begin(), scan.end() - scan.begin()));
   constexpr std::string_view kVersion = "HTTP/1.1";
-  const bool is_11 = text.substr(target_end + 1, kVersion.size()) == kVersion;
+  const bool is_11 = head[scan.targetEnd() + kVersion.size()] == kVersion.back();
 
   KnownFields known;
-  const bool well_formed =
-      eachField(text.substr(target_end + 1 + kVersion.size() + 2), [&](std::string_view name, std::string_view value) {
-        FieldListControl::add(request.m_headers, name, value);
-        return known.take(name, value);
-      });
+  bool well_formed = true;
+  for (size_t i = 0; i < fields.size() && well_formed; ++i) well_formed = known.take(fields[i]);
   if (!well_formed) return bad("connection malformed");
   if (const Verdict verdict = checkFraming(known, is_11, framing); !verdict.ok()) return verdict;
 
-  request.m_method = toHttpMethod(text.substr(0, method_end));
+  request.m_method = toHttpMethod(head.substr(0, scan.methodEnd()));
   if (request.m_method == HttpMethod::INVALID_METHOD || request.m_method == HttpMethod::CONNECT) {
     return Verdict::refused(HttpStatus::NOT_IMPLEMENTED, "method not known");
   }
-  const auto target = splitTarget(text.substr(method_end + 1, target_end - method_end - 1), request.m_method);
+  const auto target = splitTarget(head.substr(scan.methodEnd() + 1, scan.targetEnd() - scan.methodEnd() - 1), request.m_method);
   if (!target) return bad("request target malformed");
   if (known.hosts > 1 || (known.hosts == 0 && is_11)) return bad("not exactly one host");
   if (known.hosts == 1 && !isAuthority(known.host)) return bad("host malformed");

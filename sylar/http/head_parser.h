@@ -1,11 +1,12 @@
-// Internal. Makes a request of a head that passed the scan. It splits the head and applies the rules of RFC 9112 to the parts:
-// how the body is framed, which host is meant, and what the target may be.
+// Internal. Makes a request of a head that passed the scan. It applies the rules of RFC 9112 to the head's parts: how the body is
+// framed, which host is meant, and what the target may be.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include "sylar/base/internal.h"
+#include "sylar/http/head_scan.h"
 #include "sylar/http/http.h"
 #include "sylar/http/verdict.h"
 
@@ -20,9 +21,11 @@ struct BodyFraming {
 
 class HeadParser {
  public:
-  /// Fills `request`, which is as new, from the complete `head` that a HeadScan has found, and `framing` from its fields. Refuses
+  /// Returns the list into which a HeadScan puts the fields of `request`, which is as new.
+  static FieldList& fields(HttpRequest& request) { return request.m_headers; }
+  /// Fills `request`, whose fields() the scan has found, from the complete head in `text`, and `framing` from its fields. Refuses
   /// with 400, 417 or 501. The request copies the head, so nothing refers to it afterwards.
-  static Verdict parse(std::string_view head, HttpRequest& request, BodyFraming& framing);
+  static Verdict parse(std::string_view text, const HeadScan& scan, HttpRequest& request, BodyFraming& framing);
 };
 
 }  // namespace sylar::http::detail

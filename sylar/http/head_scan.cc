@@ -2,71 +2,58 @@
 
 #include <algorithm>
 
-#include "sylar/check.h"
-#include "sylar/http/char_class.h"
+#include "sylar/http/char_run.h"
+#include "sylar/http/field_list_control.h"
 
 namespace sylar::http::detail {
 namespace {
 
-// Returns the first position in [at, end) whose byte is not of the class `mask`, or `end` if there is none. at <= end.
-size_t skip(std::string_view text, size_t at, size_t end, uint8_t mask) {
-  SYLAR_DCHECK(at <= end && end <= text.size());
-  return static_cast<size_t>(skipChars(text.data() + at, text.data() + end, mask) - text.data());
+// Returns the first position in [at, limit) of `text` whose byte is not of the class `kMask`, or the end of the text, or the limit
+// or `at` if that is greater. at <= text.size().
+template <uint8_t kMask>
+size_t skip(std::string_view text, size_t at, size_t limit) {
+  const size_t end = std::min(text.size(), std::max(limit, at));
+  return static_cast<size_t>(skipRun<kMask>(text.data() + at, text.data() + end) - text.data());
 }
 
 }  // namespace
 
-void FieldScan::start(size_t position) {
-  m_at = position;
-  m_total_end = position + m_max_total;
-  m_count = 0;
-  m_state = State::kLine;
-}
-
-Scan FieldScan::feed(std::string_view text) {
-  while (m_at < text.size()) {
-    const char c = text[m_at];
-    switch (m_state) {
-      case State::kLine:
-        if (c == '\r') {
-          m_state = State::kLastLf;
-          ++m_at;
-          break;
-        }
-        if (!isChar(c, kTokenChar)) return Scan::kBad;  // includes a folded line, which begins with a blank
-        if (m_count++ == m_max_count) return Scan::kTooLong;
-        m_end = std::min(m_at + m_max_line, m_total_end - std::min<size_t>(m_total_end, 2));  // room for its CRLF
-        m_state = State::kName;
-        [[fallthrough]];
-      case State::kName:
-      case State::kValue: {
-        const uint8_t mask = m_state == State::kName ? kTokenChar : kValueChar;
-        m_at = skip(text, m_at, std::min(text.size(), std::max(m_end, m_at)), mask);
-        if (m_at == text.size()) return Scan::kMore;
-        if (isChar(text[m_at], mask)) return Scan::kTooLong;
-        const bool in_name = m_state == State::kName;
-        if (text[m_at] != (in_name ? ':' : '\r')) return Scan::kBad;
-        if (in_name && m_at >= m_end) return Scan::kTooLong;
-        m_state = in_name ? State::kValue : State::kLf;
-        ++m_at;
-        break;
+Scan FieldScan::feed(std::string_view text, FieldList& fields) {
+  size_t line = m_line, at = m_at, colon = m_colon;
+  const auto more = [&] {
+    m_line = line;
+    m_at = at;
+    m_colon = colon;
+    return Scan::kMore;
+  };
+  for (;;) {
+    if (at == text.size()) return more();
+    if (at == line) {
+      if (text[at] == '\r') {
+        if (at + 1 == text.size()) return more();
+        m_at = at + 2;
+        return text[at + 1] == '\n' ? Scan::kDone : Scan::kBad;
       }
-      case State::kLf:
-      case State::kLastLf:
-        if (c != '\n') return Scan::kBad;
-        ++m_at;
-        if (m_state == State::kLastLf) return Scan::kDone;
-        m_state = State::kLine;
-        break;
+      if (!isChar(text[at], kTokenChar)) return Scan::kBad;  // includes a folded line, which begins with a blank
+      if (fields.size() == m_max_count) return Scan::kTooLong;
     }
+    const size_t limit = std::min(line + m_max_line, m_total_end - std::min<size_t>(m_total_end, 2));  // room for its CRLF
+    if (colon == 0) {
+      at = skip<kTokenChar>(text, at, limit);
+      if (at == text.size()) return more();
+      if (text[at] != ':') return isChar(text[at], kTokenChar) ? Scan::kTooLong : Scan::kBad;
+      if (at >= limit) return Scan::kTooLong;
+      colon = at++;
+    }
+    at = skip<kValueChar>(text, at, limit);
+    if (at == text.size()) return more();
+    if (text[at] != '\r') return isChar(text[at], kValueChar) ? Scan::kTooLong : Scan::kBad;
+    if (at + 1 == text.size()) return more();
+    if (text[at + 1] != '\n') return Scan::kBad;
+    FieldListControl::add(fields, text, line, colon, at);
+    line = at += 2;
+    colon = 0;
   }
-  return Scan::kMore;
-}
-
-void HeadScan::start() {
-  m_at = m_begin = 0;
-  m_skipped = false;
-  m_state = State::kStart;
 }
 
 Scan HeadScan::refuse(Scan scan, HttpStatus status, const char* why) {
@@ -74,71 +61,56 @@ Scan HeadScan::refuse(Scan scan, HttpStatus status, const char* why) {
   return scan;
 }
 
-Scan HeadScan::feed(std::string_view text) {
-  if (m_state != State::kFields) {
-    const Scan line = feedLine(text);
+Scan HeadScan::feed(std::string_view text, FieldList& fields) {
+  if (m_line_end == 0) {
+    // One empty line may stand before the head. Source: RFC 9112 section 2.2.
+    if (text.starts_with('\r')) {
+      if (text.size() == 1) return Scan::kMore;
+      if (text[1] != '\n') return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "CR without LF");
+      m_begin = 2;
+    }
+    const Scan line = feedLine(text.substr(m_begin));
     if (line != Scan::kDone) return line;
+    m_fields.start(m_line_end);
   }
-  const Scan fields = m_fields.feed(text);
-  if (fields == Scan::kBad) return refuse(fields, HttpStatus::BAD_REQUEST, "header line malformed");
-  if (fields == Scan::kTooLong) return refuse(fields, HttpStatus::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers too large");
-  return fields;
+  const Scan scan = m_fields.feed(text.substr(m_begin), fields);
+  if (scan == Scan::kBad) return refuse(scan, HttpStatus::BAD_REQUEST, "header line malformed");
+  if (scan == Scan::kTooLong) return refuse(scan, HttpStatus::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers too large");
+  return scan;
 }
 
 // Scans the request line. Returns kDone when the fields begin.
 Scan HeadScan::feedLine(std::string_view text) {
-  while (m_at < text.size()) {
-    const char c = text[m_at];
-    switch (m_state) {
-      case State::kStart:
-        if (c == '\r' && !m_skipped) {
-          m_skipped = true;
-          m_state = State::kEmptyLf;
-          ++m_at;
-          break;
-        }
-        m_begin = m_part = m_at;
-        m_state = State::kMethod;
-        [[fallthrough]];
-      case State::kMethod:
-      case State::kTarget: {
-        const bool in_method = m_state == State::kMethod;
-        const uint8_t mask = in_method ? kTokenChar : kTargetChar;
-        const size_t line_end = m_begin + m_max_line;
-        m_at = skip(text, m_at, std::min(text.size(), std::max(line_end, m_at)), mask);
-        if (m_at == text.size()) return Scan::kMore;
-        if (m_at >= line_end && (isChar(text[m_at], mask) || text[m_at] == ' ')) {
-          return refuse(Scan::kTooLong, HttpStatus::URI_TOO_LONG, "request line too long");
-        }
-        if (text[m_at] != ' ' || m_at == m_part) return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "request line malformed");
-        m_part = ++m_at;
-        m_state = in_method ? State::kTarget : State::kVersion;
-        break;
-      }
-      case State::kVersion:
-        m_at = skip(text, m_at, std::min(text.size(), m_part + 9), kTargetChar);
-        if (m_at == text.size()) return Scan::kMore;
-        if (const Scan version = checkVersion(text.substr(m_part, m_at - m_part)); version != Scan::kDone) return version;
-        if (text[m_at] != '\r') return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "request line malformed");
-        if (m_at > m_begin + m_max_line) return refuse(Scan::kTooLong, HttpStatus::URI_TOO_LONG, "request line too long");
-        m_state = State::kLf;
-        ++m_at;
-        break;
-      case State::kEmptyLf:
-      case State::kLf:
-        if (c != '\n') return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "CR without LF");
-        ++m_at;
-        if (m_state == State::kLf) {
-          m_state = State::kFields;
-          m_fields.start(m_at);
-          return Scan::kDone;
-        }
-        m_state = State::kStart;
-        break;
-      case State::kFields: return Scan::kDone;
-    }
+  if (m_method_end == 0) {
+    if (const Scan scan = findEnd<kTokenChar>(text, 0, m_method_end); scan != Scan::kDone) return scan;
   }
-  return Scan::kMore;
+  if (m_target_end == 0) {
+    if (const Scan scan = findEnd<kTargetChar>(text, m_method_end + 1, m_target_end); scan != Scan::kDone) return scan;
+  }
+  const size_t version = m_target_end + 1;
+  const size_t end = skip<kTargetChar>(text, version, version + 9);
+  if (end == text.size()) return Scan::kMore;
+  if (const Scan scan = checkVersion(text.substr(version, end - version)); scan != Scan::kDone) return scan;
+  if (text[end] != '\r') return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "request line malformed");
+  if (end > m_max_line) return refuse(Scan::kTooLong, HttpStatus::URI_TOO_LONG, "request line too long");
+  if (end + 1 == text.size()) return Scan::kMore;
+  if (text[end + 1] != '\n') return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "CR without LF");
+  m_line_end = end + 2;
+  return Scan::kDone;
+}
+
+// Looks for the blank after the part of the class `kMask` that begins at `part`. After kDone it stands at `end`.
+template <uint8_t kMask>
+Scan HeadScan::findEnd(std::string_view text, size_t part, size_t& end) {
+  const size_t at = m_at = skip<kMask>(text, m_at, m_max_line);
+  if (at == text.size()) return Scan::kMore;
+  if (at >= m_max_line && (isChar(text[at], kMask) || text[at] == ' ')) {
+    return refuse(Scan::kTooLong, HttpStatus::URI_TOO_LONG, "request line too long");
+  }
+  if (text[at] != ' ' || at == part) return refuse(Scan::kBad, HttpStatus::BAD_REQUEST, "request line malformed");
+  end = at;
+  m_at = at + 1;
+  return Scan::kDone;
 }
 
 // Accepts exactly HTTP/1.0 and HTTP/1.1. Another version of HTTP has a refusal of its own.

@@ -88,11 +88,11 @@ HttpRequest::ptr HttpSession::recvHead() {
     } else if (m_state.reader.buffered().empty()) {
       m_state.bytes.beginIdle();
     }
-    const bool came = m_state.reader.awaitHead();
+    const bool came = m_state.reader.awaitRequest();
     m_state.bytes.endIdle();
     if (came) {
       HttpRequest::ptr request = ObjectPool<HttpRequest>::take();
-      if (m_state.reader.acceptHead(*request).ok()) return m_state.request = std::move(request);
+      if (m_state.reader.readAwaited(*request).ok()) return m_state.request = std::move(request);
     }
   }
   finish();

@@ -29,7 +29,9 @@ class OutputBuffer {
   void append(const Texts&... texts) {
     const size_t size = (std::string_view(texts).size() + ...);
     if (m_capacity - m_size < size) grow(size);
-    (put(texts), ...);
+    char* at = m_block + m_size;
+    ((at = put(at, texts)), ...);
+    m_size += size;
   }
 
   /// Removes the text, and gives the memory back.
@@ -48,9 +50,9 @@ class OutputBuffer {
   static void giveBack(char* block, size_t capacity) {
     capacity == sizeof(Block) ? SlotPool<Block>::give(reinterpret_cast<Block*>(block)) : delete[] block;
   }
-  void put(std::string_view text) {
-    if (!text.empty()) std::memcpy(m_block + m_size, text.data(), text.size());
-    m_size += text.size();
+  static char* put(char* at, std::string_view text) {
+    if (!text.empty()) std::memcpy(at, text.data(), text.size());
+    return at + text.size();
   }
   void grow(size_t wanted) {
     if (m_capacity == 0 && wanted <= sizeof(Block)) {

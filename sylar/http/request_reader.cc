@@ -39,37 +39,43 @@ RequestReader::RequestReader(ByteSource& source, ByteSink& sink, const HttpLimit
 
 Verdict RequestReader::readHead(HttpRequest& request) {
   request.reset();
-  return awaitHead() ? acceptHead(request) : m_verdict;
+  return awaitRequest() ? readAwaited(request) : m_verdict;
 }
 
-bool RequestReader::awaitHead() {
+bool RequestReader::awaitRequest() {
   SYLAR_CHECK(!hasBody());
   if (!m_verdict.ok()) return false;  // bytes after an error are not a request
   m_buffer.shrink();
-  m_scan.start();
-  auto timeout = m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout;
-  Deadline deadline = Deadline::never();  // of a head that has begun
-  for (bool begun = false;;) {
-    if (!m_buffer.empty()) {
-      const Scan scan = m_scan.feed(m_buffer.data());
-      if (scan == Scan::kDone) return true;
-      if (scan != Scan::kMore) return record(m_scan.refusal()).ok();
-      if (!begun) deadline = Deadline::after(m_limits.head_timeout, m_clock);
-      begun = true;
-      timeout = until(deadline);
-    }
-    const ssize_t count = fill(timeout);
-    if (count > 0) continue;
-    if (count == 0) return endWith(begun ? "end of stream within a head" : "end of stream");
-    if (errno != EAGAIN) return endWith("connection broken");
-    return begun ? refuse(HttpStatus::REQUEST_TIMEOUT, "head too slow") : endWith("no request came");
-  }
+  if (!m_buffer.empty()) return true;
+  const ssize_t count = fill(m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout);
+  if (count > 0) return true;
+  return endWith(count == 0 ? "end of stream" : errno == EAGAIN ? "no request came" : "connection broken");
 }
 
-Verdict RequestReader::acceptHead(HttpRequest& request) {
-  const std::string_view head = m_buffer.data().substr(m_scan.begin(), m_scan.end() - m_scan.begin());
+// Reads until the head is whole. Returns false after a refusal, or if the rest does not come.
+bool RequestReader::scanHead(FieldList& fields) {
+  m_scan.start();
+  Scan scan = m_scan.feed(m_buffer.data(), fields);
+  if (scan == Scan::kMore) {
+    const Deadline deadline = Deadline::after(m_limits.head_timeout, m_clock);
+    do {
+      const ssize_t count = fill(until(deadline));
+      if (count == 0) return endWith("end of stream within a head");
+      if (count < 0) return errno == EAGAIN ? refuse(HttpStatus::REQUEST_TIMEOUT, "head too slow") : endWith("connection broken");
+      scan = m_scan.feed(m_buffer.data(), fields);
+    } while (scan == Scan::kMore);
+  }
+  return scan == Scan::kDone || record(m_scan.refusal()).ok();
+}
+
+const Verdict& RequestReader::readAwaited(HttpRequest& request) {
+  FieldList& fields = HeadParser::fields(request);
+  if (!scanHead(fields)) {
+    fields.clear();  // their text is not there
+    return m_verdict;
+  }
   BodyFraming framing;
-  const Verdict& verdict = record(HeadParser::parse(head, request, framing));
+  const Verdict& verdict = record(HeadParser::parse(m_buffer.data(), m_scan, request, framing));
   if (!verdict.ok()) return verdict;
   m_buffer.consume(m_scan.end());
   ++m_requests;

@@ -43,11 +43,11 @@ class RequestReader {
   /// Waits for the next head and fills `request` from it (reset first; its body is empty). Must not be called while a body is
   /// unread, so call finishBody() first. After a verdict that is not accepted it only repeats that verdict.
   Verdict readHead(HttpRequest& request);
-  /// Does the first step of readHead(), for callers that need no request while they wait. Returns false if no head comes, and
-  /// verdict() says why.
-  bool awaitHead();
-  /// Does the second step of readHead(), directly after an awaitHead() that returned true. `request` must be as new.
-  Verdict acceptHead(HttpRequest& request);
+  /// Does the first step of readHead(), for callers that need no request while they wait: waits for the first byte. Returns false
+  /// if none comes, and verdict() says why.
+  bool awaitRequest();
+  /// Does the second step of readHead(), directly after an awaitRequest() that returned true. `request` must be as new.
+  const Verdict& readAwaited(HttpRequest& request);
   /// Collects the rest of the body and its trailers into `request`. Does nothing without a body. Takes room for the body from
   /// `share`, if that is not null, and refuses with 503 if it has none.
   Verdict readBody(HttpRequest& request, BodyShare* share = nullptr);
@@ -97,6 +97,7 @@ class RequestReader {
   const Verdict& record(const Verdict& verdict);
   bool refuse(HttpStatus status, const char* why);
   bool endWith(const char* why);
+  bool scanHead(FieldList& fields);
 
   std::chrono::nanoseconds until(Deadline deadline) const;
   ssize_t fill(std::chrono::nanoseconds timeout);

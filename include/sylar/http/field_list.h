@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sylar/api.h"
+#include "sylar/check.h"
 
 namespace sylar::http {
 
@@ -48,7 +49,10 @@ class SYLAR_API FieldList {
   size_t size() const { return m_spans.size(); }
   bool empty() const { return m_spans.empty(); }
   /// Returns the field at `index`, which must be less than size().
-  Field operator[](size_t index) const;
+  Field operator[](size_t index) const {
+    SYLAR_DCHECK(index < m_spans.size());
+    return {nameOf(m_spans[index]), valueOf(m_spans[index])};
+  }
 
   /// Returns the value of the first field with that name, or nothing if there is none.
   std::optional<std::string_view> find(std::string_view name) const;
