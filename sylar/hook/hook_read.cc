@@ -8,6 +8,7 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/file_call.h"
 #include "sylar/hook/iovec_cursor.h"
+#include "sylar/hook/late_buffer.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/receive.h"
@@ -132,6 +133,15 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   return n >= 0 ? n : readFailed(call, n, buffer, size);
 }
 
+/// Receives into `buffer`, which is taken for one attempt.
+long receiveInto(int fd, LateBuffer& buffer) {
+  char* const bytes = buffer.take();
+  if (bytes == nullptr) return -ENOMEM;
+  const long n = attempt::recvfrom(fd, bytes, LateBuffer::kSize, 0, nullptr, nullptr);
+  if (n <= 0) buffer.giveBack();
+  return n;
+}
+
 /// Receives messages as the kernel's blocking recvmmsg does, which looks at the time only behind a message. Returns their number,
 /// or -errno if there is none.
 long receiveMessages(IoCall& call, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
@@ -178,6 +188,27 @@ long receiveMessages(IoCall& call, mmsghdr* messages, unsigned count, int flags,
 }
 
 }  // namespace
+
+ssize_t receiveLate(int fd, LateBuffer& buffer, int flags) {
+  HookedFd here(fd);
+  if (flags != 0 || !here.parks() || here.kind() != FdKind::kTcp) {
+    char* const bytes = buffer.take();
+    if (bytes == nullptr) return IoCall::result(-ENOMEM);
+    const ssize_t n = ::recv(fd, bytes, LateBuffer::kSize, flags);
+    if (n <= 0) buffer.giveBack();
+    return n;
+  }
+  countCall(Hook::recv);
+  const Room room{nullptr, LateBuffer::kSize};  // within a page, since no byte of the buffer can fail
+  const Tried first = here.tryFirst(
+      Direction::kRead, [&] { return receiveInto(fd, buffer); }, room);
+  if (first.done >= 0) return first.done;
+  IoCall call(here, Direction::kRead);
+  const long n = call.goOn(
+      first, [&] { return receiveInto(call.fd(), buffer); }, room);
+  return n < 0 && call.passesOn() ? receiveLate(fd, buffer, MSG_DONTWAIT) : IoCall::result(n);
+}
+
 }  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's

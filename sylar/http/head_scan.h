@@ -43,13 +43,12 @@ class FieldScan {
   size_t m_total_end = 0;
 };
 
-/// Scans a request line and its fields, with at most one empty line before them.
+/// Scans one request line and its fields, with at most one empty line before them.
 class HeadScan {
  public:
   explicit HeadScan(const HttpLimits& limits)
       : m_fields(limits.max_header_line, limits.max_header_bytes, limits.max_headers), m_max_line(limits.max_request_line) {}
 
-  void start() { m_begin = m_at = m_method_end = m_target_end = m_line_end = 0; }
   /// Scans `text` as FieldScan::feed() does. The places of the fields are counted from begin(). After kBad and kTooLong,
   /// refusal() says what to answer.
   Scan feed(std::string_view text, FieldList& fields);

@@ -1,5 +1,7 @@
 #include "sylar/http/http_date.h"
 
+#include "sylar/base/tsan.h"
+
 namespace sylar::http::detail {
 namespace {
 
@@ -40,10 +42,18 @@ std::string httpDate(time_t time) {
   return text;
 }
 
-void HttpDateCache::renew(time_t time) {
-  static_assert(sizeof m_text == kDateSize);
-  format(time, m_text);
-  m_time = time;
+std::string_view recentHttpDate(time_t time) {
+  struct Recent {
+    time_t time;
+    char text[kDateSize];
+  };
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Recent t_recent{-1, {}};
+  const tsan::Exempt of_this_thread;
+  if (time != t_recent.time) {
+    format(time, t_recent.text);
+    t_recent.time = time;
+  }
+  return {t_recent.text, kDateSize};
 }
 
 }  // namespace sylar::http::detail

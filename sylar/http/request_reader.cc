@@ -23,17 +23,8 @@ std::chrono::nanoseconds RequestReader::until(Deadline deadline) const {
   return std::chrono::nanoseconds(std::max<int64_t>(deadline.ns() - m_clock.nowNs(), 0));
 }
 
-// Reads into the buffer, with the result of ByteSource::read(). It does not read onto the stack first: an array there would keep
-// the frames before the wait and those after it apart, and a connection would have twice as many cache lines to fetch.
-ssize_t RequestReader::fill(std::chrono::nanoseconds timeout) {
-  const std::span<char> room = m_buffer.room();
-  const ssize_t count = m_source.read(room.data(), room.size(), timeout);
-  if (count > 0) m_buffer.filled(static_cast<size_t>(count));
-  return count;
-}
-
 RequestReader::RequestReader(ByteSource& source, ByteSink& sink, const HttpLimits& limits, const Clock& clock)
-    : m_source(source), m_sink(sink), m_limits(limits), m_clock(clock), m_scan(limits), m_chunks(limits) {
+    : m_source(source), m_sink(sink), m_limits(limits), m_clock(clock) {
   SYLAR_CHECK(limits.min_body_rate > 0);
 }
 
@@ -47,37 +38,41 @@ bool RequestReader::awaitRequest() {
   if (!m_verdict.ok()) return false;  // bytes after an error are not a request
   m_buffer.shrink();
   if (!m_buffer.empty()) return true;
-  const ssize_t count = fill(m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout);
+  const ssize_t count = m_source.readInto(m_buffer, m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout);
   if (count > 0) return true;
   return endWith(count == 0 ? "end of stream" : errno == EAGAIN ? "no request came" : "connection broken");
 }
 
 // Reads until the head is whole. Returns false after a refusal, or if the rest does not come.
-bool RequestReader::scanHead(FieldList& fields) {
-  m_scan.start();
-  Scan scan = m_scan.feed(m_buffer.data(), fields);
+bool RequestReader::scanHead(HeadScan& head, FieldList& fields) {
+  Scan scan = head.feed(m_buffer.data(), fields);
   if (scan == Scan::kMore) {
     const Deadline deadline = Deadline::after(m_limits.head_timeout, m_clock);
     do {
-      const ssize_t count = fill(until(deadline));
+      const ssize_t count = m_source.readInto(m_buffer, until(deadline));
       if (count == 0) return endWith("end of stream within a head");
       if (count < 0) return errno == EAGAIN ? refuse(HttpStatus::REQUEST_TIMEOUT, "head too slow") : endWith("connection broken");
-      scan = m_scan.feed(m_buffer.data(), fields);
+      scan = head.feed(m_buffer.data(), fields);
     } while (scan == Scan::kMore);
   }
-  return scan == Scan::kDone || record(m_scan.refusal()).ok();
+  return scan == Scan::kDone || record(head.refusal()).ok();
 }
 
 const Verdict& RequestReader::readAwaited(HttpRequest& request) {
   FieldList& fields = HeadParser::fields(request);
-  if (!scanHead(fields)) {
+  HeadScan scan(m_limits);
+  if (!scanHead(scan, fields)) {
     fields.clear();  // their text is not there
     return m_verdict;
   }
   BodyFraming framing;
-  const Verdict& verdict = record(HeadParser::parse(m_buffer.data(), m_scan, request, framing));
+  const Verdict& verdict = record(HeadParser::parse(m_buffer.data(), scan, request, framing));
   if (!verdict.ok()) return verdict;
-  m_buffer.consume(m_scan.end());
+  if (framing.chunked) {
+    if (m_chunks == nullptr) m_chunks = std::make_unique<ChunkDecoder>(m_limits);
+    m_chunks->start();
+  }
+  m_buffer.consume(scan.end());
   ++m_requests;
   request.m_max_params = m_limits.max_params;
   request.m_max_cookies = m_limits.max_cookies;
@@ -92,7 +87,6 @@ const Verdict& RequestReader::readAwaited(HttpRequest& request) {
     m_body_started = false;
     m_linger_until = Deadline::never();
     m_patience_ns = m_limits.body_grace.count();
-    m_chunks.start();
   }
   return verdict;
 }
@@ -129,7 +123,7 @@ ssize_t RequestReader::readBodySome(char* buffer, size_t size) {
   if (m_body == Body::kChunked && !reachData()) return -1;
   if (!hasBody()) return 0;
 
-  const uint64_t left = m_body == Body::kCounted ? m_length - m_received : m_chunks.dataLeft();
+  const uint64_t left = m_body == Body::kCounted ? m_length - m_received : m_chunks->dataLeft();
   auto count = static_cast<ssize_t>(std::min<uint64_t>(size, left));
   if (m_buffer.empty()) {
     if (!waitForBody(buffer, static_cast<size_t>(count), count)) return -1;
@@ -143,7 +137,7 @@ ssize_t RequestReader::readBodySome(char* buffer, size_t size) {
   const auto earned = static_cast<int64_t>(std::min<uint64_t>(bytes, 1 << 30) * 1'000'000'000 / m_limits.min_body_rate);
   m_patience_ns = std::min(m_patience_ns + earned, m_limits.body_grace.count());
   if (m_body == Body::kChunked) {
-    m_chunks.tookData(bytes);
+    m_chunks->tookData(bytes);
   } else if (m_received == m_length) {
     endBody();
   }
@@ -162,17 +156,17 @@ bool RequestReader::startBody() {
 
 // Goes on to the next data of a chunked body, or to its end, where it also ends the body here.
 bool RequestReader::reachData() {
-  while (m_chunks.dataLeft() == 0) {
+  while (m_chunks->dataLeft() == 0) {
     ssize_t count = 0;
     if (m_buffer.empty()) {
       const std::span<char> room = m_buffer.room();
       if (!waitForBody(room.data(), room.size(), count)) return false;
       m_buffer.filled(static_cast<size_t>(count));
     }
-    m_buffer.consume(m_chunks.feed(m_buffer.data()));
-    if (m_chunks.isBad()) return refuse(HttpStatus::BAD_REQUEST, "chunked body malformed");
-    if (m_chunks.dataLeft() > m_max_body - m_received) return refuse(HttpStatus::PAYLOAD_TOO_LARGE, "body too large");
-    if (m_chunks.isDone()) {
+    m_buffer.consume(m_chunks->feed(m_buffer.data()));
+    if (m_chunks->isBad()) return refuse(HttpStatus::BAD_REQUEST, "chunked body malformed");
+    if (m_chunks->dataLeft() > m_max_body - m_received) return refuse(HttpStatus::PAYLOAD_TOO_LARGE, "body too large");
+    if (m_chunks->isDone()) {
       endBody();
       return true;
     }
@@ -194,7 +188,7 @@ bool RequestReader::waitForBody(char* buffer, size_t size, ssize_t& count) {
 }
 
 void RequestReader::endBody() {
-  if (m_body == Body::kChunked && m_request != nullptr) m_chunks.takeTrailers(m_request->m_trailers);
+  if (m_body == Body::kChunked && m_request != nullptr) m_chunks->takeTrailers(m_request->m_trailers);
   m_body = Body::kNone;
 }
 

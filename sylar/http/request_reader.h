@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -97,10 +98,9 @@ class RequestReader {
   const Verdict& record(const Verdict& verdict);
   bool refuse(HttpStatus status, const char* why);
   bool endWith(const char* why);
-  bool scanHead(FieldList& fields);
+  bool scanHead(HeadScan& head, FieldList& fields);
 
   std::chrono::nanoseconds until(Deadline deadline) const;
-  ssize_t fill(std::chrono::nanoseconds timeout);
 
   bool startBody();
   bool reachData();
@@ -112,8 +112,7 @@ class RequestReader {
   const HttpLimits& m_limits;
   const Clock& m_clock;
   InputBuffer m_buffer;
-  HeadScan m_scan;
-  ChunkDecoder m_chunks;
+  std::unique_ptr<ChunkDecoder> m_chunks;  // from the first chunked body on
   Verdict m_verdict;
   HttpRequest* m_request = nullptr;  // of readHead(), while its body is unread
   uint64_t m_requests = 0;

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "sylar/http/char_class.h"
+#include "sylar/http/http_date.h"
 
 namespace sylar::http::detail {
 namespace {
@@ -109,7 +110,7 @@ void ResponseWriter::putHead(const HttpRequest& request, const HttpResponse& res
     has_date |= equalsIgnoreCase(field.name, "date");
     m_out.append(field.name, ": ", field.value, "\r\n");
   }
-  if (!has_date) m_out.append("date: ", m_date.at(m_now(nullptr)), "\r\n");
+  if (!has_date) m_out.append("date: ", recentHttpDate(m_now(nullptr)), "\r\n");
   if (framing == Framing::kChunked) m_out.append("transfer-encoding: chunked\r\n");
   if (framing == Framing::kLength) m_out.append("content-length: ", Digits(length), "\r\n");
   if (!switches && !m_keep_alive) {

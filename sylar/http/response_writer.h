@@ -9,7 +9,6 @@
 #include "sylar/base/internal.h"
 #include "sylar/http/byte_stream.h"
 #include "sylar/http/http.h"
-#include "sylar/http/http_date.h"
 #include "sylar/http/output_buffer.h"
 #include "sylar/http/verdict.h"
 
@@ -82,7 +81,6 @@ class ResponseWriter {
 
   ByteSink& m_sink;
   time_t (*m_now)(time_t*);
-  HttpDateCache m_date;
   OutputBuffer m_out;
   uint64_t m_left = 0;
   State m_state = State::kIdle;

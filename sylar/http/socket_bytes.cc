@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
+#include "sylar/net/socket_control.h"
 #include "sylar/socket.h"
 
 namespace sylar::http::detail {
@@ -15,21 +17,41 @@ namespace {
 /// The longest single wait, also for a deadline that is never reached.
 constexpr int64_t kLongestMs = 24 * 3600 * 1000;
 
+/// The room of an empty InputBuffer, as memory that is taken late.
+class LateRoom final : public LateBuffer {
+ public:
+  explicit LateRoom(InputBuffer& buffer) : m_buffer(buffer) {}
+
+  char* take() noexcept override {
+    try {
+      return m_buffer.room().data();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  void giveBack() noexcept override { m_buffer.shrink(); }
+
+ private:
+  static_assert(InputBuffer::kUsualSize == kSize);
+  InputBuffer& m_buffer;
+};
+
 /// Returns whole milliseconds, rounded up so that nothing ends early.
 int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chrono::milliseconds>(time).count(); }
 
 }  // namespace
 
-// The socket keeps its timeout if that is short enough, so that a connection on which requests come and go does not set one each
-// time. If that timeout ends the wait too early, the wait goes on for the time that is left. The time left is computed from the
-// timeouts: if the first wait ended late, as on a busy worker, the whole wait ends that much later. To measure it, every read
-// would have to look at the clock before it begins.
-ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds timeout) {
+// Calls `receive(flags)`, which is recv(2) with those flags. The socket keeps its timeout if that is short enough, so that a
+// connection on which requests come and go does not set one each time. If that timeout ends the wait too early, the wait goes on for
+// the time that is left. The time left is computed from the timeouts: if the first wait ended late, as on a busy worker, the whole
+// wait ends that much later. To measure it, every read would have to look at the clock before it begins.
+template <class Receive>
+ssize_t SocketBytes::receiveWithin(std::chrono::nanoseconds timeout, Receive receive) {
   int64_t left_ms = std::min(toMs(timeout), kLongestMs);
   if (m_grace.count() > 0) {
     const auto grace = std::exchange(m_grace, std::chrono::nanoseconds{0});
     if (grace < timeout) {
-      const ssize_t count = read(buffer, size, grace);
+      const ssize_t count = receiveWithin(grace, receive);
       if (count >= 0 || errno != EAGAIN) return count;
       left_ms -= std::min(toMs(grace), left_ms);
       beginIdle();
@@ -40,11 +62,23 @@ ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds ti
     const bool fits = !again && set_ms > 0 && set_ms <= left_ms;
     if (left_ms > 0 && !fits && !m_socket.setRecvTimeout(left_ms)) return -1;
     const int flags = left_ms > 0 ? 0 : MSG_DONTWAIT;
-    const ssize_t count = m_socket.recv(buffer, size, flags);
+    const ssize_t count = receive(flags);
     if (count > 0) endIdle();
     if (count >= 0 || errno != EAGAIN || flags != 0) return count;
     left_ms -= fits ? set_ms : left_ms;
   }
+}
+
+ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds timeout) {
+  return receiveWithin(timeout, [=, this](int flags) { return m_socket.recv(buffer, size, flags); });
+}
+
+ssize_t SocketBytes::readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) {
+  if (!buffer.empty()) return ByteSource::readInto(buffer, timeout);
+  LateRoom room(buffer);
+  const ssize_t count = receiveWithin(timeout, [&](int flags) { return SocketControl::receiveLate(m_socket, room, flags); });
+  if (count > 0) buffer.filled(static_cast<size_t>(count));
+  return count;
 }
 
 // A blocking send tells only at its end how far it came, and a peer that takes a byte now and then could hold it without end. So

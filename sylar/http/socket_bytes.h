@@ -23,6 +23,7 @@ class SocketBytes final : public ByteSource, public ByteSink {
   SocketBytes(Socket& socket, const HttpLimits& limits) : m_socket(socket), m_limits(limits) {}
 
   ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override;
+  ssize_t readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) override;
   bool writeAll(std::span<iovec> parts) override;
 
   /// From now on, until bytes have arrived, a read() that finds nothing returns the end of the stream if end() was called or is
@@ -46,6 +47,8 @@ class SocketBytes final : public ByteSource, public ByteSink {
   bool isCut() const { return m_cut; }
 
  private:
+  template <class Receive>
+  ssize_t receiveWithin(std::chrono::nanoseconds timeout, Receive receive);
   bool awaitTaken();
   void shutdownRead();
 

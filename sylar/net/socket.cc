@@ -428,6 +428,10 @@ int Socket::recv(void* buffer, size_t length, int flags) {
   return transfer(flags, [=](int fd) { return ::recv(fd, buffer, std::min(length, kMost), flags); });
 }
 
+ssize_t SocketControl::receiveLate(Socket& socket, LateBuffer& buffer, int flags) {
+  return socket.transfer(flags, [&](int fd) { return detail::receiveLate(fd, buffer, flags); });
+}
+
 int Socket::recv(iovec* buffers, size_t length, int flags) { return recvFrom(buffers, length, nullptr, flags); }
 
 int Socket::recvFrom(void* buffer, size_t length, Address::ptr from, int flags) {

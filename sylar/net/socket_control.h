@@ -1,10 +1,12 @@
-// Internal. Lets a server watch its connections, end the waits of its listeners, and have listeners of other processes.
+// Internal. Lets a server watch its connections, receive without memory of their own, end the waits of its listeners, and have
+// listeners of other processes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "sylar/base/internal.h"
+#include "sylar/hook/late_buffer.h"
 #include "sylar/idle_list.h"
 #include "sylar/socket.h"
 
@@ -26,6 +28,9 @@ class SYLAR_API SocketControl {
   static void watch(Socket& socket) { socket.m_watched = std::make_unique<Socket::Watched>(); }
   /// Returns what watch() has made; call it after watch().
   static auto& watched(Socket& socket) { return *socket.m_watched; }
+
+  /// Does what Socket::recv() does into `buffer`, as receiveLate() does. May suspend: yes.
+  static ssize_t receiveLate(Socket& socket, LateBuffer& buffer, int flags);
 
   /// Returns false after endWaiting(). Then accept() of `listener` fails with EAGAIN if no connection is in the queue.
   static bool acceptWaits(const Socket& listener) { return listener.m_accept_waits; }

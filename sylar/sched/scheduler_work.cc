@@ -102,6 +102,32 @@ Worker* SchedulerCore::workerOfThread(int thread) const {
   return nullptr;
 }
 
+namespace {
+
+/// A function that its worker's count includes for as long as it exists, run or not.
+class Placed {
+ public:
+  Placed(std::shared_ptr<std::atomic<uint32_t>> count, std::function<void()> cb)
+      : m_count(std::move(count)), m_cb(std::move(cb)) {
+    m_count->fetch_add(1);
+  }
+  Placed(const Placed& other) : Placed(other.m_count, other.m_cb) {}
+  Placed(Placed&&) noexcept = default;  // the count goes with it
+  Placed& operator=(const Placed&) = delete;
+  Placed& operator=(Placed&&) = delete;
+  ~Placed() {
+    if (m_count != nullptr) m_count->fetch_sub(1);
+  }
+
+  void operator()() const { m_cb(); }
+
+ private:
+  std::shared_ptr<std::atomic<uint32_t>> m_count;
+  std::function<void()> m_cb;
+};
+
+}  // namespace
+
 bool SchedulerCore::place(std::function<void()> cb) {
   Worker* best = nullptr;
   for (const auto& worker : m_workers) {
@@ -110,14 +136,7 @@ bool SchedulerCore::place(std::function<void()> cb) {
   }
   if (best == nullptr) return m_scheduler.trySchedule(std::move(cb));  // no thread runs yet, so the first one takes it
   if (cb == nullptr) return offer(nullptr, -1);
-  /// Counts a placed function for as long as it exists, run or not.
-  struct PlacedCount {
-    explicit PlacedCount(std::shared_ptr<std::atomic<uint32_t>> counter) : count(std::move(counter)) { count->fetch_add(1); }
-    ~PlacedCount() { count->fetch_sub(1); }
-    const std::shared_ptr<std::atomic<uint32_t>> count;
-  };
-  return offer(std::make_shared<Fiber>([placed = std::make_shared<PlacedCount>(best->placed()), cb = std::move(cb)] { cb(); }),
-               best->threadId());
+  return offer(std::make_shared<Fiber>(Placed(best->placed(), std::move(cb))), best->threadId());
 }
 
 // ---- Moving fibers. ----------------------------------------------------------------------------------------------------------

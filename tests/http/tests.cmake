@@ -1,5 +1,5 @@
 sylar_tests(http LINKS sylar::http sylar::sylar sylar::hook sylar::testing FILES
-  char_run chunk_decoder glob message object_pool request_reader response_writer server server_route server_stream servlet
+  buffers char_run chunk_decoder glob message object_pool request_reader response_writer server server_route server_stream servlet
   verdict virtual_time)
 sylar_test(http/server_race_test LINKS sylar::sylar sylar::hook)
 if(NOT SYLAR_SANITIZE)  # they bring their own operator new, and so do the sanitizers

@@ -1,0 +1,31 @@
+// Internal. A receive whose memory is taken only when bytes may be there, so that a fiber that waits for them holds none.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+#include "sylar/api.h"
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
+
+/// Memory for one receive. Both calls come on the thread of the receive and must not suspend.
+class LateBuffer {
+ public:
+  static constexpr size_t kSize = 512;
+
+  /// Returns kSize bytes that the kernel can write, or null if there is no memory.
+  virtual char* take() noexcept = 0;
+  /// Takes them back, because nothing was received.
+  virtual void giveBack() noexcept = 0;
+
+ protected:
+  ~LateBuffer() = default;
+};
+
+/// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a TCP connection. After a result > 0
+/// the buffer is the caller's. Fails also with ENOMEM. May suspend: yes.
+SYLAR_API ssize_t receiveLate(int fd, LateBuffer& buffer, int flags);
+
+}  // namespace sylar::detail
