@@ -28,7 +28,7 @@ SERVERS = {  # name: (title, program and arguments, what a connection asks, the 
     "go-http": ("Go, net/http, kept alive", ["bench_go_hello"], REQUEST, b"hello\n"),
 }
 FOR_GOALS = {"fiber": ("handler without a stack buffer", 4.7), "fiber-4k": ("handler with 4 KiB on its stack", 8.3),
-             "fiber-trimmed": ("handler that went 32 KiB deep, trimmed", 4.7), "sylar-http": ("kept HTTP connection", 9)}
+             "fiber-trimmed": ("handler that went 32 KiB deep, trimmed", 4.7), "sylar-http": ("kept HTTP connection", 5)}
 TIMEOUT_S = 10
 
 
