@@ -133,13 +133,35 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   return n >= 0 ? n : readFailed(call, n, buffer, size);
 }
 
-/// Receives into `buffer`, which is taken for one attempt.
-long receiveInto(int fd, LateBuffer& buffer) {
+/// Takes `buffer` for one call of `receive(bytes)`, which gives a count or -errno. Returns what it gives, or -ENOMEM.
+template <class Receive>
+long receiveInto(LateBuffer& buffer, Receive receive) {
   char* const bytes = buffer.take();
   if (bytes == nullptr) return -ENOMEM;
-  const long n = attempt::recvfrom(fd, bytes, LateBuffer::kSize, 0, nullptr, nullptr);
+  const long n = receive(bytes);
   if (n <= 0) buffer.giveBack();
   return n;
+}
+long attemptInto(LateBuffer& buffer, int fd) {
+  return receiveInto(buffer, [fd](char* bytes) { return attempt::recvfrom(fd, bytes, LateBuffer::kSize, 0, nullptr, nullptr); });
+}
+/// Makes the whole call with the buffer, by `receive(bytes)`, which is as recv(2).
+template <class Receive>
+ssize_t receiveEarly(LateBuffer& buffer, Receive receive) {
+  return IoCall::result(receiveInto(buffer, [&](char* bytes) -> long {
+    const ssize_t n = receive(bytes);
+    return n >= 0 ? n : -sys::errnoRef();
+  }));
+}
+
+constexpr Room kLateRoom{nullptr, LateBuffer::kSize};  // within a page, since no byte of the buffer can fail
+
+[[gnu::noinline]] ssize_t receiveLateOn(const HookedFd& here, Tried first, LateBuffer& buffer) {
+  IoCall call(here, Direction::kRead);
+  const long n = call.goOn(
+      first, [&] { return attemptInto(buffer, call.fd()); }, kLateRoom);
+  if (n >= 0 || !call.passesOn()) return IoCall::result(n);
+  return receiveEarly(buffer, [&](char* bytes) { return real::recv(call.fd(), bytes, LateBuffer::kSize, 0); });
 }
 
 /// Receives messages as the kernel's blocking recvmmsg does, which looks at the time only behind a message. Returns their number,
@@ -190,23 +212,14 @@ long receiveMessages(IoCall& call, mmsghdr* messages, unsigned count, int flags,
 }  // namespace
 
 ssize_t receiveLate(int fd, LateBuffer& buffer, int flags) {
-  HookedFd here(fd);
-  if (flags != 0 || !here.parks() || here.kind() != FdKind::kTcp) {
-    char* const bytes = buffer.take();
-    if (bytes == nullptr) return IoCall::result(-ENOMEM);
-    const ssize_t n = ::recv(fd, bytes, LateBuffer::kSize, flags);
-    if (n <= 0) buffer.giveBack();
-    return n;
+  HookedFd here(fd, Hook::recv);
+  if (!here.parks()) return receiveEarly(buffer, [&](char* bytes) { return real::recv(fd, bytes, LateBuffer::kSize, flags); });
+  if (const FdKind kind = here.kind(); flags != 0 || (kind != FdKind::kTcp && kind != FdKind::kStream)) {
+    return receiveEarly(buffer, [&](char* bytes) { return receive(here, bytes, LateBuffer::kSize, flags, nullptr, nullptr); });
   }
-  countCall(Hook::recv);
-  const Room room{nullptr, LateBuffer::kSize};  // within a page, since no byte of the buffer can fail
   const Tried first = here.tryFirst(
-      Direction::kRead, [&] { return receiveInto(fd, buffer); }, room);
-  if (first.done >= 0) return first.done;
-  IoCall call(here, Direction::kRead);
-  const long n = call.goOn(
-      first, [&] { return receiveInto(call.fd(), buffer); }, room);
-  return n < 0 && call.passesOn() ? receiveLate(fd, buffer, MSG_DONTWAIT) : IoCall::result(n);
+      Direction::kRead, [&] { return attemptInto(buffer, fd); }, kLateRoom);
+  return first.done >= 0 ? first.done : receiveLateOn(HookedFd(here), first, buffer);
 }
 
 }  // namespace sylar::detail

@@ -24,8 +24,8 @@ class LateBuffer {
   ~LateBuffer() = default;
 };
 
-/// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a TCP connection. After a result > 0
-/// the buffer is the caller's. Fails also with ENOMEM. May suspend: yes.
+/// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a stream socket. After a result > 0 the
+/// buffer is the caller's. Fails also with ENOMEM if take() returns null. May suspend: yes.
 SYLAR_API ssize_t receiveLate(int fd, LateBuffer& buffer, int flags);
 
 }  // namespace sylar::detail

@@ -12,7 +12,7 @@
 
 namespace sylar::http::detail {
 
-/// At first no memory, then a block of `kUsual` bytes, and then larger ones.
+/// At first no memory, then a block of `kUsual` bytes, which is a power of two, and then larger ones.
 ///
 /// Thread safety: none. May suspend: no.
 template <size_t kUsual>
@@ -50,7 +50,7 @@ class Block {
   }
 
  private:
-  struct Usual {
+  struct alignas(kUsual) Usual {  // within a page, as HookedFd::tryOnce() likes it
     char bytes[kUsual];
   };
 

@@ -25,7 +25,8 @@ class ByteSource {
   /// connection. May suspend: yes, but not after it has begun to fill `buffer`, which may be shared with other fibers of the
   /// thread. Source: recv(2).
   virtual ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) = 0;
-  /// Does the same into the room of `buffer`. A source may take that room only when bytes have come.
+  /// Does the same into the room of `buffer`. A source may take that room only when bytes have come. May throw
+  /// std::bad_alloc.
   virtual ssize_t readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) {
     const std::span<char> room = buffer.room();
     const ssize_t count = read(room.data(), room.size(), timeout);

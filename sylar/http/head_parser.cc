@@ -24,7 +24,7 @@ bool eachElement(std::string_view list, Use use) {
   }
 }
 
-// The fields with a meaning for the protocol, collected while the head is split.
+// The fields with a meaning for the protocol, collected from the head.
 struct KnownFields {
   int hosts = 0;
   std::string_view host;

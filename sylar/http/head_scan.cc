@@ -8,8 +8,8 @@
 namespace sylar::http::detail {
 namespace {
 
-// Returns the first position in [at, limit) of `text` whose byte is not of the class `kMask`, or the end of the text, or the limit
-// or `at` if that is greater. at <= text.size().
+// Returns the first position >= `at` whose byte is not of the class `kMask`, or the end of the text. It does not look beyond
+// `limit`, and returns that if all before it are of the class; but at least `at`, which is <= text.size().
 template <uint8_t kMask>
 size_t skip(std::string_view text, size_t at, size_t limit) {
   const size_t end = std::min(text.size(), std::max(limit, at));

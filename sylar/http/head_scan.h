@@ -1,6 +1,5 @@
 // Internal. A strict scanner for the head of a request. It finds where the head and its parts end, and refuses at the first byte
-// that HTTP/1.1 does not allow there. It works on the bytes that have arrived so far, and looks at no byte of a line twice but the
-// last.
+// that HTTP/1.1 does not allow there. It works on the bytes that have arrived so far, and goes on where it stopped.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +62,7 @@ class HeadScan {
  private:
   Scan feedLine(std::string_view text);
   template <uint8_t kMask>
-  Scan findEnd(std::string_view line, size_t part, size_t& end);
+  Scan findEnd(std::string_view text, size_t part, size_t& end);
   Scan refuse(Scan scan, HttpStatus status, const char* why);
   Scan checkVersion(std::string_view version);
 

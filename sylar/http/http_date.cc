@@ -1,5 +1,7 @@
 #include "sylar/http/http_date.h"
 
+#include <limits>
+
 #include "sylar/base/tsan.h"
 
 namespace sylar::http::detail {
@@ -47,7 +49,7 @@ std::string_view recentHttpDate(time_t time) {
     time_t time;
     char text[kDateSize];
   };
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Recent t_recent{-1, {}};
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Recent t_recent{std::numeric_limits<time_t>::min(), {}};
   const tsan::Exempt of_this_thread;
   if (time != t_recent.time) {
     format(time, t_recent.text);

@@ -12,8 +12,8 @@
 
 namespace sylar::http::detail {
 
-/// A queue of bytes in contiguous memory, which is there while there are bytes. It grows only when data() fills it, so the code that
-/// fills it bounds it.
+/// A queue of bytes in contiguous memory. It grows only when data() fills it, so the code that fills it bounds it. The code that
+/// empties it decides when the memory goes back.
 ///
 /// Thread safety: none.
 class InputBuffer {

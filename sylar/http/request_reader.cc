@@ -59,20 +59,26 @@ bool RequestReader::scanHead(HeadScan& head, FieldList& fields) {
 }
 
 const Verdict& RequestReader::readAwaited(HttpRequest& request) {
-  FieldList& fields = HeadParser::fields(request);
+  /// Leaves no fields, whose text is not there, if no head is parsed.
+  struct Fields {
+    ~Fields() {
+      if (!parsed) list.clear();
+    }
+    FieldList& list;
+    bool parsed = false;
+  } fields{HeadParser::fields(request)};
   HeadScan scan(m_limits);
-  if (!scanHead(scan, fields)) {
-    fields.clear();  // their text is not there
-    return m_verdict;
-  }
+  if (!scanHead(scan, fields.list)) return m_verdict;
   BodyFraming framing;
   const Verdict& verdict = record(HeadParser::parse(m_buffer.data(), scan, request, framing));
+  fields.parsed = true;
   if (!verdict.ok()) return verdict;
   if (framing.chunked) {
     if (m_chunks == nullptr) m_chunks = std::make_unique<ChunkDecoder>(m_limits);
     m_chunks->start();
   }
   m_buffer.consume(scan.end());
+  m_buffer.shrink();
   ++m_requests;
   request.m_max_params = m_limits.max_params;
   request.m_max_cookies = m_limits.max_cookies;
@@ -230,6 +236,7 @@ std::string RequestReader::takeBuffered() {
 size_t RequestReader::takeBuffered(char* buffer, size_t size) {
   const size_t count = m_buffer.data().copy(buffer, size);
   m_buffer.consume(count);
+  m_buffer.shrink();
   return count;
 }
 

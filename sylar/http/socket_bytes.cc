@@ -26,14 +26,18 @@ class LateRoom final : public LateBuffer {
     try {
       return m_buffer.room().data();
     } catch (const std::bad_alloc&) {
+      m_had_no_memory = true;
       return nullptr;
     }
   }
   void giveBack() noexcept override { m_buffer.shrink(); }
 
+  bool hadNoMemory() const { return m_had_no_memory; }
+
  private:
   static_assert(InputBuffer::kUsualSize == kSize);
   InputBuffer& m_buffer;
+  bool m_had_no_memory = false;
 };
 
 /// Returns whole milliseconds, rounded up so that nothing ends early.
@@ -77,6 +81,7 @@ ssize_t SocketBytes::readInto(InputBuffer& buffer, std::chrono::nanoseconds time
   if (!buffer.empty()) return ByteSource::readInto(buffer, timeout);
   LateRoom room(buffer);
   const ssize_t count = receiveWithin(timeout, [&](int flags) { return SocketControl::receiveLate(m_socket, room, flags); });
+  if (room.hadNoMemory()) throw std::bad_alloc();
   if (count > 0) buffer.filled(static_cast<size_t>(count));
   return count;
 }

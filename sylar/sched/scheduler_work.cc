@@ -104,26 +104,28 @@ Worker* SchedulerCore::workerOfThread(int thread) const {
 
 namespace {
 
-/// A function that its worker's count includes for as long as it exists, run or not.
-class Placed {
+/// Adds one to a worker's count for as long as it exists. A copy adds one more.
+class PlacedCount {
  public:
-  Placed(std::shared_ptr<std::atomic<uint32_t>> count, std::function<void()> cb)
-      : m_count(std::move(count)), m_cb(std::move(cb)) {
-    m_count->fetch_add(1);
-  }
-  Placed(const Placed& other) : Placed(other.m_count, other.m_cb) {}
-  Placed(Placed&&) noexcept = default;  // the count goes with it
-  Placed& operator=(const Placed&) = delete;
-  Placed& operator=(Placed&&) = delete;
-  ~Placed() {
+  explicit PlacedCount(std::shared_ptr<std::atomic<uint32_t>> count) : m_count(std::move(count)) { m_count->fetch_add(1); }
+  PlacedCount(const PlacedCount& other) : PlacedCount(other.m_count) {}
+  PlacedCount(PlacedCount&&) noexcept = default;
+  PlacedCount& operator=(const PlacedCount&) = delete;
+  PlacedCount& operator=(PlacedCount&&) = delete;
+  ~PlacedCount() {
     if (m_count != nullptr) m_count->fetch_sub(1);
   }
 
-  void operator()() const { m_cb(); }
-
  private:
   std::shared_ptr<std::atomic<uint32_t>> m_count;
-  std::function<void()> m_cb;
+};
+
+/// A function that counts as placed, run or not, until its captures have ended.
+struct Placed {
+  void operator()() const { cb(); }
+
+  PlacedCount count;
+  std::function<void()> cb;
 };
 
 }  // namespace
@@ -136,7 +138,7 @@ bool SchedulerCore::place(std::function<void()> cb) {
   }
   if (best == nullptr) return m_scheduler.trySchedule(std::move(cb));  // no thread runs yet, so the first one takes it
   if (cb == nullptr) return offer(nullptr, -1);
-  return offer(std::make_shared<Fiber>(Placed(best->placed(), std::move(cb))), best->threadId());
+  return offer(std::make_shared<Fiber>(Placed{PlacedCount(best->placed()), std::move(cb)}), best->threadId());
 }
 
 // ---- Moving fibers. ----------------------------------------------------------------------------------------------------------

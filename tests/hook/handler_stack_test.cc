@@ -2,6 +2,7 @@
 // as libc's do, and no other fiber runs meanwhile.
 #include <csignal>
 
+#include "counted_buffer.h"
 #include "sylar/base/sanitizers.h"
 #include "tests/hook/kinds.h"
 
@@ -89,6 +90,9 @@ TEST(HandlerOnItsOwnStack, Reads) {
     after([&] { return ::recv(pair.a, buffer, 3, MSG_WAITALL); });
     after([&] { return ::recvfrom(pair.a, buffer, sizeof buffer, 0, nullptr, nullptr); });
     after([&] { return ::recvmsg(pair.a, &message, 0); });
+    CountedBuffer late;
+    after([&] { return receiveLate(pair.a, late, 0); });
+    EXPECT_TRUE(late.held);
     pollfd in{pair.a, POLLIN, 0};
     after([&] { return ::poll(&in, 1, -1) == 1 ? ::read(pair.a, buffer, sizeof buffer) : -1; });
   });

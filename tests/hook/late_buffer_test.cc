@@ -1,33 +1,10 @@
 // A fiber that waits for bytes of a TCP connection holds no memory for them.
-#include "sylar/hook/late_buffer.h"
-
+#include "counted_buffer.h"
+#include "sylar/hook_stats.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {
 namespace {
-
-class CountedBuffer final : public LateBuffer {
- public:
-  char* take() noexcept override {
-    EXPECT_FALSE(held);
-    if (refuses) return nullptr;
-    held = true;
-    ++taken;
-    return m_bytes;
-  }
-  void giveBack() noexcept override {
-    EXPECT_TRUE(held);
-    held = false;
-  }
-  std::string_view bytes(ssize_t count) const { return {m_bytes, static_cast<size_t>(count)}; }
-
-  bool held = false;
-  bool refuses = false;
-  int taken = 0;
-
- private:
-  char m_bytes[kSize] = {};
-};
 
 TEST(LateBuffer, IsTakenForTheBytesAndKept) {
   inFiber([] {
@@ -101,9 +78,38 @@ TEST(LateBuffer, WorksForOtherDescriptorsAndOnAThread) {
   inFiber([] {
     const Pair pair = unixPair();
     CountedBuffer buffer;
-    whenParked([&] { EXPECT_EQ(::write(pair.b, "x", 1), 1); });
+    whenParked([&] {
+      EXPECT_FALSE(buffer.held);
+      EXPECT_EQ(::write(pair.b, "x", 1), 1);
+    });
     EXPECT_EQ(receiveLate(pair.a, buffer, 0), 1);
     EXPECT_TRUE(buffer.held);
+    const Pair messages = unixPair(SOCK_DGRAM);
+    CountedBuffer early;
+    whenParked([&] { EXPECT_EQ(::write(messages.b, "x", 1), 1); });
+    EXPECT_EQ(receiveLate(messages.a, early, 0), 1);
+    EXPECT_TRUE(early.held);
+  });
+}
+
+uint64_t receives() {
+  for (const HookStats& one : hookStats()) {
+    if (std::string_view(one.name) == "recv") return one.calls;
+  }
+  return 0;
+}
+
+TEST(LateBuffer, CountsAsOneCall) {
+  inFiber([] {
+    const Pair tcp = tcpPair(), messages = unixPair(SOCK_DGRAM);
+    for (const Pair* pair : {&tcp, &messages}) {
+      CountedBuffer buffer;
+      ASSERT_EQ(::write(pair->b, "x", 1), 1);
+      untilPolled();
+      const uint64_t before = receives();
+      EXPECT_EQ(receiveLate(pair->a, buffer, 0), 1);
+      EXPECT_EQ(receives() - before, 1u);
+    }
   });
 }
 

@@ -251,6 +251,13 @@ TEST(RequestReader, HandsOutTheBodyPieceByPiece) {
   }
 }
 
+TEST(RequestReader, LeavesNoFieldsOfAHeadThatItRefuses) {
+  Connection c;
+  c.source.send("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: test\r\nbad header\r\n\r\n");
+  expectRefused(c.reader.readHead(c.request), HttpStatus::BAD_REQUEST);
+  EXPECT_TRUE(c.request.headers().empty());
+}
+
 // SEC-28
 TEST(RequestReader, KeepsTrailersApartFromHeaders) {
   Connection c;

@@ -297,6 +297,7 @@ TEST(HttpDate, IsTheOneOfTheRfc) {
   EXPECT_EQ(httpDate(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(httpDate(0), "Thu, 01 Jan 1970 00:00:00 GMT");
   EXPECT_EQ(httpDate(951782400), "Tue, 29 Feb 2000 00:00:00 GMT");
+  EXPECT_EQ(recentHttpDate(-1), "Wed, 31 Dec 1969 23:59:59 GMT");
   EXPECT_EQ(recentHttpDate(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(recentHttpDate(784111778), "Sun, 06 Nov 1994 08:49:38 GMT");
   EXPECT_EQ(recentHttpDate(784111778), "Sun, 06 Nov 1994 08:49:38 GMT");
