@@ -266,7 +266,7 @@ SYLAR_SWITCHES void ThreadFibers::leaveThreadPointer(FiberCore& me, FiberCore* t
 void ThreadFibers::fiberMain() {
   SYLAR_DCHECK(!onThreadStack());
   control(*runningFiber()->fiber).run();
-  exitFiber();
+  return exitFiber();
 }
 
 /// A function of its own, because the fiber may have been moved: the thread is looked up again here.

@@ -168,7 +168,7 @@ class ThreadFibers {
   struct Count;  // one per thread, so that spawning threads do not share a cache line
 
   static void fiberMain();
-  [[noreturn]] static void exitFiber();
+  static void exitFiber();
   static void keepForEver(Fiber& fiber);
   void moveIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;
