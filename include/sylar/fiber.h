@@ -126,10 +126,8 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  static constexpr size_t kControlSize = 192;
-
   const uint64_t m_id;
-  alignas(8) std::byte m_control[kControlSize];  // holds a detail::FiberControl, so that a fiber is one allocation
+  detail::FiberControl* const m_control;
 };
 
 namespace this_fiber {

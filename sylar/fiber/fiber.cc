@@ -37,17 +37,19 @@ uint64_t newId() {
 
 }  // namespace
 
-Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/) : m_id(newId()) {
-  if (cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
-  const size_t stack_size =
-      stacksize != 0 ? std::min(stacksize, kMaxStackSize) : g_default_stack_size.load(std::memory_order_relaxed);
-  ::new (m_control) FiberControl(std::move(cb), stack_size, FiberState::kInit);
+Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/)
+    : m_id(newId()), m_control(FiberControl::make(*this, std::move(cb), stacksize)) {
   ThreadFibers::countFiber(1);
 }
 
-Fiber::Fiber(OwnStack) : m_id(0) {
-  ::new (m_control) FiberControl(nullptr, 0, FiberState::kRunning);
+Fiber::Fiber(OwnStack) : m_id(0), m_control(new FiberControl(*this, nullptr, 0, FiberState::kRunning)) {
   ThreadFibers::countFiber(1);
+}
+
+FiberControl* FiberControl::make(Fiber& fiber, std::function<void()>&& cb, size_t stack_size) {
+  if (cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
+  stack_size = stack_size != 0 ? std::min(stack_size, kMaxStackSize) : g_default_stack_size.load(std::memory_order_relaxed);
+  return new FiberControl(fiber, std::move(cb), stack_size, FiberState::kInit);
 }
 
 Fiber::~Fiber() {
@@ -55,7 +57,7 @@ Fiber::~Fiber() {
   if (mine.m_core != nullptr) ThreadFibers::current().discard(*this);
   if (mine.m_exception != nullptr) mine.reportException(mine.takeName());
   ThreadFibers::countFiber(-1);  // before its captures end: they may tell others to look
-  std::destroy_at(&mine);
+  delete &mine;
 }
 
 Fiber::State Fiber::getState() const {

@@ -1,7 +1,7 @@
 // Internal. The part of a fiber that its users do not see: its state, its end observers, and the requests of other threads.
 //
-// It lies inside the Fiber, so that a fiber is one allocation. It is also the node by which the fiber is linked into a worker's
-// queue.
+// It lies in memory that threads keep for the next one (control_memory.h), and ends with its Fiber. It is also the node by which
+// the fiber is linked into a worker's queue.
 //
 // Thread safety: the fiber's own thread changes it. Any thread may call state(), tryMove(), observeEnd(), unobserveEnd() and
 // cancelRequested().
@@ -74,21 +74,21 @@ class FiberRequest final : public QueueNode {
 
 class FiberControl final : public SpawnNode {
  public:
-  FiberControl(std::function<void()>&& cb, size_t stack_size, FiberState state)
-      : m_state(state), m_cb(std::move(cb)), m_stack_size(static_cast<uint32_t>(stack_size)) {
+  FiberControl(Fiber& fiber, std::function<void()>&& cb, size_t stack_size, FiberState state)
+      : m_fiber(fiber), m_state(state), m_cb(std::move(cb)), m_stack_size(static_cast<uint32_t>(stack_size)) {
     SYLAR_DCHECK(m_stack_size == stack_size);
   }
   ~FiberControl() { delete m_extras.load(std::memory_order_relaxed); }
   FiberControl(const FiberControl&) = delete;
   FiberControl& operator=(const FiberControl&) = delete;
 
-  static FiberControl& of(Fiber& fiber) { return *std::launder(reinterpret_cast<FiberControl*>(fiber.m_control)); }
-  static const FiberControl& of(const Fiber& fiber) {
-    return *std::launder(reinterpret_cast<const FiberControl*>(fiber.m_control));
-  }
-  /// Returns the fiber that contains this object.
-  Fiber& fiber();
-  const Fiber& fiber() const { return const_cast<FiberControl*>(this)->fiber(); }
+  /// The memory comes from, and goes to, what the calling thread keeps.
+  static void* operator new(size_t size);
+  static void operator delete(void* memory);
+
+  static FiberControl& of(const Fiber& fiber) { return *fiber.m_control; }
+  /// Returns the fiber that this object belongs to.
+  Fiber& fiber() const { return m_fiber; }
   /// Returns a new handle that stands for a thread's own stack.
   static Fiber::ptr ownStack();
   /// Returns the fiber that is queued as `node`.
@@ -173,7 +173,8 @@ class FiberControl final : public SpawnNode {
   static constexpr uint64_t kWhereMask = (uint64_t{1} << kWhereBits) - 1;
   static constexpr uint64_t kHasDeadline = uint64_t{1} << 63;
 
-  // The implementations of Fiber's functions of these names.
+  // The implementations of Fiber's functions of these names, and of what its constructor does.
+  static FiberControl* make(Fiber& fiber, std::function<void()>&& cb, size_t stack_size);
   void reset(std::function<void()> cb);
   void resume();
   void join();
@@ -203,6 +204,7 @@ class FiberControl final : public SpawnNode {
   bool mayResume(FiberState state) const;
   bool wantsToMigrate() const;
 
+  Fiber& m_fiber;
   FiberRequest m_spare_request{true};
   // An idle fiber's handle must be small, so the members behind m_requests and m_ends lie in the padding of those.
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
@@ -220,14 +222,6 @@ class FiberControl final : public SpawnNode {
   const uint32_t m_stack_size;
   std::atomic<Extras*> m_extras{nullptr};
 };
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // a base class; every compiler that we use lays it out plainly
-inline Fiber& FiberControl::fiber() {
-  static_assert(sizeof(FiberControl) == sizeof(Fiber::m_control) && alignof(FiberControl) == 8);
-  return *reinterpret_cast<Fiber*>(reinterpret_cast<char*>(this) - offsetof(Fiber, m_control));
-}
-#pragma GCC diagnostic pop
 
 inline FiberControl& control(Fiber& fiber) { return FiberControl::of(fiber); }
 inline const FiberControl& control(const Fiber& fiber) { return FiberControl::of(fiber); }

@@ -32,6 +32,15 @@ namespace {
   return t_running;
 }
 
+[[gnu::noinline]] void* FiberControl::operator new(size_t size) {
+  const tsan::Exempt of_this_thread;
+  return t_this != nullptr ? t_this->m_free_controls.take(size) : ::operator new(size);
+}
+[[gnu::noinline]] void FiberControl::operator delete(void* memory) {
+  const tsan::Exempt of_this_thread;
+  t_this != nullptr ? t_this->m_free_controls.put(memory) : ::operator delete(memory);
+}
+
 void ThreadFibers::endWithThread(void*) {
   SYLAR_DCHECK(t_this != nullptr);
   // If exit() was called in a fiber, that fiber goes on using all this. (pthread_exit has left the fiber's stack, which is an

@@ -8,6 +8,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
+#include "sylar/fiber/control_memory.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
@@ -188,6 +189,7 @@ class ThreadFibers {
   FiberHome* m_home = nullptr;
   StackPool m_stacks;
   CorePool m_cores;
+  ControlMemory m_free_controls;
   Fiber::ptr m_own_handle;
 };
 

@@ -1,5 +1,5 @@
 sylar_tests(fiber LINKS sylar::io FILES
-  end_observers fiber fiber_core fiber_join fiber_lifetime fiber_local fiber_owner
+  control_memory end_observers fiber fiber_core fiber_join fiber_lifetime fiber_local fiber_owner
   fiber_requests fiber_scheduled frames process_end stack wait_word)
 sylar_test(fiber/stack_failure_test LINKS sylar::io)
 sylar_test(fiber/context_test LINKS sylar::fiber)
