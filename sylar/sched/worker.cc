@@ -170,6 +170,7 @@ void Worker::takeMail() {
     Fiber::ptr fiber = FiberRequest::open(node);
     handleRequests(fiber);
     if (fiber.use_count() > 1) continue;
+    (void)stateOf(*fiber);  // acquires: the count does not order what follows after the end of the fiber on another thread
     last.push(&control(*fiber));
     ThreadFibers::keepAlive(std::move(fiber));
   }
