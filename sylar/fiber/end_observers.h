@@ -55,7 +55,7 @@ class EndObservers {
     tell([&]() SYLAR_REQUIRES(m_lock) {
       change();
       m_over = true;
-      m_abandoned = m_abandoned || abandoned;
+      if (abandoned) m_abandoned.store(true, std::memory_order_relaxed);
     });
   }
 
@@ -80,17 +80,16 @@ class EndObservers {
     }
   }
 
-  /// Returns true if the end was announced but will not come.
-  bool abandoned() const {
-    Lock lock(m_lock);
-    return m_abandoned;
-  }
+  /// Returns true if the end was announced but will not come. For a caller that was notified, or that add() has refused: either
+  /// comes after the announcement.
+  bool abandoned() const { return m_abandoned.load(std::memory_order_relaxed); }
 
   /// Resets to the initial state. There must be no observer.
   void clear() {
     Lock lock(m_lock);
     SYLAR_DCHECK(m_first == nullptr);
-    m_over = m_abandoned = false;
+    m_over = false;
+    m_abandoned.store(false, std::memory_order_relaxed);
   }
 
  private:
@@ -109,9 +108,9 @@ class EndObservers {
   }
 
   EndObserver* m_first SYLAR_GUARDED_BY(m_lock) = nullptr;
-  mutable typename Memory::Spinlock m_lock;
+  typename Memory::Spinlock m_lock;
   bool m_over SYLAR_GUARDED_BY(m_lock) = false;
-  bool m_abandoned SYLAR_GUARDED_BY(m_lock) = false;
+  typename Memory::template Atomic<bool> m_abandoned{false};  // changes under the lock
 };
 
 }  // namespace sylar::detail
