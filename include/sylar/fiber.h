@@ -101,7 +101,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   size_t copyName(char* out, size_t size) const noexcept;
 
   /// Returns the 64-bit id, which is never reused in this process. 0 stands for a thread's own stack.
-  uint64_t getId() const { return m_id; }
+  uint64_t getId() const;
   State getState() const;
 
   /// Returns the running fiber. On a thread's own stack, returns a handle with id 0 that stands for that stack.
@@ -126,7 +126,6 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   struct OwnStack {};
   explicit Fiber(OwnStack);
 
-  const uint64_t m_id;
   detail::FiberControl* const m_control;
 };
 

@@ -23,12 +23,11 @@ bool FiberControl::inFiredScope(const FiberCore& core) {
 }
 
 void FiberControl::dropStarted() {
-  SYLAR_DCHECK(m_core != nullptr);
   StartedState& mine = started();
   if (mine.locals != nullptr) endLocals(mine);
-  if (!m_core->in_cancel_scope) return;
+  if (!mine.core.in_cancel_scope) return;
   for (auto* scope = mine.cancel_scope; scope != nullptr; scope = scope->m_outer) scope->forget();
-  m_core->in_cancel_scope = false;
+  mine.core.in_cancel_scope = false;
 }
 
 namespace this_fiber {

@@ -38,27 +38,27 @@ uint64_t newId() {
 }  // namespace
 
 Fiber::Fiber(std::function<void()> cb, size_t stacksize, bool /*use_caller*/)
-    : m_id(newId()), m_control(FiberControl::make(*this, std::move(cb), stacksize)) {
+    : m_control(FiberControl::make(*this, std::move(cb), stacksize)) {
   ThreadFibers::countFiber(1);
 }
 
-Fiber::Fiber(OwnStack) : m_id(0), m_control(new FiberControl(*this, nullptr, 0, FiberState::kRunning)) {
-  ThreadFibers::countFiber(1);
-}
+Fiber::Fiber(OwnStack) : m_control(new FiberControl(*this, 0, nullptr, 0, FiberState::kRunning)) { ThreadFibers::countFiber(1); }
 
 FiberControl* FiberControl::make(Fiber& fiber, std::function<void()>&& cb, size_t stack_size) {
   if (cb == nullptr) throw std::invalid_argument("sylar::Fiber: the function is null");
   stack_size = stack_size != 0 ? std::min(stack_size, kMaxStackSize) : g_default_stack_size.load(std::memory_order_relaxed);
-  return new FiberControl(fiber, std::move(cb), stack_size, FiberState::kInit);
+  return new FiberControl(fiber, newId(), std::move(cb), stack_size, FiberState::kInit);
 }
 
 Fiber::~Fiber() {
   FiberControl& mine = control(*this);
-  if (mine.m_core != nullptr) ThreadFibers::current().discard(*this);
+  if (mine.core() != nullptr) ThreadFibers::current().discard(*this);
   if (mine.m_exception != nullptr) mine.reportException(mine.takeName());
   ThreadFibers::countFiber(-1);  // before its captures end: they may tell others to look
   delete &mine;
 }
+
+uint64_t Fiber::getId() const { return control(*this).m_id; }
 
 Fiber::State Fiber::getState() const {
   switch (stateOf(*this)) {
@@ -88,7 +88,7 @@ void Fiber::resume() { control(*this).resume(); }
 void Fiber::yield() {
   FiberCore* const me = runningFiber();
   if (me == nullptr || me->fiber != this) {
-    log::error("fiber {}: yield refused, it is {}", m_id, nameOf(stateOf(*this)));
+    log::error("fiber {}: yield refused, it is {}", getId(), nameOf(stateOf(*this)));
     return;
   }
   YieldToHold();
@@ -127,7 +127,7 @@ Fiber::ptr Fiber::GetThis() {
 
 uint64_t Fiber::GetFiberId() {
   FiberCore* const me = runningFiber();
-  return me != nullptr ? me->fiber->m_id : 0;
+  return me != nullptr ? me->fiber->getId() : 0;
 }
 
 [[gnu::noinline]] bool this_fiber::cancelled() {
@@ -229,11 +229,12 @@ void FiberControl::resume() {
   if (!isUnstarted(was)) thread.adopt(fiber());  // a worker may have begun or ended on this thread since
   FiberCore* const me = runningFiber();
   FiberHost* const host = thread.host();
-  SYLAR_DCHECK(!m_core->live && m_core->fiber == &fiber());
-  m_core->resumer = me;
+  FiberCore& mine = *core();
+  SYLAR_DCHECK(!mine.live && mine.fiber == &fiber());
+  mine.resumer = me;
   if (me != nullptr) control(*me->fiber).move(FiberState::kRunning, FiberState::kResuming);
-  if (host != nullptr) host->resumes(*m_core);
-  FiberCore& back = thread.enter(*m_core);
+  if (host != nullptr) host->resumes(mine);
+  FiberCore& back = thread.enter(mine);
   if (host != nullptr) host->hasResumed(back);
   SYLAR_CHECK_EQ(back.fiber, &fiber());
   if (me != nullptr) control(*me->fiber).move(FiberState::kResuming, FiberState::kRunning);

@@ -74,8 +74,8 @@ class FiberRequest final : public QueueNode {
 
 class FiberControl final : public SpawnNode {
  public:
-  FiberControl(Fiber& fiber, std::function<void()>&& cb, size_t stack_size, FiberState state)
-      : m_fiber(fiber), m_state(state), m_cb(std::move(cb)), m_stack_size(static_cast<uint32_t>(stack_size)) {
+  FiberControl(Fiber& fiber, uint64_t id, std::function<void()>&& cb, size_t stack_size, FiberState state)
+      : m_fiber(fiber), m_id(id), m_state(state), m_cb(std::move(cb)), m_stack_size(static_cast<uint32_t>(stack_size)) {
     SYLAR_DCHECK(m_stack_size == stack_size);
   }
   ~FiberControl() { delete m_extras.load(std::memory_order_relaxed); }
@@ -126,6 +126,8 @@ class FiberControl final : public SpawnNode {
   /// Returns true if a CancelScope of the fiber that runs on `core`, or of one of its resumers, has been told to stop. A shield of a
   /// resumer hides its scopes and those beyond. For its own thread.
   static bool inFiredScope(const FiberCore& core);
+  /// Returns null before the fiber's start and after its end.
+  FiberCore* core() const;
   /// From the fiber's start to its end.
   StartedState& started() const {
     SYLAR_DCHECK(m_started != nullptr);
@@ -205,6 +207,7 @@ class FiberControl final : public SpawnNode {
   bool wantsToMigrate() const;
 
   Fiber& m_fiber;
+  const uint64_t m_id;
   FiberRequest m_spare_request{true};
   // An idle fiber's handle must be small, so the members behind m_requests and m_ends lie in the padding of those.
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
@@ -213,8 +216,7 @@ class FiberControl final : public SpawnNode {
   Spinlock m_lock;                    // of m_exception, for those who join
   std::atomic<pid_t> m_thread_id{0};  // where it was started
   std::atomic<uint64_t> m_waits_for{0};
-  FiberCore* m_core = nullptr;        // from start to end
-  StartedState* m_started = nullptr;  // likewise
+  StartedState* m_started = nullptr;  // from start to end
   Fiber::ptr m_self;                  // set while a scheduler owns it
   std::function<void()> m_cb;
   std::exception_ptr m_exception;

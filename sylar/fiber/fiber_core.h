@@ -102,6 +102,8 @@ struct alignas(64) FiberCore : QueueNode {
 static_assert(sizeof(FiberCore) <= 128);
 #endif
 
+inline FiberCore* FiberControl::core() const { return m_started == nullptr ? nullptr : &m_started->core; }
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // a base class; every compiler that we use lays it out plainly
 inline FiberCore& FiberCore::ofTimer(TimerNode& node) {

@@ -20,8 +20,13 @@ class CancelScope;
 
 namespace sylar::detail {
 
+struct FiberCore;
+
 /// Its alignment is that of frames, which begin below it.
 struct alignas(16) StartedState {
+  explicit StartedState(FiberCore& its_core) : core(its_core) {}
+
+  FiberCore& core;
   Fiber* joins = nullptr;         ///< the fiber that this one waits for in join(); for the stop detection as well
   FiberLocals* locals = nullptr;  ///< the values of FiberLocal, null if there are none
   // The innermost scopes. Not initialised, because most fibers are never in one, and the core says whether this one is.

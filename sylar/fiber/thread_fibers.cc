@@ -140,7 +140,7 @@ void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
 }
 
 bool ThreadFibers::start(Fiber& fiber) {
-  SYLAR_DCHECK(this == t_this && control(fiber).m_core == nullptr);
+  SYLAR_DCHECK(this == t_this && control(fiber).core() == nullptr);
   const tsan::Exempt of_this_thread;
   const Stack stack = m_stacks.take(control(fiber).m_stack_size);
   if (!stack) return false;
@@ -164,21 +164,20 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->fiber = &fiber;
   core->deadline_ns = kNever;
   core->stack = stack;
-  control(fiber).m_core = core;
-  control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState;
+  control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState(*core);
   core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - sizeof(StartedState)});
   moveIn(fiber);
   return true;
 }
 
 void ThreadFibers::adopt(Fiber& fiber) {
-  SYLAR_DCHECK(this == t_this && control(fiber).m_core != nullptr);
+  SYLAR_DCHECK(this == t_this && control(fiber).core() != nullptr);
   if (!control(fiber).m_requests.at(m_home)) moveIn(fiber);
 }
 
 void ThreadFibers::moveIn(Fiber& fiber) {
-  SYLAR_DCHECK(control(fiber).m_core != nullptr && control(fiber).m_core->fiber == &fiber);
-  FiberCore& core = *control(fiber).m_core;
+  SYLAR_DCHECK(control(fiber).core() != nullptr && control(fiber).core()->fiber == &fiber);
+  FiberCore& core = *control(fiber).core();
   core.home = m_home;
   core.resumer = nullptr;
   control(fiber).m_thread_id.store(sys::threadId(), std::memory_order_release);
@@ -189,8 +188,8 @@ void ThreadFibers::moveIn(Fiber& fiber) {
 }
 
 void ThreadFibers::moveOut(Fiber& fiber) {
-  SYLAR_DCHECK(control(fiber).m_core != nullptr);
-  tsan::acquire(control(fiber).m_core);  // what it did here; the thread may end before it comes back, or for good
+  SYLAR_DCHECK(control(fiber).core() != nullptr);
+  tsan::acquire(control(fiber).core());  // what it did here; the thread may end before it comes back, or for good
   control(fiber).m_requests.moveOut();
 }
 
@@ -310,7 +309,6 @@ Fiber::ptr ThreadFibers::finish(FiberCore& core) {
   SYLAR_DCHECK(core.switch_reason == SwitchReason::kDone && core.fiber != nullptr);
   Fiber& fiber = *core.fiber;
   Fiber::ptr last = std::move(control(fiber).m_self);
-  control(fiber).m_core = nullptr;
   control(fiber).m_started = nullptr;
   recycle(core);
   control(fiber).end(control(fiber).m_exception ? FiberState::kFailed : FiberState::kEnded);
@@ -318,7 +316,7 @@ Fiber::ptr ThreadFibers::finish(FiberCore& core) {
 }
 
 void ThreadFibers::failToStart(Fiber& fiber) {
-  SYLAR_DCHECK(control(fiber).m_core == nullptr && control(fiber).m_self != nullptr);
+  SYLAR_DCHECK(control(fiber).core() == nullptr && control(fiber).m_self != nullptr);
   const Fiber::ptr last = std::move(control(fiber).m_self);
   const std::function<void()> captures = std::exchange(control(fiber).m_cb, nullptr);  // destroyed after end()
   control(fiber).m_exception = std::make_exception_ptr(std::bad_alloc());
@@ -327,7 +325,7 @@ void ThreadFibers::failToStart(Fiber& fiber) {
 }
 
 void ThreadFibers::abandon(Fiber& fiber) {
-  if (control(fiber).m_core != nullptr) {
+  if (control(fiber).core() != nullptr) {
     control(fiber).m_self = fiber.weak_from_this().lock();  // null if it lies on a stack, which is kept with it
     keepForEver(fiber);
   }
@@ -335,17 +333,17 @@ void ThreadFibers::abandon(Fiber& fiber) {
 }
 
 void ThreadFibers::drop(Fiber& fiber) {
-  if (control(fiber).m_core != nullptr) return;  // it has begun, so its stack is never used again
+  if (control(fiber).core() != nullptr) return;  // it has begun, so its stack is never used again
   const Fiber::ptr last = std::move(control(fiber).m_self);
   control(fiber).m_cb = nullptr;
 }
 
 /// Leaks the fiber and what its stack holds, on purpose.
 void ThreadFibers::keepForEver(Fiber& fiber) {
-  SYLAR_DCHECK(control(fiber).m_core != nullptr);
+  SYLAR_DCHECK(control(fiber).core() != nullptr);
   static constinit std::atomic<QueueNode*> g_kept{nullptr};
-  tsan::acquire(control(fiber).m_core);
-  Context::keepForEver(control(fiber).m_core->stack);
+  tsan::acquire(control(fiber).core());
+  Context::keepForEver(control(fiber).core()->stack);
   FiberControl& kept = control(fiber);
   kept.next = g_kept.load(std::memory_order_relaxed);
   while (!g_kept.compare_exchange_weak(kept.next, &kept, std::memory_order_release, std::memory_order_relaxed)) {
@@ -363,12 +361,12 @@ void ThreadFibers::announceAbandoned(Fiber& fiber) {
 }
 
 void ThreadFibers::discard(Fiber& fiber) {
-  SYLAR_DCHECK(control(fiber).m_core != nullptr && control(fiber).m_core != t_running);
+  SYLAR_DCHECK(control(fiber).core() != nullptr && control(fiber).core() != t_running);
   if (control(fiber).started().held.count() > 0) control(fiber).failHolding("ends");
   log::warn("fiber {} is dropped while suspended: its stack is reclaimed, destructors on it do not run", fiber.getId());
-  tsan::acquire(control(fiber).m_core);
+  tsan::acquire(control(fiber).core());
   control(fiber).dropStarted();
-  current().recycle(*control(fiber).m_core);  // a destructor may have moved its caller to another thread
+  current().recycle(*control(fiber).core());  // a destructor may have moved its caller to another thread
 }
 
 Fiber::ptr ThreadFibers::ownStackHandle() {

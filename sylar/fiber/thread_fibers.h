@@ -108,7 +108,7 @@ class ThreadFibers {
   static void refuse(Fiber& fiber, FiberState before) {
     isUnstarted(before) ? control(fiber).end(FiberState::kRefused) : control(fiber).move(FiberState::kQueued, before);
   }
-  static FiberCore* coreOf(Fiber& fiber) { return control(fiber).m_core; }
+  static FiberCore* coreOf(Fiber& fiber) { return control(fiber).core(); }
   /// Makes a suspended fiber that comes from another thread, or was started by hand, this thread's and its worker's.
   void adopt(Fiber& fiber);
   /// Leaves the fiber without a home. Requests to it from now on wait for the thread that adopts it.

@@ -6,12 +6,24 @@
 #include <thread>
 #include <vector>
 
+#include "sylar/base/sanitizers.h"
 #include "sylar/fiber.h"
+#include "sylar/fiber/fiber_control.h"
 
 namespace sylar {
 namespace {
 
 constexpr size_t kSize = 200;
+
+// P-8: with the handle, and what malloc adds to each, 256 bytes.
+TEST(ControlMemory, AFiberHasItsPartsInSmallPieces) {
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+  GTEST_SKIP() << "a sanitizer has its own malloc";
+#endif
+  constexpr size_t kSharedCounts = 16;
+  EXPECT_LE(kSharedCounts + sizeof(Fiber), 40u);
+  EXPECT_LE(sizeof(FiberControl), 200u);
+}
 
 TEST(ControlMemory, LastInIsFirstOut) {
   if (ControlMemory::kKept == 0) GTEST_SKIP() << "a sanitizer sees each piece end";
