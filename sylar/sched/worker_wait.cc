@@ -65,7 +65,7 @@ void Worker::awaitEnd(Fiber& fiber) {
   FiberCore& me = *runningFiber();
   for (;;) {
     Wait wait(me, WaitsFor::kFiber, fiber.getId());
-    joiner.waker = wait.waker();
+    joiner.waker = {&me, wait.waker().epoch};  // a load of both at once would wait for the two stores that have just made them
     if (!control(fiber).observeEnd(joiner)) {
       wait.withdraw();
       return;
