@@ -225,8 +225,8 @@ class Scheduler {
   // Takes nothing from behind a pointer before there is memory for everything.
   static Fiber::ptr toFiber(std::function<void()>* cb) {
     if (cb == nullptr || *cb == nullptr) return nullptr;
-    auto fiber = std::make_shared<Fiber>(std::move(*cb));
-    *cb = nullptr;
+    auto fiber = std::make_shared<Fiber>([] {});
+    fiber->reset(std::exchange(*cb, nullptr));
     return fiber;
   }
   template <class Callable>

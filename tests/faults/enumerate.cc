@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <latch>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "sylar/base/log.h"
 #include "sylar/base/raw_line.h"
@@ -56,6 +59,22 @@ class Stage : public testing::Environment {
     ::signal(SIGALRM, onEnd);
     ::signal(SIGABRT, onEnd);
     ::signal(SIGPIPE, SIG_IGN);
+    makePlaces();
+  }
+
+ private:
+  /// Each thread with fibers takes a place among the counts of fibers, which stays for later threads.
+  static void makePlaces() {
+    constexpr int kThreads = 32;
+    std::latch all(kThreads);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&all] {
+        Fiber::GetThis();
+        all.arrive_and_wait();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
   }
 };
 [[maybe_unused]] const auto* const g_stage = testing::AddGlobalTestEnvironment(new Stage);
@@ -67,7 +86,9 @@ bool runOnce(const Fault& fault, long nth, const Scenario& scenario) {
   g_what[what.copy(g_what, sizeof g_what - 1)] = 0;
   const long blocks = liveBlocks();
   bool fired;
-  {
+  std::thread([&] {  // at its end it gives back what a thread keeps for its next fibers
+    SCOPED_TRACE(what);
+    Fiber::GetThis();
     const test::LeakCheck leaks;
     Trial trial(fault);
     ::alarm(kPatienceSeconds);
@@ -78,7 +99,8 @@ bool runOnce(const Fault& fault, long nth, const Scenario& scenario) {
     ::alarm(0);
     trial.verify();
     EXPECT_TRUE(fired || trial.complete());
-  }
+  })
+      .join();
   EXPECT_EQ(liveBlocks(), blocks) << "blocks of memory are left, or gone";
   return !fired;
 }
