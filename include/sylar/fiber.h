@@ -45,7 +45,7 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   /// Makes a fiber that will run `cb` on a stack of `stacksize` bytes. 0 means the default, 128 KiB; any other size is clamped
   /// to [16 KiB, 1 GiB] and rounded up, to a power of two up to 2 MiB and to whole pages above. The fiber takes a stack and a
   /// thread only when it first runs. `use_caller` is accepted for compatibility with sylar and has no effect, because every
-  /// fiber returns to the code that resumed it. Throws std::invalid_argument if `cb` is null.
+  /// fiber returns to the code that resumed it. Throws std::invalid_argument if `cb` is null, and std::bad_alloc; `cb` is then gone.
   explicit Fiber(std::function<void()> cb, size_t stacksize = 0, bool use_caller = false);
 
   /// Dropping the last handle of a suspended fiber that was started by hand reclaims its stack without running the destructors

@@ -2,7 +2,7 @@
 //
 // They are made and destroyed often, many at a time, and are too large for malloc's fast lists. With 10 000 of them malloc took
 // two fifths of the time of a spawn with its join. What a thread keeps is bounded, so fibers may be made on one thread and
-// destroyed on another without end.
+// destroyed on another without end. A thread that never runs fibers keeps nothing.
 #pragma once
 
 #include <cstddef>

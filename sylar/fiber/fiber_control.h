@@ -1,6 +1,6 @@
 // Internal. The part of a fiber that its users do not see: its state, its end observers, and the requests of other threads.
 //
-// It lies in memory that threads keep for the next one (control_memory.h), and ends with its Fiber. It is also the node by which
+// It lies in memory that threads with fibers keep for the next one (control_memory.h), and ends with its Fiber. It is also the node by which
 // the fiber is linked into a worker's queue.
 //
 // Thread safety: the fiber's own thread changes it. Any thread may call state(), tryMove(), observeEnd(), unobserveEnd() and
@@ -209,7 +209,7 @@ class FiberControl final : public SpawnNode {
   Fiber& m_fiber;
   const uint64_t m_id;
   FiberRequest m_spare_request{true};
-  // An idle fiber's handle must be small, so the members behind m_requests and m_ends lie in the padding of those.
+  // The control block of an idle fiber must be small, so the members behind m_requests and m_ends lie in the padding of those.
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
   std::atomic<FiberState> m_state;
   std::atomic<bool> m_spare_is_away{false};
