@@ -125,7 +125,8 @@ struct Joiner : EndObserver {
     ended = [](EndObserver* self) {
       auto& joiner = *static_cast<Joiner*>(self);
       require(joiner.here.get() == 1, "who is told is still there");
-      (void)joiner.joined.ends.abandoned();  // as the joiner itself, which it wakes
+      EndObserver again = *self;
+      require(!joiner.joined.ends.add(again), "the joiner, which this wakes, may ask again at once");
       ModelWaker::deliver(*joiner.waker.core);
     };
   }
@@ -142,7 +143,9 @@ struct Joiner : EndObserver {
       told = false;
     }
     here.set(0);
-    if (told) require(joined.result.get() == 7, "the result is there");
+    if (!told) return;
+    require(joined.result.get() == 7, "the result is there");
+    require(!joined.ends.abandoned(), "it has ended");
   }
 
   Ending& joined;

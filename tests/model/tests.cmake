@@ -31,11 +31,11 @@ endif()
 # tso the two of serve/sets_wide are too many: there they are tried at random only.
 foreach(run
     tso:wait:94000 tso:sleep:1860000:sleep/spawned tso:sleep/spawned:1650000 tso:queue:19000 tso:stop:1820000:stop/offer
-    tso:stop/offer:2170000 tso:fd:860000 tso:life:69000 tso:timer:33000 tso:serve:2310000:serve/told:serve/sets tso:serve/told:1150000
+    tso:stop/offer:2170000 tso:fd:860000 tso:life:72900 tso:timer:33000 tso:serve:2310000:serve/told:serve/sets tso:serve/told:1150000
     tso:serve/sets:2150000:serve/sets_wide tso:core:500
     tso:run:237000 tso:out:326000
     tso:sync:1650000 tso:lot:2050000:lot/passed_on tso:lot/passed_on:710000
-    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:48000 weak:timer:6160 weak:serve:1460000
+    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:49900 weak:timer:6160 weak:serve:1460000
     weak:core:500 weak:run:17300 weak:out:80000 weak:sync:1750000 weak:lot:1200000)
   string(REPLACE ":" ";" run ${run})
   list(POP_FRONT run memory names executions)
