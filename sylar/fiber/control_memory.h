@@ -18,7 +18,7 @@ namespace sylar::detail {
 /// Not thread safe. Last in, first out.
 class ControlMemory {
  public:
-  /// How many free pieces it keeps. Sanitizers have to see each of them end, and see it made anew.
+  /// The most free pieces that it keeps. A sanitizer must see each of them begin and end, so it keeps none there.
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
   static constexpr size_t kKept = 0;
 #else

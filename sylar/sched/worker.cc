@@ -170,9 +170,10 @@ void Worker::takeMail() {
     Fiber::ptr fiber = FiberRequest::open(node);
     handleRequests(fiber);
     if (fiber.use_count() > 1) continue;
-    std::atomic_thread_fence(
-        std::memory_order_acquire);  // the others dropped their handles, perhaps behind the end on another thread
-    (void)stateOf(*fiber);           // the same for ThreadSanitizer, which knows no fences
+    // The others have dropped their handles, perhaps behind the fiber's end on another thread. The count orders nothing, so a fence
+    // does; the load of the state does the same for ThreadSanitizer, which knows no fences.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    (void)stateOf(*fiber);
     last.push(&control(*fiber));
     ThreadFibers::keepAlive(std::move(fiber));
   }

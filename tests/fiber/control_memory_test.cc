@@ -51,6 +51,7 @@ TEST(ControlMemory, KeepsABoundedNumber) {
 
 // More fibers than a thread keeps the memory of end on a thread that made none of them, and one ends on a thread that keeps nothing.
 TEST(ControlMemory, FibersEndOnOtherThreadsThanTheyWereMadeOn) {
+  const uint64_t before = Fiber::TotalFibers();
   std::vector<Fiber::ptr> fibers;
   std::thread([&fibers] {
     Fiber::GetThis();
@@ -61,8 +62,11 @@ TEST(ControlMemory, FibersEndOnOtherThreadsThanTheyWereMadeOn) {
   std::thread([&fibers] {
     Fiber::GetThis();
     fibers.clear();
-    std::make_shared<Fiber>([] {})->resume();
+    bool ran = false;
+    std::make_shared<Fiber>([&ran] { ran = true; })->resume();
+    EXPECT_TRUE(ran);
   }).join();
+  EXPECT_EQ(Fiber::TotalFibers(), before);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace sylar::http {
 namespace {
 
-// What was filled in comes out in that order, however the block grows and moves.
+// The bytes come out in the order in which they were filled in, however the block grows and moves.
 TEST(InputBuffer, KeepsTheBytesInOrder) {
   std::mt19937 random(7);
   InputBuffer buffer;

@@ -70,7 +70,7 @@ TEST(SteadyState, IdleConnectionHasNoInputBlock) {
   for (int i = 0; i < 50; ++i) {
     silent.push_back(std::make_unique<test::Client>(server.port()));
     kept.push_back(std::make_unique<test::Client>(server.port()));
-    ask(kept.back()->fd(), 3);  // meanwhile the worker looks for bytes of the silent one
+    ask(kept.back()->fd(), 3);  // by then the worker has looked for bytes of the silent one
   }
   EXPECT_LE(g_input_blocks - before, 1u);
 }
