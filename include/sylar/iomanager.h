@@ -28,15 +28,18 @@ namespace detail {
 class IOCore;
 }
 
-/// Chooses how the calls of fibers that wait for files are carried out (setHookFiles), while the fibers are suspended.
+/// Chooses what workers wait with for descriptors, and what carries out the calls of fibers that wait for files (setHookFiles).
 enum class IOEngine : uint8_t {
-  kAuto,   ///< an io_uring for each worker where the kernel has what that takes (Linux 6.1), else helper threads
-  kEpoll,  ///< helper threads (BlockingLimits), at most 64 at once unless that is set
-  kUring,  ///< as kAuto, but the log tells once if there are only helper threads
+  kAuto,   ///< epoll; for files an io_uring of each worker where the kernel has what that takes (Linux 6.1), else helper threads
+  kEpoll,  ///< epoll; for files helper threads (BlockingLimits), at most 64 at once unless that is set
+  /// The io_uring of each worker, which also receives and sends on TCP sockets for its fibers. A short send goes out with those of the
+  /// other fibers when the worker's turn ends, so a fiber that computes for long in that turn delays it. Where there is no io_uring this
+  /// is kAuto, and the log tells so once. On virtual time workers wait with epoll.
+  kUring,
 };
-/// Sets what carries them out; kAuto is the initial value. A ring makes those that it can make exactly as the kernel's own calls, and
-/// helper threads make the others. Descriptors are waited for by epoll in any case. Thread safety: any thread; affects calls that
-/// begin afterwards. May suspend: no.
+/// Sets what they wait with; kAuto is the initial value. Fibers see the same results with each. A ring makes those calls on files that it
+/// can make exactly as the kernel's own, and helper threads make the others. Thread safety: any thread; affects workers that start
+/// afterwards, and for files calls that begin afterwards. May suspend: no. Source: io_uring(7).
 void setIOEngine(IOEngine engine);
 /// Returns what setIOEngine() has set. Thread safety: any thread. May suspend: no.
 IOEngine ioEngine();

@@ -62,8 +62,14 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
   const int result = real::setsockopt(fd, level, option, value, size);
   if (result != 0) return result;
-  if (level == SOL_SOCKET && option == SO_LINGER && lingers(*static_cast<const linger*>(value))) g_any_lingers.store(true);
   Entry* const entry = FdTable::find(fd);
+  if (level == SOL_SOCKET && option == SO_LINGER && lingers(*static_cast<const linger*>(value))) {
+    g_any_lingers.store(true);
+    if (entry != nullptr && !Entry::interrupting()) {  // a ring lets go of the file
+      entry->wakeAll(Direction::kRead, true);
+      entry->wakeAll(Direction::kWrite, true);
+    }
+  }
   if (entry == nullptr) return result;
   const bool receives = option == SO_RCVTIMEO || option == kReceiveTimeoutNew;
   const bool sends = option == SO_SNDTIMEO || option == kSendTimeoutNew;

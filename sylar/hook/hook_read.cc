@@ -12,6 +12,7 @@
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/receive.h"
+#include "sylar/hook/ring_transfer.h"
 #include "sylar/hook/scm_rights.h"
 #include "sylar/hook/terminal.h"
 
@@ -54,6 +55,16 @@ bool neverWaits(IoCall& call, int flags) {
   if (from == nullptr) return receiveMore(call, &part, 1, flags);
   const long first = call.run(once);  // only the kernel can write an address
   return first <= 0 ? first : receiveMore(call, &part, 1, flags, static_cast<size_t>(first));
+}
+
+/// Goes on with a receive after the first of its attempts, which would have blocked. The kernel makes the next one when bytes are there.
+template <class Attempt>
+long receiveByRing(Ring& ring, IoCall& call, Tried first, Attempt once, void* buffer, size_t size) {
+  io_uring_sqe entry{};
+  io_uring_prep_recv(&entry, -1, buffer, std::min(size, kMaxTransfer), 0);
+  entry.ioprio = IORING_RECVSEND_POLL_FIRST;
+  RingTransfer transfer(ring, entry);
+  return call.goOnBy(transfer, first, once, {buffer, size});
 }
 
 /// Returns what libc's read gives, after an attempt or the wait for the next one has failed with -errno `n`.
@@ -110,7 +121,10 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
     const auto nothing = [&call] { return call.interrupted() ? -EAGAIN : 0L; };
     return receiveEnds(call, call.goOn(first, nothing), buffer, size, flags, from, from_size);
   }
-  return receiveEnds(call, call.receiveOn(first, once, plain, {buffer, size}), buffer, size, flags, from, from_size);
+  Ring* const ring = from == nullptr ? transferRing(here.engine(), call.kind(), size, flags) : nullptr;
+  const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
+                                 : call.receiveOn(first, once, plain, {buffer, size});
+  return receiveEnds(call, n, buffer, size, flags, from, from_size);
 }
 
 [[gnu::always_inline]] inline ssize_t receive(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
@@ -129,7 +143,9 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   IoCall call(here, Direction::kRead);
   const auto once = [=, &call] { return attempt::read(call.entry(), kind, call.fd(), buffer, size); };
   const auto plain = [=, &call] { return attempt::plainRead(call.fd(), buffer, size); };
-  const long n = call.receiveOn(first, once, plain, {buffer, size});
+  Ring* const ring = transferRing(here.engine(), kind, size, 0);
+  const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
+                                 : call.receiveOn(first, once, plain, {buffer, size});
   return n >= 0 ? n : readFailed(call, n, buffer, size);
 }
 

@@ -14,6 +14,7 @@
 #include "sylar/hook/iovec_cursor.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/ring_transfer.h"
 #include "sylar/hook/scm_rights.h"
 #include "sylar/hook/wait_loop.h"
 
@@ -160,6 +161,24 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   return done;
 }
 
+/// Returns the ring if it makes a call from its first attempt on, or null if that is made at once. A long one is worth a call into the
+/// kernel of its own.
+Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
+  constexpr size_t kMost = 16 * 1024;
+  if (here.engine().transferRing() == nullptr || size > kMost || !here.entry().isPrivate() || onOtherStack()) return nullptr;
+  return transferRing(here.engine(), here.kind(), size, flags);
+}
+
+/// Has the ring send, together with what other fibers send in this turn. A SIGPIPE is raised at the end, where the fiber is.
+[[gnu::noinline]] long sendByRing(Ring& ring, IoCall& call, Tried first, const char* bytes, size_t size, int flags) {
+  io_uring_sqe entry{};
+  io_uring_prep_send(&entry, -1, bytes, size, flags | MSG_NOSIGNAL);
+  RingTransfer transfer(ring, entry);
+  const auto send = [&](int more_flags) { return attempt::sendto(call.fd(), bytes, size, flags | more_flags, nullptr, 0); };
+  const long n = call.goOnBy(transfer, first, [&] { return send(MSG_NOSIGNAL); });
+  return n == -EPIPE ? call.tryAgain([&] { return send(0); }) : n;
+}
+
 /// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.
 [[gnu::noinline]] ssize_t writeFailed(IoCall& call, long n, const void* data, size_t size) {
   if (n == -ENOTSOCK) {
@@ -169,7 +188,7 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   return call.passesOn() ? real::write(call.fd(), data, size) : IoCall::result(n);
 }
 
-[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, FdKind kind, const char* bytes, size_t size) {
+[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, Ring* ring, FdKind kind, const char* bytes, size_t size) {
   SYLAR_DCHECK(!isAll(first.done, size));
   // An eventfd says that it has room, and then blocks for more than that, which must not happen with the number pinned.
   const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
@@ -180,7 +199,9 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   }
   const auto once = [&] { return attempt::write(call.entry(), kind, call.fd(), bytes, size); };
   const auto on_copy = [&] { return attempt::write(call.entry(), kind, copy.get(), bytes, size); };
-  const long n = copy.valid() ? call.goOn(first, on_copy) : call.goOn(first, once);
+  const long n = ring != nullptr ? sendByRing(*ring, call, first, bytes, size, 0)
+                 : copy.valid()  ? call.goOn(first, on_copy)
+                                 : call.goOn(first, once);
   if (n < 0) return writeFailed(call, n, bytes, size);
   return finish(n, kind, size, [&](size_t done, size_t left) {
     return call.run([&] {
@@ -197,13 +218,14 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   const FdKind kind = here.kind();
   if (isFile(kind)) return writeFile(here, nullptr, 0, kAtPosition, [=] { return real::write(fd, data, size); });
   const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
-  const Tried first = here.tryFirst(Direction::kWrite, once);
-  return isAll(first.done, size) ? first.done : writeOn(here, first, kind, static_cast<const char*>(data), size);
+  Ring* const ring = ringOfSend(here, size, 0);
+  const Tried first = ring != nullptr ? here.notMade(Direction::kWrite) : here.tryFirst(Direction::kWrite, once);
+  return isAll(first.done, size) ? first.done : writeOn(here, first, ring, kind, static_cast<const char*>(data), size);
 }
 
 /// Continues a send after the first attempt. If `to` is another socket whose queue is full, no event tells of room.
-[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, const char* bytes, size_t size, int flags, const sockaddr* to,
-                                 socklen_t to_size) {
+[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, Ring* ring, const char* bytes, size_t size, int flags,
+                                 const sockaddr* to, socklen_t to_size) {
   IoCall call(here, Direction::kWrite);
   SYLAR_DCHECK(!isAll(first.done, size));
   if (to != nullptr) call.askAgainLater();
@@ -211,7 +233,8 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
     return passOn(first.done,
                   [=, fd = call.fd()](size_t done) { return real::sendto(fd, bytes + done, size - done, flags, to, to_size); });
   }
-  const long n = call.goOn(first, [&] { return attempt::sendto(call.fd(), bytes, size, flags, to, to_size); });
+  const auto once = [&] { return attempt::sendto(call.fd(), bytes, size, flags, to, to_size); };
+  const long n = ring != nullptr ? sendByRing(*ring, call, first, bytes, size, flags) : call.goOn(first, once);
   if (n < 0) return call.passesOn() ? real::sendto(call.fd(), bytes, size, flags, to, to_size) : IoCall::result(n);
   return finish(n, call.kind(), size, [&](size_t done, size_t left) {
     return call.run([&] {
@@ -271,9 +294,10 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
     return sendInFiber(here, &message, flags);
   }
   const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
-  const Tried first = here.tryFirst(Direction::kWrite, once);
+  Ring* const ring = to == nullptr ? ringOfSend(here, size, flags) : nullptr;
+  const Tried first = ring != nullptr ? here.notMade(Direction::kWrite) : here.tryFirst(Direction::kWrite, once);
   if (isAll(first.done, size)) return first.done;
-  return sendOn(here, first, static_cast<const char*>(data), size, flags, to, to_size);
+  return sendOn(here, first, ring, static_cast<const char*>(data), size, flags, to, to_size);
 }
 
 ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(fd, data, size, flags, nullptr, 0); }

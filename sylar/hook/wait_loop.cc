@@ -13,6 +13,7 @@
 #include "sylar/hook.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/ring_transfer.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar::detail {
@@ -136,7 +137,10 @@ inline int IoCall::learnLimits() {
     const int64_t kernels_ns = attempt::timeoutNs(m_hooked.fd(), m_direction);
     if (kernels_ns != 0 || timeout_ns > 0) timeout_ns = kernels_ns;  // the kernel does not tell "wait for nothing" from "none"
   }
-  if (timeout_ns < 0) return -m_socket_timeout_error;
+  if (timeout_ns < 0) {
+    limit(Deadline::after(std::chrono::nanoseconds(0), waitClock()), m_socket_timeout_error);  // for the rest of the call
+    return -m_socket_timeout_error;
+  }
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
@@ -223,10 +227,17 @@ int IoCall::wait(uint64_t edges_seen) {
   waiter.waker = wait.waker();
   waiter.engine = &m_hooked.engine();
   waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake all waiters
-  // The number may be another file than its entry knows, so a MOD makes the kernel report readiness again. It is made once a
-  // call, because a second one would report what this call has left there, without end.
-  const bool ask_kernel = !entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true);
-  const int error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
+  int error =
+      m_transfer == nullptr ? -EBUSY : m_transfer->begin(m_hooked.fd(), entry(), m_hooked.generation(), m_direction, waiter);
+  const bool by_ring = error != -EBUSY;
+  if (!by_ring) {
+    // The number may be another file than its entry knows, so a MOD makes the kernel report readiness again. It is made once a
+    // call, because a second one would report what this call has left there, without end. A send that was left to the ring has not
+    // asked the kernel at all.
+    const bool ask_kernel = (!entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true)) ||
+                            (m_transfer != nullptr && m_direction == Direction::kWrite);
+    error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
+  }
   if (error != 0) {
     wait.withdraw();
     m_passes_on = error == -EPERM;
@@ -242,6 +253,14 @@ int IoCall::wait(uint64_t edges_seen) {
   };
   const WakeReason reason = m_posix ? m_posix->interruptible.park(wait, until) : park();
   if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
+  if (by_ring) {
+    const long result = m_transfer->end(m_direction, waiter);
+    if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
+    if (result != -ECANCELED) {
+      m_by_ring = {result, edges_seen};
+      return 0;
+    }
+  }
   if (reason == WakeReason::kClosed) return waitForCopy();
   if (reason == WakeReason::kReady && !interrupted()) return 0;
   entry().dequeue(m_direction, waiter);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "sylar/base/internal.h"
 #include "sylar/check.h"
@@ -25,6 +26,8 @@
 #include "sylar/sched/worker_slot.h"
 
 namespace sylar::detail {
+
+class RingTransfer;
 
 /// Returns the engine in which the calling fiber may wait for descriptors, or null if libc's call is to be made: on plain
 /// threads, with hooks off, in a plain Scheduler, in a signal handler, and in a forked child however it was made.
@@ -137,6 +140,10 @@ class HookedFd {
   /// Makes one attempt, unless its outcome is known.
   template <class Attempt>
   Tried tryOnce(Direction direction, Attempt attempt, Room room);
+  /// Does what tryOnce() does after an attempt, which gave `done` and began after `edges_seen` was read.
+  Tried tried(Direction direction, long done, uint64_t edges_seen, Room room);
+  /// Returns an attempt that is left to the ring.
+  Tried notMade(Direction direction) const { return {Tried::kNotMade, m_entry->edges(direction)}; }
   /// Makes one attempt that no wait follows, and returns its outcome, which is EBADF if the number was closed since.
   template <class Attempt>
   long tryLast(Direction direction, Attempt attempt) {
@@ -258,7 +265,9 @@ class IoCall {
         }
         return attempt();
       };
-      last = m_hooked.tryOnce(m_direction, again, room);
+      const Tried by_ring = std::exchange(m_by_ring, {Tried::kNotMade, 0});
+      last = by_ring.done == Tried::kNotMade ? m_hooked.tryOnce(m_direction, again, room)
+                                             : m_hooked.tried(m_direction, by_ring.done, by_ring.edges_seen, room);
     }
     if (last.done > 0) bytesMoved();
     return last.done;
@@ -273,6 +282,14 @@ class IoCall {
   long receiveOn(Tried last, Attempt attempt, Plain plain, Room room = {}) {
     const long n = goOn(last, attempt, room);
     return m_shut_down ? tryAgain(plain) : n;
+  }
+  /// Does what goOn() does, but in each wait the worker's ring makes the attempt, by `transfer`.
+  template <class Attempt>
+  long goOnBy(RingTransfer& transfer, Tried last, Attempt attempt, Room room = {}) {
+    m_transfer = &transfer;
+    const long n = goOn(last, attempt, room);
+    m_transfer = nullptr;
+    return n;
   }
   /// Returns true if a signal handler has ended a wait of the call.
   bool interrupted() const { return m_posix && m_posix->interruptible.interrupted(); }
@@ -342,13 +359,16 @@ class IoCall {
   std::chrono::nanoseconds m_pause = kFirstPause;
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
   int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
-  std::optional<PosixWait> m_posix;         // from the first wait on, in any posix mode
+  RingTransfer* m_transfer = nullptr;
+  Tried m_by_ring{Tried::kNotMade, 0};  // what the last wait's transfer gave
+  std::optional<PosixWait> m_posix;     // from the first wait on, in any posix mode
 };
 
 /// Returns true if `done` bytes are all that there were. A read also ends early at memory that the kernel cannot write. That
 /// cannot happen within a page of which it has just written a part, nor on the fiber's own stack.
 [[gnu::always_inline]] inline bool HookedFd::provesEmpty(Room room, size_t done) const {
-  if (m_entry->kind() != FdKind::kTcp || !m_entry->registered() || m_entry->sticky()) return false;
+  if (m_entry->kind() != FdKind::kTcp || m_entry->sticky()) return false;
+  if (!m_entry->registered() && m_engine->transferRing() == nullptr) return false;
   constexpr uintptr_t kPage = 4096;
   const auto first = reinterpret_cast<uintptr_t>(room.buffer);
   if ((first + done - 1) / kPage == (first + room.size - 1) / kPage) return true;
@@ -366,9 +386,15 @@ template <class Attempt>
   if (m_pins && !pinned && !sys::inForkedChild()) return {Tried::kNotMade, edges_seen};
   const long done = attempt();
   if (pinned) m_entry->unpin();
+  return tried(direction, done, edges_seen, room);
+}
+
+[[gnu::always_inline]] inline Tried HookedFd::tried(Direction direction, long done, uint64_t edges_seen, Room room) {
   if (done == -EAGAIN) return {done, edges_seen};
   if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);
+  } else if (m_engine->transferRing() != nullptr) {
+    m_entry->clearDrained(direction);  // no event may come that does it
   }
   m_engine->chargeCall();
   return {done, edges_seen};

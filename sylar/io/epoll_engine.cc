@@ -1,6 +1,7 @@
 #include "sylar/io/epoll_engine.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <system_error>
 #include <utility>
 
@@ -67,17 +68,29 @@ bool EpollEngine::serve(int64_t now_ns) { return m_upkeep.serve(now_ns, std::exc
 
 /// Collects events, after spinning if that is on. The worker has already said that it sleeps, so work that comes while it spins
 /// shows in the epoll, as it does for a sleeping worker.
-int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
+int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns, bool& notified) {
   if (deadline_ns > now_ns) m_upkeep.beforeSleep();
   if (m_spin_ns > 0 && deadline_ns > now_ns) {
     const int64_t end_ns = std::min(saturatingAdd(now_ns, m_spin_ns), deadline_ns);
     do {
-      if (const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, 0, 0); n != 0) return n;
+      if (const int n = look(0, 0, notified); n != 0) return n;
       now_ns = steadyClock().nowNs();
     } while (now_ns < end_ns);
     if (now_ns >= deadline_ns) return 0;
   }
-  return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
+  return look(now_ns, deadline_ns, notified);
+}
+
+/// Waits once. Returns the number of events, 0 if nothing has come, or -EINTR if something else has.
+int EpollEngine::look(int64_t now_ns, int64_t deadline_ns, bool& notified) {
+  if (!m_waits_in_ring) return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
+  const Ring::News news = m_ring->wait(now_ns, m_more_in_epoll ? now_ns : deadline_ns);
+  if (sys::inForkedChild()) return -EINTR;
+  notified |= news.woken;
+  if (!news.epoll && !m_more_in_epoll) return news.any ? -EINTR : 0;
+  const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, 0, 0);
+  m_more_in_epoll = n == kMaxEvents;
+  return n;
 }
 
 }  // namespace sylar::detail

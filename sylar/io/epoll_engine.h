@@ -1,4 +1,5 @@
-// Internal. The epoll of a worker. It reports readiness to the entries of descriptors, and wakes for mail and for public timers.
+// Internal. The epoll of a worker. It reports readiness to the entries of descriptors, and wakes for mail and for public timers. The
+// worker waits in it, or in a ring that tells of it (setIOEngine).
 #pragma once
 
 #include <fcntl.h>
@@ -107,9 +108,15 @@ class EpollEngine final : public Driver {
   /// none.
   Ring* ring();
 
+  /// Returns the ring in which the worker waits, and which makes transfers of sockets for its fibers, or null if it waits in the epoll.
+  Ring* transferRing() const { return m_waits_in_ring ? m_ring.get() : nullptr; }
+
   int fd() const override { return m_epoll.get(); }
   int64_t nextDueNs() const override { return m_upkeep.timersDueNs(); }
   void retire() override;
+  void enter() override;
+  void leave() override;
+  void abandon(const FiberCore& core) override;
   bool holdsThread() const override;
 
  private:
@@ -121,7 +128,8 @@ class EpollEngine final : public Driver {
   static std::atomic<const CallKeeper*> s_keeper;
 
   void lookAtTime();
-  int collect(int64_t now_ns, int64_t deadline_ns);
+  int collect(int64_t now_ns, int64_t deadline_ns, bool& notified);
+  int look(int64_t now_ns, int64_t deadline_ns, bool& notified);
   int control(int op, int fd, uint32_t generation, uint32_t events);
   void watch(int fd, uint32_t events);
 
@@ -134,7 +142,9 @@ class EpollEngine final : public Driver {
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_charged = 0;
   int64_t m_first_look_ns = 0;  // since the budget was refilled
-  bool m_ring_made = false;     // or found to be impossible for good
+  bool m_waits_in_ring = false;
+  bool m_more_in_epoll = false;  // than it told of at once; only where the worker waits in the ring
+  bool m_ring_made = false;      // or found to be impossible for good
   int m_ring_error = 0;
   std::unique_ptr<Ring> m_ring;
   UniqueFd m_epoll;

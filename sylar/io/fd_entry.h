@@ -91,6 +91,7 @@ class alignas(64) FdEntry {
   void setDrained(Direction direction, uint64_t edges_seen) {
     at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);
   }
+  void clearDrained(Direction direction) { at(direction).drained.store(0, std::memory_order_relaxed); }
   bool sticky() const { return m_sticky.load(std::memory_order_relaxed) != 0; }
   /// Returns false if the entry says no more than that a number may be open.
   bool known() const { return registered() || isPrivate() || kind() != FdKind::kUnknown; }
@@ -137,6 +138,19 @@ class alignas(64) FdEntry {
     const int error = registerFor(fd, direction, ask_kernel, *waiter.engine);
     if (error < 0) return error;
     if (edges(direction) != edges_seen) return -EAGAIN;
+    append(direction, waiter);
+    return 0;
+  }
+
+  /// Queues `waiter` for the close of the number and for wakeAll(), and for no event but errors, if it is the only one of its direction.
+  /// Returns 0 if it was queued, -EBUSY if others wait, or -EBADF or -ECANCELED as enqueue() does.
+  [[nodiscard]] int enqueueForClose(uint32_t generation, Direction direction, Waiter& waiter) {
+    Section section(*this);
+    const uint64_t now = life();
+    if (generationOf(now) != generation || isClosing(now)) return -EBADF;
+    if (waiter.engine->retired()) return -ECANCELED;  // nobody would take it out
+    if (at(direction).first != nullptr) return -EBUSY;
+    waiter.events = 0;
     append(direction, waiter);
     return 0;
   }

@@ -1,4 +1,4 @@
-// Chooses between the worker's ring and helper threads for the calls that wait for files.
+// Chooses where a worker waits, and between its ring and helper threads for the calls that wait for files.
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -7,6 +7,7 @@
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/ring.h"
 #include "sylar/iomanager.h"
+#include "sylar/sched/worker.h"
 
 namespace sylar {
 namespace {
@@ -31,14 +32,29 @@ Ring* EpollEngine::ring() {
   const IOEngine wanted = ioEngine();
   if (wanted == IOEngine::kEpoll) return nullptr;
   if (!m_ring_made) {
-    m_ring = Ring::make(m_wake_fd, &m_ring_error);
+    m_ring = Ring::make({m_wake_fd, m_waits_in_ring ? m_epoll.get() : -1}, &m_ring_error);
     m_ring_made = m_ring != nullptr || lasts(m_ring_error);
   }
   if (m_ring == nullptr && wanted == IOEngine::kUring && !g_told.exchange(true, std::memory_order_relaxed)) {
-    log::warn("io.engine is uring, but there is no io_uring here ({}): helper threads make the calls that wait for files",
+    log::warn("io.engine is uring, but there is no io_uring here ({}): epoll waits for descriptors, and helper threads for files",
               ::strerrordesc_np(m_ring_error));
   }
   return m_ring.get();
+}
+
+/// A worker on virtual time waits in the epoll, because its clock looks at that without polling.
+void EpollEngine::enter() {
+  m_waits_in_ring = ioEngine() == IOEngine::kUring && Worker::current()->clock().autoAdvance() == nullptr;
+  if (m_waits_in_ring) m_waits_in_ring = ring() != nullptr;
+  if (m_waits_in_ring) control(EPOLL_CTL_DEL, m_wake_fd, 0, 0);  // of which the ring tells
+}
+
+void EpollEngine::leave() {
+  if (m_ring != nullptr) m_ring->leave();
+}
+
+void EpollEngine::abandon(const FiberCore& core) {
+  if (m_ring != nullptr) m_ring->abandon(core);
 }
 
 bool EpollEngine::holdsThread() const { return m_ring != nullptr && m_ring->busy(); }

@@ -1,54 +1,57 @@
 #include "sylar/io/ring.h"
 
+#include <poll.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/base/tsan.h"
 #include "sylar/check.h"
-#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/park.h"
 
 namespace sylar::detail {
 namespace {
 
 constexpr unsigned kSubmissions = 4;      // each is handed over at once
+constexpr unsigned kAtOnce = 256;         // in a ring in which the worker waits
 constexpr unsigned kCompletions = 1024;   // more of them the kernel keeps itself
 constexpr unsigned kKernelThreads = 256;  // of each of two kinds, for what takes one; the other operations wait for these
 
 // Without DEFER_TASKRUN the kernel would interrupt the thread, whose blocking calls would fail with EINTR.
-constexpr unsigned kFlags =
-    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_CQSIZE;
+constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
+                            IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL;
+
+// The names of what no fiber waits for. The others are the addresses of operations.
+constexpr uint64_t kNobody = 0;
+constexpr uint64_t kWakeFd = 1;
+constexpr uint64_t kEpoll = 2;
 
 }  // namespace
 
-struct Ring::Operation {
-  Waker waker = {};
-  ClockHold virtual_time = {};  // held until the fiber has been told; a fiber that was abandoned never unwinds
-  long result = kRefused;
-  bool done = false;
-  Operation* previous = nullptr;
-  Operation* next = nullptr;
-};
-
-std::unique_ptr<Ring> Ring::make(int wake_fd, int* error) {
+std::unique_ptr<Ring> Ring::make(const Descriptors& worker, int* error) {
   std::unique_ptr<Ring> ring(new (std::nothrow) Ring);
   if (ring == nullptr) return *error = ENOMEM, nullptr;
+  const bool waits = worker.epoll >= 0;
   io_uring_params params{};
   params.flags = kFlags;
   params.cq_entries = kCompletions;
   io_uring& made = ring->m_ring;
-  int result = io_uring_queue_init_params(kSubmissions, &made, &params);
+  int result = io_uring_queue_init_params(waits ? kAtOnce : kSubmissions, &made, &params);
   ring->m_made = result >= 0;
   if (ring->m_made) {
     made.ring_fd = made.enter_ring_fd = result = sys::keepOwn(made.ring_fd);
-    if (result >= 0) result = io_uring_register_eventfd(&made, wake_fd);
+    if (result >= 0 && !waits) result = io_uring_register_eventfd(&made, worker.wake_fd);
     unsigned most[2] = {kKernelThreads,
                         kKernelThreads};  // for what the kernel knows to be of files when it begins, and for the rest
     if (result >= 0) result = io_uring_register_iowq_max_workers(&made, most);
   }
-  if (result >= 0) return ring;
-  *error = -result;
-  return nullptr;
+  if (result < 0) return *error = -result, nullptr;
+  ring->m_worker = worker;
+  if (waits) ring->m_unwatched = 1U << kWakeFd | 1U << kEpoll;
+  return ring;
 }
 
 Ring::~Ring() {
@@ -81,61 +84,236 @@ long Ring::run(const io_uring_sqe& entry) {
 /// Hands the operation over. It may be done at once.
 bool Ring::submit(const io_uring_sqe& entry, Operation& operation) {
   if (sys::inForkedChild()) return false;
-  io_uring_sqe* place = io_uring_get_sqe(&m_ring);
-  if (place == nullptr) {  // those before were refused, and are still here
-    handOver();
-    place = io_uring_get_sqe(&m_ring);
-  }
+  io_uring_sqe* const place = this->place();
   if (place == nullptr) return false;
   *place = entry;
   io_uring_sqe_set_data(place, &operation);
-  operation.next = m_first;
-  if (m_first != nullptr) m_first->previous = &operation;
-  m_first = &operation;
+  append(operation);
   handOver();
   if (io_uring_sq_ready(&m_ring) == 0) {
     takeDone(&operation);
     return true;
   }
   io_uring_prep_nop(place);  // goes with the next one
-  io_uring_sqe_set_data(place, nullptr);
+  io_uring_sqe_set_data64(place, kNobody);
   remove(operation);
   return false;
+}
+
+/// Returns room for an entry, or null.
+io_uring_sqe* Ring::place() {
+  if (io_uring_sqe* const place = io_uring_get_sqe(&m_ring)) return place;
+  handOver();
+  return io_uring_get_sqe(&m_ring);
 }
 
 void Ring::handOver() {
   while (io_uring_submit(&m_ring) == -EINTR) continue;
 }
 
+void Ring::append(Operation& operation) {
+  const tsan::Exempt of_this_thread;
+  operation.previous = nullptr;
+  operation.next = m_first;
+  if (m_first != nullptr) m_first->previous = &operation;
+  m_first = &operation;
+}
+
 void Ring::remove(const Operation& operation) {
+  const tsan::Exempt of_this_thread;
   (operation.previous == nullptr ? m_first : operation.previous->next) = operation.next;
   if (operation.next != nullptr) operation.next->previous = operation.previous;
 }
 
 void Ring::reap() {
-  constexpr unsigned kMore = IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW;
   do {
     if (io_uring_get_events(&m_ring) < 0) return;
     takeDone(nullptr);
-  } while ((__atomic_load_n(m_ring.sq.kflags, __ATOMIC_RELAXED) & kMore) != 0);
+  } while (hasMore());
+}
+
+/// Returns true if the kernel has something to do in this thread, or completions that had no place.
+bool Ring::hasMore() const {
+  return (__atomic_load_n(m_ring.sq.kflags, __ATOMIC_RELAXED) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
 }
 
 /// Wakes those of whom the kernel has told, but not the running fiber, of which `own` is.
 void Ring::takeDone(const Operation* own) {
+  if (sys::inForkedChild()) return;  // a handler has forked, and the completions are the parent's
   unsigned head, count = 0;
   io_uring_cqe* completion;
   io_uring_for_each_cqe(&m_ring, head, completion) {
     ++count;
+    if (completion->user_data <= kEpoll) {
+      note(*completion);
+      continue;
+    }
     auto* const operation = static_cast<Operation*>(io_uring_cqe_get_data(completion));
-    if (operation == nullptr) continue;
     remove(*operation);
     operation->result = completion->res;
     operation->done = true;
-    const ClockHold until_it_is_told(std::move(operation->virtual_time));
-    const Waker waker = operation->waker;
-    if (operation != own && waker.claim(WakeReason::kReady)) Waker::deliver(*waker.core);
+    if (operation != own) tell(*operation);
   }
   io_uring_cq_advance(&m_ring, count);
+  m_news.any |= count > 0;
+}
+
+/// Wakes the fiber of `operation`, which is done.
+void Ring::tell(Operation& operation) {
+  const ClockHold until_it_is_told(std::move(operation.virtual_time));
+  const Waker waker = operation.waker;
+  if (waker.claim(WakeReason::kReady)) Waker::deliver(*waker.core);
+}
+
+void Ring::leave() {
+  io_uring_sync_cancel_reg all{};
+  all.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
+  handOver();
+  (void)io_uring_register_sync_cancel(&m_ring, &all);  // with a timeout of 0, so it does not wait for what goes on
+  m_worker.epoll = -1;
+  reap();
+}
+
+// ---- Where the worker waits in the ring. -------------------------------------------------------------------------------------
+
+Ring::News Ring::wait(int64_t now_ns, int64_t deadline_ns) {
+  SYLAR_DCHECK(m_worker.epoll >= 0);
+  watchAgain();
+  const bool entered = m_first_begun != nullptr;
+  if (entered) {
+    const int64_t begin_ns = steadyClock().nowNs();
+    submitBegun();
+    now_ns += steadyClock().nowNs() - begin_ns;  // by the clock of the deadline, which may be another one
+  }
+  if (deadline_ns > now_ns && !m_news.any && io_uring_cq_ready(&m_ring) == 0) {
+    __kernel_timespec left{(deadline_ns - now_ns) / 1'000'000'000, (deadline_ns - now_ns) % 1'000'000'000};
+    io_uring_cqe* first;
+    (void)io_uring_submit_and_wait_timeout(&m_ring, &first, 1, deadline_ns == kNever ? nullptr : &left, nullptr);
+  } else if ((!entered && hasMore()) || io_uring_sq_ready(&m_ring) > 0) {
+    (void)io_uring_submit_and_get_events(&m_ring);
+  }
+  takeDone(nullptr);
+  return std::exchange(m_news, {});
+}
+
+void Ring::begin(Transfer& transfer) {
+  SYLAR_DCHECK(m_worker.epoll >= 0 && !sys::inForkedChild());
+  const tsan::Exempt of_this_thread;
+  io_uring_sqe_set_data(transfer.call, static_cast<Operation*>(&transfer));
+  transfer.previous = std::exchange(m_last_begun, &transfer);
+  (transfer.previous == nullptr ? m_first_begun : transfer.previous->next) = &transfer;
+}
+
+/// Hands over the transfers that were begun, as many at once as there is room for.
+void Ring::submitBegun() {
+  while (m_first_begun != nullptr) {
+    Transfer* pinned = nullptr;  // the last one first
+    while (m_first_begun != nullptr && io_uring_sq_space_left(&m_ring) > 0) {
+      Transfer& transfer = static_cast<Transfer&>(*m_first_begun);
+      removeBegun(transfer);
+      if (!transfer.pin()) {
+        giveUp(transfer, -ECANCELED);
+        continue;
+      }
+      *io_uring_get_sqe(&m_ring) = *transfer.call;
+      transfer.submitted = true;
+      append(transfer);
+      transfer.next_pinned = std::exchange(pinned, &transfer);
+    }
+    while (io_uring_submit_and_get_events(&m_ring) == -EINTR) continue;  // with what is done already
+    if (sys::inForkedChild()) return;
+    const unsigned refused = io_uring_sq_ready(&m_ring);
+    takeBack(pinned, refused);
+    for (; pinned != nullptr; pinned = pinned->next_pinned) pinned->unpin();
+    if (refused > 0) return;
+  }
+}
+
+void Ring::removeBegun(const Transfer& transfer) {
+  const tsan::Exempt of_this_thread;
+  (transfer.previous == nullptr ? m_first_begun : transfer.previous->next) = transfer.next;
+  (transfer.next == nullptr ? m_last_begun : transfer.next->previous) = transfer.previous;
+}
+
+/// Takes back the last `count` entries, which the kernel has refused, lest it look at their numbers when those belong to others. `last`
+/// is the last transfer.
+void Ring::takeBack(Transfer* last, unsigned count) {
+  for (unsigned i = 1; i <= count && last != nullptr; ++i) {
+    io_uring_sqe* const place = &m_ring.sq.sqes[(m_ring.sq.sqe_tail - i) & *m_ring.sq.kring_mask];
+    if (place->user_data != last->call->user_data) continue;
+    io_uring_prep_nop(place);
+    io_uring_sqe_set_data64(place, kNobody);
+    remove(*last);
+    giveUp(*std::exchange(last, last->next_pinned), -EAGAIN);
+  }
+}
+
+/// Ends what the kernel does not get. Its fiber may run now, so the worker must not sleep.
+void Ring::giveUp(Operation& operation, long error) {
+  operation.result = error;
+  operation.done = true;
+  m_news.any = true;
+  tell(operation);
+}
+
+/// The kernel is asked at once, because a cancelled fiber may have few waits left, and mostly it has an answer.
+void Ring::end(Transfer& transfer) {
+  if (transfer.done) return;
+  if (!transfer.submitted) {
+    removeBegun(transfer);
+    transfer.result = -ECANCELED;
+    return;
+  }
+  const this_fiber::CancelShield shield;
+  askToCancel(transfer);
+  (void)io_uring_submit_and_get_events(&m_ring);
+  takeDone(&transfer);
+  if (sys::inForkedChild()) return;
+  while (!transfer.done) {
+    Wait wait(WaitsFor::kEvent);
+    transfer.waker = wait.waker();
+    (void)wait.park();
+    if (sys::inForkedChild()) return;
+  }
+}
+
+void Ring::askToCancel(const Operation& operation) {
+  io_uring_sqe* const place = this->place();
+  if (place == nullptr) return;  // the kernel has no memory, and goes on with it
+  io_uring_prep_cancel(place, const_cast<Operation*>(&operation), 0);
+  io_uring_sqe_set_data64(place, kNobody);
+}
+
+void Ring::abandon(const FiberCore& core) {
+  for (Operation *one = m_first_begun, *next; one != nullptr; one = next) {
+    next = one->next;
+    if (one->waker.core == &core) removeBegun(static_cast<Transfer&>(*one));
+  }
+  for (const Operation* one = m_first; one != nullptr; one = one->next) {
+    if (one->waker.core == &core) askToCancel(*one);
+  }
+}
+
+/// Notes what no fiber waits for. The watch of a descriptor ends when the kernel has no memory for its next completion.
+void Ring::note(const io_uring_cqe& completion) {
+  if (completion.user_data == kNobody) return;
+  (completion.user_data == kWakeFd ? m_news.woken : m_news.epoll) = true;
+  if ((completion.flags & IORING_CQE_F_MORE) == 0 && m_worker.epoll >= 0) m_unwatched |= 1U << completion.user_data;
+}
+
+void Ring::watchAgain() {
+  for (const uint64_t name : {kWakeFd, kEpoll}) {
+    if ((m_unwatched & 1U << name) != 0) watch(name);
+  }
+}
+
+/// Has the ring tell whenever a descriptor of the worker becomes readable.
+void Ring::watch(uint64_t name) {
+  io_uring_sqe* const place = this->place();
+  if (place == nullptr) return;
+  io_uring_prep_poll_multishot(place, name == kWakeFd ? m_worker.wake_fd : m_worker.epoll, POLLIN);
+  io_uring_sqe_set_data64(place, name);
+  m_unwatched &= ~(1U << name);
 }
 
 }  // namespace sylar::detail

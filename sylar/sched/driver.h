@@ -11,6 +11,8 @@
 
 namespace sylar::detail {
 
+struct FiberCore;
+
 /// Collects events for one worker, and is used by that worker only. WorkerSlot::notify() ends a poll from another thread.
 class Driver {
  public:
@@ -36,6 +38,11 @@ class Driver {
   /// Called when the worker will never serve or poll again, though the driver stays. Everything registered here goes elsewhere.
   /// Any thread.
   virtual void retire() {}
+  /// Called by the worker's thread before it first serves, and when it will never serve or poll again.
+  virtual void enter() {}
+  virtual void leave() {}
+  /// Called by the worker's thread for a fiber that it gives up.
+  virtual void abandon(const FiberCore& /*core*/) {}
   /// Returns true if the kernel keeps the worker's thread from ending until somebody else lets it: a disk that does not answer. Called
   /// when the worker has ended.
   virtual bool holdsThread() const { return false; }

@@ -98,7 +98,9 @@ void Worker::run() {
     g_usual_slack_ns.compare_exchange_strong(unknown, slack_ns, std::memory_order_relaxed);
     sys::setTimerSlack(m_scheduler.timerSlackNs());
   }
+  m_driver->enter();
   while (!m_scheduler.idle().done()) runOnce();
+  m_driver->leave();
   if (own_slack) sys::setTimerSlack(slack_ns);       // the thread may be the caller's
   m_slot.owner.store(0, std::memory_order_release);  // a fiber that is asked for something from here on has no home
   takeMail();

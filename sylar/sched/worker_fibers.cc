@@ -150,6 +150,7 @@ void Worker::abandon(FiberCore& core) {
     if (member->timer_linked) m_timeouts.unlink(*member);
     if (member->live) m_live.remove(*member);
     if (member->by_hand) hasResumed(*member);
+    m_driver->abandon(*member);
     noteAbandoned(*member->fiber);
     ThreadFibers::abandon(*member->fiber);
   }

@@ -3,14 +3,18 @@ sylar_tests(hook LINKS sylar::sylar sylar::hook sylar::testing FILES
   fiber_thread fifo_open file file_lock foreign_thread fork hook_stats kinds late_buffer left_behind life_cycle lock_waits locks mutex_words
   never_blocks off originals parking pieces poll_close probe proven_empty scm_rights shared_accept
   sharing short_read signal_wait stdio syscall transfer_parking unix_write_timeout waiters whole_write)
+sylar_with_uring(RELEASE hook_tests)
 foreach(race cancel_scope children close closers eintr locks signal_close stay switch)
   sylar_test(hook/${race}_race_test LINKS sylar::sylar sylar::hook)
+  sylar_with_uring(hook_${race}_race_test)
 endforeach()
 foreach(calls children fast_open fifo file kinds message_end messages names rare ready ready_rare receive refusal reset
     socket splice transfer unix_write)
   sylar_test(hook/same_as_libc_${calls}_test LINKS sylar::sylar sylar::hook)
+  sylar_with_uring(RELEASE hook_same_as_libc_${calls}_test)
 endforeach()
 sylar_test(hook/ring_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/ring_transfer_test LINKS sylar::sylar sylar::hook sylar::testing)
 sylar_test(hook/fortified_parking_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/handler_stack_test LINKS sylar::sylar sylar::hook OWN_SANITIZER_OPTIONS)
 sylar_test(hook/watchdog_test LINKS sylar::sylar sylar::hook)

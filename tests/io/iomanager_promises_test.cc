@@ -125,8 +125,9 @@ TEST_P(PromisesTest, TheLibrarysDescriptorsAreCloseOnExec) {
     if (before.count(fd) != 0 || fcntl(fd, F_GETFD) == -1) continue;  // the second: the one that looked
     ++looked;
     EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0) << fd;
-    const std::string what = std::filesystem::read_symlink(folder / std::to_string(fd));
-    if (what.find("eventpoll") != std::string::npos) continue;  // it has no such flag
+    std::error_code gone;  // a worker that begins moves the descriptor of its ring
+    const std::string what = std::filesystem::read_symlink(folder / std::to_string(fd), gone);
+    if (gone || what.find("eventpoll") != what.npos || what.find("io_uring") != what.npos) continue;  // they have no such flag
     EXPECT_NE(fcntl(fd, F_GETFL) & O_NONBLOCK, 0) << what;
   }
   EXPECT_GT(looked, 0);

@@ -11,6 +11,8 @@ sylar_test(io/iomanager_race_test LINKS sylar::io)
 sylar_tests(io_hooked_race LINKS sylar::sylar sylar::hook FILES
   mix_race socket_timeout_race)
 sylar_test(io/socket_timeout_test LINKS sylar::sylar sylar::hook)
+sylar_with_uring(RELEASE io_tests)
+sylar_with_uring(io_iomanager_race_test io_hooked_race_tests io_socket_timeout_test)
 
 # What an idle process does, seen from outside: strace counts.
 add_executable(io_idle_program ${CMAKE_CURRENT_LIST_DIR}/idle_program.cc)

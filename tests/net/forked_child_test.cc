@@ -57,7 +57,7 @@ std::map<std::string, std::string> sharedWithTheChild() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
     const std::string what = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (gone || what.rfind("anon_inode:", 0) != 0) continue;
+    if (gone || what.rfind("anon_inode:", 0) != 0 || what == "anon_inode:[io_uring]") continue;  // in which the parent goes on
     std::ifstream info("/proc/self/fdinfo/" + entry.path().filename().string());
     std::string& told = all[entry.path().filename().string() + " " + what];
     for (std::string line; std::getline(info, line);) {

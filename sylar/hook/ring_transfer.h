@@ -1,0 +1,66 @@
+// Internal. A transfer of a socket that the worker's ring makes while its fiber waits (setIOEngine).
+//
+// It begins when the worker next waits, together with those of the other fibers, and takes one call into the kernel with them. Whatever
+// else ends the wait, a deadline, a cancel, a close of the number or a signal, also ends the transfer, and the fiber goes on when the
+// kernel has told what came of it. So bytes that it has moved are never lost.
+#pragma once
+
+#include <liburing.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "sylar/base/internal.h"
+#include "sylar/hook/linger.h"
+#include "sylar/io/fd_table.h"
+#include "sylar/io/ring.h"
+
+namespace sylar::detail {
+
+/// Returns the ring of a worker that waits in it, if the kernel's own receive or send with `flags` does there what a call of this kind
+/// does: on a TCP socket, and nothing but bytes.
+inline Ring* transferRing(const EpollEngine& engine, FdKind kind, size_t size, int flags) {
+  constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_MORE;
+  return kind == FdKind::kTcp && size > 0 && (flags & ~kOrdinary) == 0 ? engine.transferRing() : nullptr;
+}
+
+class RingTransfer final : Ring::Transfer {
+ public:
+  /// `its_call` is as one of liburing's io_uring_prep functions leaves it, without the number. It must stay, and so must what it names.
+  RingTransfer(Ring& ring, io_uring_sqe& its_call) : m_ring(ring) { call = &its_call; }
+
+  /// Begins it with the number `fd`, for the wait that `waiter` ends when the number is closed. Returns 0 or -errno; -EBUSY if
+  /// the wait is the epoll's: others wait for the same, and the ring would wake all of them for each byte, or closes may linger, because
+  /// a transfer holds its file, whose end would come on the worker.
+  [[nodiscard]] int begin(int fd, Entry& entry, uint32_t generation, Direction direction, Entry::Waiter& waiter) {
+    if (g_any_lingers.load(std::memory_order_relaxed)) return -EBUSY;
+    if (const int error = entry.enqueueForClose(generation, direction, waiter)) return error;
+    static_cast<Ring::Operation&>(*this) = {};
+    submitted = false;
+    waker = waiter.waker;
+    call->fd = fd;
+    m_entry = &entry;
+    m_generation = generation;
+    m_ring.begin(*this);
+    return 0;
+  }
+  /// Ends it after the wait, and returns what the call gave, or -ECANCELED if the kernel did not get to it. Not for a forked child. May
+  /// suspend: yes.
+  long end(Direction direction, Entry::Waiter& waiter) {
+    m_entry->dequeue(direction, waiter);
+    m_ring.end(*this);
+    return result == -EAGAIN || result == -EINTR ? -ECANCELED : result;
+  }
+
+ private:
+  bool pin() override { return m_entry->pin(m_generation); }
+  void unpin() override { m_entry->unpin(); }
+
+  Ring& m_ring;
+  Entry* m_entry = nullptr;
+  uint32_t m_generation = 0;
+};
+
+}  // namespace sylar::detail
