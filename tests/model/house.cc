@@ -71,8 +71,14 @@ WakeReason Worker::park(Core& core, bool timer) {
         core.parked = false;
         return core.wait.reason();
       }
-      require(node->kind == QueueNode::Kind::kMessage, "no core comes back but the one that waits");
-      static_cast<Task*>(node)->run();
+      if (node->kind == QueueNode::Kind::kCore) {
+        auto& other = *static_cast<Core*>(node);
+        require(other.resume != nullptr, "no core comes back but the one that waits");
+        other.linked.set(false);
+        other.resume();
+      } else {
+        static_cast<Task*>(node)->run();
+      }
     }
     if (!m_slot.mailbox.trySleep()) continue;
     due = !m_slot.poll([&] { return timer || driverReady(); }) && !driverReady();

@@ -57,7 +57,8 @@ struct Core : QueueNode {
   Var<Slot*> home;   ///< read by the winner of a claim only
   Var<bool> linked;  ///< stands in a queue: the link is the winner's, then the home worker's
   bool parked = false;
-  bool gone = false;  ///< abandoned: nobody may deliver it any more
+  bool gone = false;             ///< abandoned: nobody may deliver it any more
+  std::function<void()> resume;  ///< of one more fiber of a worker, which is cut at its waits
 };
 
 using ModelWaker = WakerOf<Core>;

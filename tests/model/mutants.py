@@ -183,6 +183,29 @@ MUTANTS = {
     "fd_handlers_close_forgotten": (
         ENTRY, "if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);", "",
         "fd/close_in_a_handler", "tso"),
+    # P3, transfers
+    "transfer_queued_while_it_is_closed": (
+        ENTRY, """    if (generationOf(now) != generation || isClosing(now)) return -EBADF;
+    if (waiter.engine->retired()) return -ECANCELED;  // nobody would take it out
+""", """    if (generationOf(now) != generation) return -EBADF;
+    if (waiter.engine->retired()) return -ECANCELED;  // nobody would take it out
+""", "transfer/close", "tso"),
+    "transfer_queued_in_another_generation": (
+        ENTRY, """    if (generationOf(now) != generation || isClosing(now)) return -EBADF;
+    if (waiter.engine->retired()) return -ECANCELED;  // nobody would take it out
+""", """    if (isClosing(now)) return -EBADF;
+    if (waiter.engine->retired()) return -ECANCELED;  // nobody would take it out
+""", "transfer/reuse", "tso"),
+    "transfer_not_queued": (
+        ENTRY, "    waiter.events = 0;\n    append(direction, waiter);\n", "    waiter.events = 0;\n", "transfer/close", "tso"),
+    "transfer_queued_for_events": (
+        ENTRY, "    waiter.events = 0;\n", "", "transfer/event", "tso"),
+    "transfer_pinned_in_another_generation": (
+        ENTRY, "if (generationOf(before) == generation && !isClosing(before)) return true;",
+        "if (!isClosing(before)) return true;", "transfer/reuse", "tso"),
+    "transfer_pinned_while_it_is_closed": (
+        ENTRY, "if (generationOf(before) == generation && !isClosing(before)) return true;",
+        "if (generationOf(before) == generation) return true;", "transfer/close", "tso"),
     # What a fiber is asked, and its end
     "post_sent_each_time": (
         REQUESTS, "return m_pending.fetch_or(what, std::memory_order_seq_cst) == 0;",

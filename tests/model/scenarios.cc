@@ -5,8 +5,8 @@ namespace sylar::model {
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
   for (const auto& group :
-       {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios(), lifeScenarios(), runQueueScenarios(), timerScenarios(),
-        serveScenarios(), coreScenarios(), syncScenarios(), lotScenarios()}) {
+       {waitScenarios(), sleepScenarios(), stopScenarios(), fdScenarios(), transferScenarios(), lifeScenarios(),
+        runQueueScenarios(), timerScenarios(), serveScenarios(), coreScenarios(), syncScenarios(), lotScenarios()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

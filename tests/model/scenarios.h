@@ -15,6 +15,7 @@ std::vector<Scenario> waitScenarios();      ///< wait_word.h, waker.h (P1)
 std::vector<Scenario> sleepScenarios();     ///< mailbox.h, spawn_queue.h, own_spawn_queue.h, idle.h (P2)
 std::vector<Scenario> stopScenarios();      ///< idle.h: the end
 std::vector<Scenario> fdScenarios();        ///< fd_entry.h (P3)
+std::vector<Scenario> transferScenarios();  ///< fd_entry.h: operations in the kernel
 std::vector<Scenario> lifeScenarios();      ///< fiber_requests.h, end_observers.h, run_queue.h
 std::vector<Scenario> runQueueScenarios();  ///< run_queue.h, spawn_queue.h: out of turn
 std::vector<Scenario> coreScenarios();      ///< core_pool.h

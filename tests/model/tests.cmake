@@ -12,14 +12,14 @@ target_compile_options(model_checker_test PRIVATE ${model_optimised})
 
 add_executable(model_check model/scenarios.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
   model/scenarios_fd.cc model/scenarios_life.cc model/scenarios_timer.cc model/scenarios_serve.cc model/scenarios_core.cc
-  model/scenarios_sync.cc model/scenarios_lot.cc model/scenarios_run_queue.cc)
+  model/scenarios_sync.cc model/scenarios_lot.cc model/scenarios_run_queue.cc model/scenarios_transfer.cc)
 target_compile_options(model_check PRIVATE ${model_optimised})
 target_link_libraries(model_check PRIVATE sylar_flags model_program)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 set_target_properties(model_checker_test model_check PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 if(SYLAR_SANITIZE)  # the scenarios themselves: one preemption is enough to run all of their lines
-  foreach(group wait sleep queue stop fd life run out timer serve core sync lot)
+  foreach(group wait sleep queue stop fd transfer life run out timer serve core sync lot)
     add_test(NAME Model.OnePreemption.${group} COMMAND model_check --bound 1 --skip serve/sets_wide ${group}/)
     set_tests_properties(Model.OnePreemption.${group} PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
   endforeach()
@@ -31,11 +31,11 @@ endif()
 # tso the two of serve/sets_wide are too many: there they are tried at random only.
 foreach(run
     tso:wait:94000 tso:sleep:1860000:sleep/spawned tso:sleep/spawned:1650000 tso:queue:19000 tso:stop:1820000:stop/offer
-    tso:stop/offer:2170000 tso:fd:860000 tso:life:72900 tso:timer:33000 tso:serve:2310000:serve/told:serve/sets tso:serve/told:1150000
+    tso:stop/offer:2170000 tso:fd:860000 tso:transfer:3538000 tso:life:72900 tso:timer:33000 tso:serve:2310000:serve/told:serve/sets tso:serve/told:1150000
     tso:serve/sets:2150000:serve/sets_wide tso:core:500
     tso:run:237000 tso:out:326000
     tso:sync:1650000 tso:lot:2050000:lot/passed_on tso:lot/passed_on:710000
-    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:life:49900 weak:timer:6160 weak:serve:1460000
+    weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:transfer:3653000 weak:life:49900 weak:timer:6160 weak:serve:1460000
     weak:core:500 weak:run:17300 weak:out:80000 weak:sync:1750000 weak:lot:1200000)
   string(REPLACE ":" ";" run ${run})
   list(POP_FRONT run memory names executions)
