@@ -1,10 +1,11 @@
 // The server under test: the echo server that a user of the library writes. Plain blocking calls, one fiber a connection.
 //
-//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--tell 1] [--deep 1]
+//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--engine epoll|uring] [--tell 1] [--deep 1]
 //
 // --buffer  of a connection, on its fiber's stack
 // --spin-us how long an idle worker polls before it sleeps
 // --trim-ms how long a connection waits before the unused part of its stack is given back; 0: it is kept
+// --engine  where its workers wait (setIOEngine)
 // --deep 1  each request touches 32 KiB of the stack, as a call into a large library does, and the buffer has 64 bytes
 // --tell 1  instead of echoing, each connection tells the id of the thread that serves it, and waits for its end
 //
@@ -98,6 +99,8 @@ int main(int argc, char** argv) {
       spin = std::chrono::microseconds(std::strtoul(argv[i + 1], nullptr, 10));
     } else if (name == "--trim-ms") {
       trim_after = std::chrono::milliseconds(std::strtoul(argv[i + 1], nullptr, 10));
+    } else if (name == "--engine" && (value == "epoll" || value == "uring")) {
+      sylar::setIOEngine(value == "epoll" ? sylar::IOEngine::kEpoll : sylar::IOEngine::kUring);
     } else if (name == "--deep" && value == "1") {
       handler = echoDeep;
     } else if (name == "--tell" && value == "1") {
@@ -111,9 +114,9 @@ int main(int argc, char** argv) {
     }
   }
   if (!good) {
-    std::fprintf(
-        stderr,
-        "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--tell 1] [--deep 1]\n");
+    std::fprintf(stderr,
+                 "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--engine "
+                 "epoll|uring] [--tell 1] [--deep 1]\n");
     return 2;
   }
 
