@@ -32,7 +32,7 @@ class Ring {
   /// Stands for an operation that was not submitted.
   static constexpr long kRefused = LONG_MIN;
 
-  /// What the kernel carries out for one fiber, which stays until it is done.
+  /// One call that the kernel carries out for a fiber. It stays until it is done.
   struct Operation {
     Waker waker = {};
     ClockHold virtual_time = {};  ///< held until the fiber has been told; a fiber that was abandoned never unwinds
@@ -85,7 +85,7 @@ class Ring {
     ~Transfer() = default;
   };
 
-  /// What has come since the last wait().
+  /// Tells of all that has come since the last wait().
   struct News {
     bool any = false;
     bool woken = false;  ///< by the worker's wake-up descriptor

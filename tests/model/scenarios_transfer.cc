@@ -25,7 +25,7 @@ constexpr size_t kMostFiles = 4;
 struct Kernel;
 struct Ring;
 
-/// What lies on the stack of a call. `gone` is the call's last access.
+/// The part that lies on the stack of a call. `gone` is the call's last access.
 struct OnStack {
   void touch() const { require(!gone.get(), "nobody touches what lies on the stack of a call that has gone on"); }
   Var<bool> gone;
@@ -167,7 +167,7 @@ Kernel* Kernel::g_kernel = nullptr;
 void Engine::closeNumber(int) { Kernel::g_kernel->close(); }
 bool Engine::isOpen(int) { return Kernel::g_kernel->isOpen(); }
 
-/// What the fibers of a worker have begun, and what the kernel has answered.
+/// The operations that the fibers of a worker have begun, and the answers of the kernel.
 struct Ring final : Driver {
   explicit Ring(Kernel& its_kernel) : kernel(its_kernel), worker(nullptr, this) {}
 
