@@ -140,7 +140,8 @@ MUTANTS = {
     "fd_edge_not_compared": (
         ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n", "", "fd/edge_elsewhere", "tso"),
     "fd_wait_proves_empty": (
-        ENTRY, "    append(direction, waiter);\n    return 0;", "    setDrained(direction, edges_seen);\n    append(direction, waiter);\n    return 0;",
+        ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n    append(direction, waiter);",
+        "    if (edges(direction) != edges_seen) return -EAGAIN;\n    setDrained(direction, edges_seen);\n    append(direction, waiter);",
         "fd/watch", "tso"),
     "fd_empty_at_a_later_edge": (
         ENTRY, "at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);",
