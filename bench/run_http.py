@@ -20,6 +20,7 @@ SERVERS = {  # name: (title, program and arguments)
     "raw": ("raw epoll, parses nothing", ["bench_raw_epoll_hello"]),
     "nginx": ("nginx, return 200, no log", None),
     "sylar": ("sylar::http", ["http_hello", 0, 1]),
+    "sylar-uring": ("sylar::http, io.engine uring", ["http_hello", 0, 1, "uring"]),
     "beast": ("Boost.Beast, callbacks", ["bench_beast_hello"]),
     "go": ("Go, net/http", ["bench_go_hello"]),
 }

@@ -1,9 +1,10 @@
 // An HTTP server in twenty lines. Ctrl-C ends it in order.
 //
-//   http_hello [PORT] [WORKERS]      defaults: 8080, 2; port 0: any
+//   http_hello [PORT] [WORKERS] [uring]      defaults: 8080, 2; port 0: any; uring: workers wait in their io_uring (setIOEngine)
 //   curl http://127.0.0.1:8080/hello
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "sylar/http/http_server.h"
 #include "sylar/signal_wait.h"
@@ -11,6 +12,7 @@
 using namespace sylar::http;
 
 int main(int argc, char** argv) {
+  if (argc > 3 && argv[3] == std::string_view("uring")) sylar::setIOEngine(sylar::IOEngine::kUring);
   sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
 
   sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "hello");

@@ -8,7 +8,7 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/file_call.h"
 #include "sylar/hook/iovec_cursor.h"
-#include "sylar/hook/late_buffer.h"
+#include "sylar/hook/late_calls.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/receive.h"
@@ -172,10 +172,23 @@ ssize_t receiveEarly(LateBuffer& buffer, Receive receive) {
 
 constexpr Room kLateRoom{nullptr, LateBuffer::kSize};  // within a page, since no byte of the buffer can fail
 
+/// Does what receiveByRing() does. The kernel needs memory from the start, which is the stack's, and so the fiber's already.
+[[gnu::noinline]] long receiveLateByRing(Ring& ring, IoCall& call, Tried first, LateBuffer& buffer) {
+  char bytes[LateBuffer::kSize];
+  const auto once = [&] { return attempt::recvfrom(call.fd(), bytes, sizeof bytes, 0, nullptr, nullptr); };
+  const long n = receiveByRing(ring, call, first, once, bytes, sizeof bytes);
+  if (n <= 0) return n;
+  return receiveInto(buffer, [&](char* to) {
+    std::copy_n(bytes, n, to);
+    return n;
+  });
+}
+
 [[gnu::noinline]] ssize_t receiveLateOn(const HookedFd& here, Tried first, LateBuffer& buffer) {
   IoCall call(here, Direction::kRead);
-  const long n = call.goOn(
-      first, [&] { return attemptInto(buffer, call.fd()); }, kLateRoom);
+  Ring* const ring = transferRing(here.engine(), call.kind(), LateBuffer::kSize, 0);
+  const auto once = [&] { return attemptInto(buffer, call.fd()); };
+  const long n = ring != nullptr ? receiveLateByRing(*ring, call, first, buffer) : call.goOn(first, once, kLateRoom);
   if (n >= 0 || !call.passesOn()) return IoCall::result(n);
   return receiveEarly(buffer, [&](char* bytes) { return real::recv(call.fd(), bytes, LateBuffer::kSize, 0); });
 }

@@ -12,6 +12,7 @@
 #include "sylar/hook/connect.h"
 #include "sylar/hook/file_call.h"
 #include "sylar/hook/iovec_cursor.h"
+#include "sylar/hook/late_calls.h"
 #include "sylar/hook/probe.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/ring_transfer.h"
@@ -169,14 +170,39 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   return transferRing(here.engine(), here.kind(), size, flags);
 }
 
-/// Has the ring send, together with what other fibers send in this turn. A SIGPIPE is raised at the end, where the fiber is.
-[[gnu::noinline]] long sendByRing(Ring& ring, IoCall& call, Tried first, const char* bytes, size_t size, int flags) {
+/// Has the ring make the first attempt of a send, without waiting for room, together with what other fibers send in this turn. As an
+/// attempt it is ended neither by a cancel nor by a deadline. Returns the count or -errno; -EAGAIN also if the kernel did not get to it.
+[[gnu::noinline]] long sendByRing(Ring& ring, const HookedFd& here, const void* data, size_t size, int flags) {
   io_uring_sqe entry{};
-  io_uring_prep_send(&entry, -1, bytes, size, flags | MSG_NOSIGNAL);
+  io_uring_prep_send(&entry, -1, data, size, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
   RingTransfer transfer(ring, entry);
-  const auto send = [&](int more_flags) { return attempt::sendto(call.fd(), bytes, size, flags | more_flags, nullptr, 0); };
-  const long n = call.goOnBy(transfer, first, [&] { return send(MSG_NOSIGNAL); });
-  return n == -EPIPE ? call.tryAgain([&] { return send(0); }) : n;
+  const this_fiber::CancelShield until_the_turn_ends;
+  FiberCore& me = *t_running;
+  Wait wait(me, WaitsFor::kWrite, here.fd());
+  Entry::Waiter waiter;
+  waiter.waker = wait.waker();
+  waiter.engine = &here.engine();
+  if (transfer.begin(here.fd(), here.entry(), here.generation(), Direction::kWrite, waiter) != 0) {
+    wait.withdraw();
+    return -EAGAIN;
+  }
+  here.engine().refillBudget();
+  const HookPark waiting(me);
+  (void)wait.park();
+  waiting.count();
+  const long n = sys::inForkedChild() ? -ECANCELED : transfer.end(Direction::kWrite, waiter);
+  return n == -ECANCELED ? -EAGAIN : n;
+}
+
+/// Makes the first attempt of a send by `ring` if that is not null, else, and where the ring cannot tell how it ends, by `once`.
+template <class Attempt>
+Tried trySend(Ring* ring, HookedFd& here, const void* data, size_t size, int flags, Attempt once) {
+  if (ring == nullptr) return here.tryFirst(Direction::kWrite, once);
+  const uint64_t edges_seen = here.entry().edges(Direction::kWrite);
+  const long n = sendByRing(*ring, here, data, size, flags);
+  if (n != -EAGAIN && n != -EPIPE) return here.tried(Direction::kWrite, n, edges_seen, {});
+  here.othersRan();
+  return here.tryOnce(Direction::kWrite, once, {});  // which may raise SIGPIPE, where the fiber is
 }
 
 /// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.
@@ -188,7 +214,7 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   return call.passesOn() ? real::write(call.fd(), data, size) : IoCall::result(n);
 }
 
-[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, Ring* ring, FdKind kind, const char* bytes, size_t size) {
+[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, FdKind kind, const char* bytes, size_t size) {
   SYLAR_DCHECK(!isAll(first.done, size));
   // An eventfd says that it has room, and then blocks for more than that, which must not happen with the number pinned.
   const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
@@ -199,9 +225,7 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   }
   const auto once = [&] { return attempt::write(call.entry(), kind, call.fd(), bytes, size); };
   const auto on_copy = [&] { return attempt::write(call.entry(), kind, copy.get(), bytes, size); };
-  const long n = ring != nullptr ? sendByRing(*ring, call, first, bytes, size, 0)
-                 : copy.valid()  ? call.goOn(first, on_copy)
-                                 : call.goOn(first, once);
+  const long n = copy.valid() ? call.goOn(first, on_copy) : call.goOn(first, once);
   if (n < 0) return writeFailed(call, n, bytes, size);
   return finish(n, kind, size, [&](size_t done, size_t left) {
     return call.run([&] {
@@ -218,14 +242,13 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   const FdKind kind = here.kind();
   if (isFile(kind)) return writeFile(here, nullptr, 0, kAtPosition, [=] { return real::write(fd, data, size); });
   const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
-  Ring* const ring = ringOfSend(here, size, 0);
-  const Tried first = ring != nullptr ? here.notMade(Direction::kWrite) : here.tryFirst(Direction::kWrite, once);
-  return isAll(first.done, size) ? first.done : writeOn(here, first, ring, kind, static_cast<const char*>(data), size);
+  const Tried first = trySend(ringOfSend(here, size, 0), here, data, size, 0, once);
+  return isAll(first.done, size) ? first.done : writeOn(here, first, kind, static_cast<const char*>(data), size);
 }
 
 /// Continues a send after the first attempt. If `to` is another socket whose queue is full, no event tells of room.
-[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, Ring* ring, const char* bytes, size_t size, int flags,
-                                 const sockaddr* to, socklen_t to_size) {
+[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, const char* bytes, size_t size, int flags, const sockaddr* to,
+                                 socklen_t to_size) {
   IoCall call(here, Direction::kWrite);
   SYLAR_DCHECK(!isAll(first.done, size));
   if (to != nullptr) call.askAgainLater();
@@ -234,7 +257,7 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
                   [=, fd = call.fd()](size_t done) { return real::sendto(fd, bytes + done, size - done, flags, to, to_size); });
   }
   const auto once = [&] { return attempt::sendto(call.fd(), bytes, size, flags, to, to_size); };
-  const long n = ring != nullptr ? sendByRing(*ring, call, first, bytes, size, flags) : call.goOn(first, once);
+  const long n = call.goOn(first, once);
   if (n < 0) return call.passesOn() ? real::sendto(call.fd(), bytes, size, flags, to, to_size) : IoCall::result(n);
   return finish(n, call.kind(), size, [&](size_t done, size_t left) {
     return call.run([&] {
@@ -245,6 +268,18 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
 }
 
 }  // namespace
+
+ssize_t sendLate(int fd, const void* data, size_t size) {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  HookedFd here(fd);
+  Ring* const ring = here.parks() ? ringOfSend(here, size, MSG_NOSIGNAL) : nullptr;
+  if (ring == nullptr) return ::sendto(fd, data, size, kFlags, nullptr, 0);
+  countCall(Hook::sendto);
+  const auto once = [=] { return attempt::sendto(fd, data, size, kFlags, nullptr, 0); };
+  const Tried tried = trySend(ring, here, data, size, kFlags, once);
+  return IoCall::result(tried.done == Tried::kNotMade ? -EBADF : tried.done);
+}
+
 }  // namespace sylar::detail
 
 using namespace sylar;  // NOLINT: the names below are libc's
@@ -295,9 +330,9 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
   }
   const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
   Ring* const ring = to == nullptr ? ringOfSend(here, size, flags) : nullptr;
-  const Tried first = ring != nullptr ? here.notMade(Direction::kWrite) : here.tryFirst(Direction::kWrite, once);
+  const Tried first = trySend(ring, here, data, size, flags, once);
   if (isAll(first.done, size)) return first.done;
-  return sendOn(here, first, ring, static_cast<const char*>(data), size, flags, to, to_size);
+  return sendOn(here, first, static_cast<const char*>(data), size, flags, to, to_size);
 }
 
 ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(fd, data, size, flags, nullptr, 0); }

@@ -232,10 +232,8 @@ int IoCall::wait(uint64_t edges_seen) {
   const bool by_ring = error != -EBUSY;
   if (!by_ring) {
     // The number may be another file than its entry knows, so a MOD makes the kernel report readiness again. It is made once a
-    // call, because a second one would report what this call has left there, without end. A send that was left to the ring has not
-    // asked the kernel at all.
-    const bool ask_kernel = (!entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true)) ||
-                            (m_transfer != nullptr && m_direction == Direction::kWrite);
+    // call, because a second one would report what this call has left there, without end.
+    const bool ask_kernel = !entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true);
     error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
   }
   if (error != 0) {

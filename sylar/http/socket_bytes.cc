@@ -93,7 +93,7 @@ bool SocketBytes::writeAll(std::span<iovec> parts) {
     while (!parts.empty() && parts.front().iov_len == 0) parts = parts.subspan(1);
     if (parts.empty()) return true;
     const iovec& only = parts.front();  // send(2) is cheaper than sendmsg(2)
-    ssize_t count = parts.size() == 1 ? m_socket.send(only.iov_base, only.iov_len, MSG_DONTWAIT)
+    ssize_t count = parts.size() == 1 ? SocketControl::sendLate(m_socket, only.iov_base, only.iov_len)
                                       : m_socket.send(parts.data(), parts.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EAGAIN) {
       if (!awaitTaken()) return false;

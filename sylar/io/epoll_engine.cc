@@ -81,6 +81,8 @@ int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns, bool& notified) {
   return look(now_ns, deadline_ns, notified);
 }
 
+bool EpollEngine::handsOver() const { return m_waits_in_ring && m_ring->hasBegun(); }
+
 /// Waits once. Returns the number of events, 0 if nothing has come, or -EINTR if something else has.
 int EpollEngine::look(int64_t now_ns, int64_t deadline_ns, bool& notified) {
   if (!m_waits_in_ring) return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);

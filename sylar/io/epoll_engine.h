@@ -104,6 +104,7 @@ class EpollEngine final : public Driver {
 
   bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
+  bool handsOver() const override;
   /// Returns the ring for calls on files, which is made when it is first asked for, or null if there is none or setIOEngine() wants
   /// none.
   Ring* ring();

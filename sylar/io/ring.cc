@@ -179,12 +179,9 @@ void Ring::leave() {
 Ring::News Ring::wait(int64_t now_ns, int64_t deadline_ns) {
   SYLAR_DCHECK(m_worker.epoll >= 0);
   watchAgain();
-  const bool entered = m_first_begun != nullptr;
-  if (entered) {
-    const int64_t begin_ns = steadyClock().nowNs();
-    submitBegun();
-    now_ns += steadyClock().nowNs() - begin_ns;  // by the clock of the deadline, which may be another one
-  }
+  const bool entered = hasBegun();
+  SYLAR_DCHECK(!entered || deadline_ns <= now_ns);
+  if (entered) submitBegun();
   if (deadline_ns > now_ns && !m_news.any && io_uring_cq_ready(&m_ring) == 0) {
     __kernel_timespec left{(deadline_ns - now_ns) / 1'000'000'000, (deadline_ns - now_ns) % 1'000'000'000};
     io_uring_cqe* first;

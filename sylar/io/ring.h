@@ -93,6 +93,8 @@ class Ring {
   };
   /// Hands over what was begun, waits for news until `deadline_ns`, and wakes the fibers whose operations are done.
   News wait(int64_t now_ns, int64_t deadline_ns);
+  /// Returns true if there are transfers that wait() will hand over.
+  bool hasBegun() const { return m_first_begun != nullptr; }
   /// Begins `transfer`, whose fiber is about to wait. It gives -ECANCELED if the number is closed before the next wait().
   void begin(Transfer& transfer);
   /// Ends `transfer` early, and returns when it is done, whatever came first. In a forked child it returns at once. May suspend: yes.

@@ -13,6 +13,7 @@
 #include <climits>
 #include <ostream>
 #include <sstream>
+#include <typeinfo>
 #include <utility>
 
 #include "sylar/base/sys.h"
@@ -428,8 +429,26 @@ int Socket::recv(void* buffer, size_t length, int flags) {
   return transfer(flags, [=](int fd) { return ::recv(fd, buffer, std::min(length, kMost), flags); });
 }
 
+/// Returns true if the calls of `socket` are those here. A derived class may have its own, which encrypt for example.
+bool SocketControl::isPlain(const Socket& socket) {
+  return typeid(socket) == typeid(Socket::Connection) || typeid(socket) == typeid(Socket);
+}
+
 ssize_t SocketControl::receiveLate(Socket& socket, LateBuffer& buffer, int flags) {
-  return socket.transfer(flags, [&](int fd) { return detail::receiveLate(fd, buffer, flags); });
+  if (isPlain(socket)) return socket.transfer(flags, [&](int fd) { return detail::receiveLate(fd, buffer, flags); });
+  char* const bytes = buffer.take();
+  if (bytes == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
+  const ssize_t n = socket.recv(bytes, LateBuffer::kSize, flags);
+  if (n <= 0) buffer.giveBack();
+  return n;
+}
+
+ssize_t SocketControl::sendLate(Socket& socket, const void* data, size_t size) {
+  if (!isPlain(socket)) return socket.send(data, size, MSG_DONTWAIT);
+  return socket.transfer(MSG_DONTWAIT, [=](int fd) { return detail::sendLate(fd, data, std::min(size, kMost)); });
 }
 
 int Socket::recv(iovec* buffers, size_t length, int flags) { return recvFrom(buffers, length, nullptr, flags); }

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "sylar/base/internal.h"
-#include "sylar/hook/late_buffer.h"
+#include "sylar/hook/late_calls.h"
 #include "sylar/idle_list.h"
 #include "sylar/socket.h"
 
@@ -31,6 +31,8 @@ class SYLAR_API SocketControl {
 
   /// Does what Socket::recv() does into `buffer`, as receiveLate() does. May suspend: yes.
   static ssize_t receiveLate(Socket& socket, LateBuffer& buffer, int flags);
+  /// Does what Socket::send() with MSG_DONTWAIT does, as sendLate() does. May suspend: yes.
+  static ssize_t sendLate(Socket& socket, const void* data, size_t size);
 
   /// Returns false after endWaiting(). Then accept() of `listener` fails with EAGAIN if no connection is in the queue.
   static bool acceptWaits(const Socket& listener) { return listener.m_accept_waits; }
@@ -44,6 +46,9 @@ class SYLAR_API SocketControl {
   /// Leaves the file of a Unix socket to the process that listens there from now on, or takes it.
   static void leaveFile(Socket& listener);
   static void takeFile(Socket& listener);
+
+ private:
+  static bool isPlain(const Socket& socket);
 };
 
 }  // namespace sylar::detail

@@ -29,6 +29,9 @@ class Driver {
   /// if it was notified.
   virtual bool poll(int64_t now_ns, int64_t deadline_ns) = 0;
 
+  /// Returns true if poll() hands something over to the kernel, which may be done at once. A worker polls before it sleeps then.
+  virtual bool handsOver() const { return false; }
+
   /// Returns a descriptor that is readable whenever poll() would find something. For workers on virtual time, which look without
   /// taking.
   virtual int fd() const = 0;

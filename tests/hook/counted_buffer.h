@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "sylar/hook/late_buffer.h"
+#include "sylar/hook/late_calls.h"
 
 namespace sylar::test {
 

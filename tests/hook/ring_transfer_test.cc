@@ -14,6 +14,7 @@
 #include "sylar/sched/park.h"
 #include "sylar/sync/wait_group.h"
 #include "sylar/testing/virtual_time.h"
+#include "tests/hook/counted_buffer.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {
@@ -79,6 +80,126 @@ TEST_F(RingTransfers, ASendIsHandedOverWhenTheTurnEnds) {
     const uint64_t then = polls();
     EXPECT_EQ(::send(pair.b, much.data(), much.size(), 0), static_cast<ssize_t>(much.size()));
     EXPECT_EQ(polls(), then) << "one that is worth a call of its own is made at once";
+  });
+}
+
+// ---- The calls of a server that may be made late. ------------------------------------------------------------------------------
+
+TEST_F(RingTransfers, ALateReceiveHoldsNoBufferWhileTheKernelReceives) {
+  inFiber([] {
+    const Pair pair = tcpPair();
+    const std::vector<char> bytes = streamBytes(LateBuffer::kSize + 100);
+    std::string received;
+    whenParked([&] {
+      EXPECT_FALSE(FdTable::at(pair.a)->registered());
+      EXPECT_EQ(::write(pair.b, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    });
+    for (size_t part : {size_t{LateBuffer::kSize}, size_t{100}}) {
+      CountedBuffer buffer;
+      EXPECT_EQ(receiveLate(pair.a, buffer, 0), static_cast<ssize_t>(part));
+      EXPECT_TRUE(buffer.held);
+      received += buffer.bytes(static_cast<ssize_t>(part));
+    }
+    EXPECT_TRUE(std::equal(received.begin(), received.end(), bytes.begin(), bytes.end()));
+  });
+}
+
+TEST_F(RingTransfers, ALateReceiveWithoutMemoryTellsSo) {
+  inFiber([] {
+    const Pair pair = tcpPair();
+    CountedBuffer buffer;
+    whenParked([&] {
+      buffer.refuses = true;
+      EXPECT_EQ(::write(pair.b, "x", 1), 1);
+    });
+    EXPECT_EQ(receiveLate(pair.a, buffer, 0), -1);
+    EXPECT_EQ(errno, ENOMEM);
+    EXPECT_FALSE(buffer.held);
+  });
+}
+
+TEST_F(RingTransfers, ALateReceiveThatEndsWithoutBytesHoldsNoBuffer) {
+  inFiber([] {
+    const Pair pair = tcpPair();
+    CountedBuffer buffer;
+    const auto ended = [&](int error, auto end) {
+      const auto receiver = spawn([&] {
+        const ssize_t n = receiveLate(pair.a, buffer, 0);
+        EXPECT_EQ(n < 0 ? errno : 0, error);
+        EXPECT_LE(n, 0);
+      });
+      untilParked(*receiver);
+      untilPolled();
+      end(*receiver);
+      receiver->join();
+      EXPECT_FALSE(buffer.held);
+    };
+    ended(ECANCELED, [](Fiber& receiver) { receiver.cancel(); });
+    ended(0, [&](Fiber&) { EXPECT_EQ(::shutdown(pair.b, SHUT_WR), 0); });
+  });
+}
+
+TEST_F(RingTransfers, ALateSendGoesOutWhenTheTurnEnds) {
+  inFiber([] {
+    const Pair pair = tcpPair();
+    bool others_ran = false;
+    IOManager::GetThis()->schedule([&] {
+      others_ran = true;
+      EXPECT_EQ(takeNow(pair.a), ::strerror(EAGAIN));
+    });
+    EXPECT_EQ(sendLate(pair.b, "hello", 5), 5);
+    EXPECT_TRUE(others_ran);
+    EXPECT_EQ(takeNow(pair.a), "hello");
+  });
+}
+
+TEST_F(RingTransfers, ALateSendDoesNotWaitForRoom) {
+  inFiber([] {
+    const Pair pair = tcpPair();
+    setBuffer(pair.b, SO_SNDBUF, 4096);
+    setBuffer(pair.a, SO_RCVBUF, 4096);
+    const std::vector<char> bytes = streamBytes(16 * 1024);
+    size_t sent = 0;
+    for (ssize_t n; (n = sendLate(pair.b, bytes.data(), bytes.size())) > 0;) sent += static_cast<size_t>(n);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_GT(sent, 0U);
+    EXPECT_EQ(::shutdown(pair.b, SHUT_WR), 0);
+    size_t received = 0;
+    std::vector<char> room(64 * 1024);
+    for (ssize_t n; (n = ::recv(pair.a, room.data(), room.size(), 0)) > 0;) received += static_cast<size_t>(n);
+    EXPECT_EQ(received, sent);
+  });
+}
+
+// A server that is told to end still answers.
+TEST_F(RingTransfers, NeitherACancelNorADeadlineEndsALateSend) {
+  inFiber([] {
+    const Pair pair = tcpPair();
+    const auto cancelled = spawn([&] { EXPECT_EQ(sendLate(pair.b, "bye", 3), 3); });
+    cancelled->cancel();
+    cancelled->join();
+    EXPECT_EQ(takeNow(pair.a), "bye");
+    const this_fiber::DeadlineScope over(Deadline::after(0ms));
+    EXPECT_EQ(sendLate(pair.b, "late", 4), 4);
+    EXPECT_EQ(takeNow(pair.a), "late");
+  });
+}
+
+TEST_F(RingTransfers, ALateSendKnowsAClosedNumberAndABrokenConnection) {
+  inFiber([] {
+    Pair pair = tcpPair(), next = tcpPair();
+    const auto sender = spawn([&] {
+      EXPECT_EQ(sendLate(pair.b, "mine", 4), -1);
+      EXPECT_EQ(errno, EBADF);
+    });
+    const auto closer = spawn([&] { EXPECT_EQ(::dup2(next.a, pair.b), pair.b); });  // in the turn in which the other has begun to wait
+    for (const auto& one : {sender, closer}) one->join();
+    EXPECT_EQ(takeNow(next.b), ::strerror(EAGAIN)) << "nobody has sent there";
+    EXPECT_EQ(::shutdown(next.b, SHUT_WR), 0);
+    EXPECT_EQ(sendLate(next.b, "x", 1), -1);
+    EXPECT_EQ(errno, EPIPE);
+    EXPECT_EQ(sendLate(-1, "x", 1), -1);
+    EXPECT_EQ(errno, EBADF);
   });
 }
 

@@ -39,6 +39,7 @@
 #include "sylar/hook/names.h"
 #include "sylar/iomanager.h"
 #include "tests/support/busy.h"
+#include "tests/support/engine_mode.h"
 #include "tests/support/fibers.h"
 
 namespace sylar::test {
@@ -95,18 +96,6 @@ class FilesMode {
 
  private:
   const bool m_before = hookFiles();
-};
-
-/// Sets setIOEngine() for as long as it lives.
-class EngineMode {
- public:
-  explicit EngineMode(IOEngine engine) { setIOEngine(engine); }
-  ~EngineMode() { setIOEngine(m_before); }
-  EngineMode(const EngineMode&) = delete;
-  EngineMode& operator=(const EngineMode&) = delete;
-
- private:
-  const IOEngine m_before = ioEngine();
 };
 
 inline sockaddr_in loopback(uint16_t port = 0) {

@@ -927,6 +927,46 @@ TEST_F(Server, SessionMayBeUsedWithoutServlets) {
   EXPECT_EQ(client.rest(), "");
 }
 
+/// Says everything in disguise, as one that encrypts does.
+class DisguisedSocket final : public Socket {
+ public:
+  DisguisedSocket() : Socket(AF_INET, SOCK_STREAM) {}
+
+  static std::string disguised(std::string text) {
+    for (char& c : text) c = static_cast<char>(c ^ 1);
+    return text;
+  }
+
+  int send(const void* buffer, size_t length, int flags) override {
+    return Socket::send(disguised({static_cast<const char*>(buffer), length}).data(), length, flags);
+  }
+  int recv(void* buffer, size_t length, int flags) override {
+    const int n = Socket::recv(buffer, length, flags);
+    if (n > 0) disguised({static_cast<const char*>(buffer), static_cast<size_t>(n)}).copy(static_cast<char*>(buffer), length);
+    return n;
+  }
+};
+
+TEST_F(Server, SessionMakesTheCallsOfADerivedSocket) {
+  sylar::test::inFiber([] {
+    const Socket::ptr listener = Socket::CreateTCPSocket();
+    ASSERT_TRUE(listener->bind(IPAddress::Create("127.0.0.1", 0)) && listener->listen());
+    const auto socket = std::make_shared<DisguisedSocket>();
+    ASSERT_TRUE(socket->connect(listener->getLocalAddress()));
+    const Socket::ptr peer = listener->accept();
+    const std::string asked = DisguisedSocket::disguised(request("GET", "/secret"));
+    ASSERT_EQ(peer->send(asked.data(), asked.size()), static_cast<int>(asked.size()));
+    HttpSession session(socket);
+    const HttpRequest::ptr came = session.recvRequest();
+    ASSERT_NE(came, nullptr);
+    EXPECT_EQ(came->getPath(), "/secret");
+    EXPECT_EQ(session.sendResponse(came->createResponse()), 1);
+    char answer[9];
+    ASSERT_EQ(peer->recv(answer, sizeof answer, MSG_WAITALL), static_cast<int>(sizeof answer));
+    EXPECT_EQ(DisguisedSocket::disguised({answer, sizeof answer}), "HTTP/1.1 ");
+  });
+}
+
 // A dispatch in a dispatch: each finds its own, also after the routes have changed.
 TEST_F(Server, DispatchMayBeAServletOfAnother) {
   Serving server;

@@ -115,7 +115,9 @@ if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND CMAKE_BUILD_TYPE MATCHES "^R
   target_link_libraries(integration_idle_server_program PRIVATE sylar_flags sylar::sylar sylar::hook)
   set_target_properties(integration_idle_server_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   sylar_counts_queue_operations(integration_idle_server_program)
-  sylar_test(integration/idle_test LINKS sylar::base SERIAL)  # 10 000 descriptors
+  sylar_test(integration/idle_test LINKS sylar::io SERIAL)  # 10 000 descriptors
+  target_sources(integration_idle_server_program PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/io_engine.cc)
+  sylar_with_uring(RELEASE SERIAL integration_idle_test)
   add_dependencies(integration_idle_test integration_idle_server_program)
   target_compile_definitions(integration_idle_test PRIVATE SYLAR_IDLE_SERVER="$<TARGET_FILE:integration_idle_server_program>")
 endif()

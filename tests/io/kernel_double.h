@@ -1,5 +1,5 @@
-// For tests: a kernel that never sleeps. It stands in for sys_wait.cc: it notes what a worker asks for, and moves the test's
-// clock instead of waiting, as late or early as the test wants. One test at a time; include it in one file of a program.
+// For tests: a kernel that never sleeps. It stands in for sys_wait.cc, by which a worker waits in its epoll: it notes what is asked for, and
+// moves the test's clock instead of waiting, as late or early as the test wants. One test at a time; include it in one file of a program.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/clock.h"
+#include "tests/support/engine_mode.h"
 
 namespace sylar::test {
 
@@ -67,6 +68,7 @@ class KernelDouble {
   }
 
   inline static std::atomic<KernelDouble*> s_here{nullptr};
+  const EngineMode m_epoll{IOEngine::kEpoll};
   ManualClock& m_clock;
   std::mutex m_mutex;
   std::vector<int64_t> m_asked_ns;

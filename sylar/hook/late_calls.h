@@ -1,4 +1,5 @@
-// Internal. A receive whose memory is taken only when bytes may be there, so that a fiber that waits for them holds none.
+// Internal. Calls of a server that may be made later than they are asked for: a receive whose memory is taken only when bytes may be
+// there, so that a fiber that waits for them holds none, and a send that goes out with those of other fibers.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,12 @@ class LateBuffer {
 };
 
 /// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a stream socket. After a result > 0 the
-/// buffer is the caller's. Fails also with ENOMEM if take() returns null. May suspend: yes.
+/// buffer is the caller's. Fails also with ENOMEM if take() returns null; a worker that waits in its ring has lost the bytes then.
+/// May suspend: yes.
 SYLAR_API ssize_t receiveLate(int fd, LateBuffer& buffer, int flags);
+
+/// Does what send(2) with MSG_DONTWAIT and MSG_NOSIGNAL does, and does not wait for room. But a worker that waits in its ring sends at the
+/// end of its turn. Neither a cancel nor a deadline ends the call before that. May suspend: yes.
+SYLAR_API ssize_t sendLate(int fd, const void* data, size_t size);
 
 }  // namespace sylar::detail
