@@ -162,11 +162,12 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   return done;
 }
 
-/// Returns the ring if it makes a call from its first attempt on, or null if that is made at once. A long one is worth a call into the
-/// kernel of its own.
+/// Returns the ring if it makes the first attempt of a call, or null if that is made at once. A long one is worth a call into the kernel of
+/// its own. In the posix modes signals and closes end no attempt, and this one lasts a turn.
 Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   constexpr size_t kMost = 16 * 1024;
   if (here.engine().transferRing() == nullptr || size > kMost || !here.entry().isPrivate() || onOtherStack()) return nullptr;
+  if (anyPosixMode()) return nullptr;
   return transferRing(here.engine(), here.kind(), size, flags);
 }
 
@@ -190,7 +191,7 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   const HookPark waiting(me);
   (void)wait.park();
   waiting.count();
-  const long n = sys::inForkedChild() ? -ECANCELED : transfer.end(Direction::kWrite, waiter);
+  const long n = transfer.end(Direction::kWrite, waiter);
   return n == -ECANCELED ? -EAGAIN : n;
 }
 
@@ -202,7 +203,7 @@ Tried trySend(Ring* ring, HookedFd& here, const void* data, size_t size, int fla
   const long n = sendByRing(*ring, here, data, size, flags);
   if (n != -EAGAIN && n != -EPIPE) return here.tried(Direction::kWrite, n, edges_seen, {});
   here.othersRan();
-  return here.tryOnce(Direction::kWrite, once, {});  // which may raise SIGPIPE, where the fiber is
+  return here.tryFirst(Direction::kWrite, once);  // which may raise SIGPIPE, where the fiber is
 }
 
 /// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.

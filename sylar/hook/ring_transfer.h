@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "sylar/base/internal.h"
+#include "sylar/base/sys.h"
 #include "sylar/hook/linger.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/io/ring.h"
@@ -46,11 +47,14 @@ class RingTransfer final : Ring::Transfer {
     m_ring.begin(*this);
     return 0;
   }
-  /// Ends it after the wait, and returns what the call gave, or -ECANCELED if the kernel did not get to it. Not for a forked child. May
-  /// suspend: yes.
+  /// Ends it after the wait, and returns what the call gave, or -ECANCELED if the kernel did not get to it, or has not told of it in a
+  /// forked child. May suspend: yes.
   long end(Direction direction, Entry::Waiter& waiter) {
-    m_entry->dequeue(direction, waiter);
-    m_ring.end(*this);
+    if (!sys::inForkedChild()) {
+      m_entry->dequeue(direction, waiter);
+      m_ring.end(*this);
+    }
+    if (sys::inForkedChild() && !done) return -ECANCELED;
     return result == -EAGAIN || result == -EINTR ? -ECANCELED : result;
   }
 

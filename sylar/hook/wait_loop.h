@@ -142,8 +142,6 @@ class HookedFd {
   Tried tryOnce(Direction direction, Attempt attempt, Room room);
   /// Does what tryOnce() does after an attempt, which gave `done` and began after `edges_seen` was read.
   Tried tried(Direction direction, long done, uint64_t edges_seen, Room room);
-  /// Returns an attempt that is left to the ring.
-  Tried notMade(Direction direction) const { return {Tried::kNotMade, m_entry->edges(direction)}; }
   /// Makes one attempt that no wait follows, and returns its outcome, which is EBADF if the number was closed since.
   template <class Attempt>
   long tryLast(Direction direction, Attempt attempt) {

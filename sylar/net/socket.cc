@@ -442,7 +442,9 @@ ssize_t SocketControl::receiveLate(Socket& socket, LateBuffer& buffer, int flags
     return -1;
   }
   const ssize_t n = socket.recv(bytes, LateBuffer::kSize, flags);
+  const int error = errno;
   if (n <= 0) buffer.giveBack();
+  errno = error;
   return n;
 }
 

@@ -192,7 +192,8 @@ TEST_F(RingTransfers, ALateSendKnowsAClosedNumberAndABrokenConnection) {
       EXPECT_EQ(sendLate(pair.b, "mine", 4), -1);
       EXPECT_EQ(errno, EBADF);
     });
-    const auto closer = spawn([&] { EXPECT_EQ(::dup2(next.a, pair.b), pair.b); });  // in the turn in which the other has begun to wait
+    const auto closer =
+        spawn([&] { EXPECT_EQ(::dup2(next.a, pair.b), pair.b); });  // in the turn in which the other has begun to wait
     for (const auto& one : {sender, closer}) one->join();
     EXPECT_EQ(takeNow(next.b), ::strerror(EAGAIN)) << "nobody has sent there";
     EXPECT_EQ(::shutdown(next.b, SHUT_WR), 0);
@@ -536,6 +537,36 @@ TEST_F(RingTransfers, EndWhereClosesMayLinger) {
     const linger none{0, 0};
     EXPECT_EQ(::setsockopt(pair.a, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
   });
+}
+
+// Then each send is a call of its own, after which nobody waits.
+TEST_F(RingTransfers, WhereClosesMayLingerASenderLetsOthersRun) {
+  inFiber([] {
+    const Pair pair = tcpPair();
+    const linger option{1, 1}, none{0, 0};
+    ASSERT_EQ(::setsockopt(pair.b, SOL_SOCKET, SO_LINGER, &option, sizeof option), 0);
+    bool others_ran = false;
+    IOManager::GetThis()->schedule([&] { others_ran = true; });
+    for (int i = 0; i < 1000 && !others_ran; ++i) {
+      ASSERT_EQ(i % 2 == 0 ? ::send(pair.b, "x", 1, 0) : ::write(pair.b, "x", 1), 1);
+    }
+    EXPECT_TRUE(others_ran);
+    ASSERT_EQ(::setsockopt(pair.b, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+  });
+}
+
+// The one who closes the number right after a send keeps what it has sent, and a signal ends a wait, not an attempt.
+TEST_F(RingTransfers, InThePosixModesASendIsMadeAtOnce) {
+  setHookClose(HookClose::kPosix);
+  inFiber([] {
+    const Pair pair = tcpPair();
+    bool others_ran = false;
+    IOManager::GetThis()->schedule([&] { others_ran = true; });
+    EXPECT_EQ(::send(pair.b, "hello", 5, 0), 5);
+    EXPECT_FALSE(others_ran);
+    EXPECT_EQ(takeNow(pair.a), "hello");
+  });
+  setHookClose(HookClose::kWake);
 }
 
 std::atomic<int> g_pipe_signals{0};
