@@ -167,7 +167,7 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
 Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   constexpr size_t kMost = 16 * 1024;
   if (here.engine().transferRing() == nullptr || size > kMost || !here.entry().isPrivate() || onOtherStack()) return nullptr;
-  if (anyPosixMode()) return nullptr;
+  if (anyPosixMode() || g_any_lingers.load(std::memory_order_relaxed) || here.engine().retired()) return nullptr;
   return transferRing(here.engine(), here.kind(), size, flags);
 }
 
@@ -180,18 +180,12 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   const this_fiber::CancelShield until_the_turn_ends;
   FiberCore& me = *t_running;
   Wait wait(me, WaitsFor::kWrite, here.fd());
-  Entry::Waiter waiter;
-  waiter.waker = wait.waker();
-  waiter.engine = &here.engine();
-  if (transfer.begin(here.fd(), here.entry(), here.generation(), Direction::kWrite, waiter) != 0) {
-    wait.withdraw();
-    return -EAGAIN;
-  }
+  transfer.begin(here.fd(), here.entry(), here.generation(), wait.waker());
   here.engine().refillBudget();
   const HookPark waiting(me);
   (void)wait.park();
   waiting.count();
-  const long n = transfer.end(Direction::kWrite, waiter);
+  const long n = transfer.end();
   return n == -ECANCELED ? -EAGAIN : n;
 }
 

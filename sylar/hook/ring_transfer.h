@@ -38,22 +38,27 @@ class RingTransfer final : Ring::Transfer {
   [[nodiscard]] int begin(int fd, Entry& entry, uint32_t generation, Direction direction, Entry::Waiter& waiter) {
     if (g_any_lingers.load(std::memory_order_relaxed)) return -EBUSY;
     if (const int error = entry.enqueueForClose(generation, direction, waiter)) return error;
+    begin(fd, entry, generation, waiter.waker);
+    return 0;
+  }
+  /// Begins one that the kernel ends at once. Nobody else ends it, so it is not in the entry.
+  void begin(int fd, Entry& entry, uint32_t generation, const Waker& its_waker) {
     static_cast<Ring::Operation&>(*this) = {};
     submitted = false;
-    waker = waiter.waker;
+    waker = its_waker;
     call->fd = fd;
     m_entry = &entry;
     m_generation = generation;
     m_ring.begin(*this);
-    return 0;
   }
   /// Ends it after the wait, and returns what the call gave, or -ECANCELED if the kernel did not get to it, or has not told of it in a
   /// forked child. May suspend: yes.
   long end(Direction direction, Entry::Waiter& waiter) {
-    if (!sys::inForkedChild()) {
-      m_entry->dequeue(direction, waiter);
-      m_ring.end(*this);
-    }
+    if (!sys::inForkedChild()) m_entry->dequeue(direction, waiter);
+    return end();
+  }
+  long end() {
+    if (!sys::inForkedChild()) m_ring.end(*this);
     if (sys::inForkedChild() && !done) return -ECANCELED;
     return result == -EAGAIN || result == -EINTR ? -ECANCELED : result;
   }
