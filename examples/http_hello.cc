@@ -12,7 +12,10 @@
 using namespace sylar::http;
 
 int main(int argc, char** argv) {
-  if (argc > 3 && argv[3] == std::string_view("uring")) sylar::setIOEngine(sylar::IOEngine::kUring);
+  if (argc > 3) {
+    if (argv[3] != std::string_view("uring")) return std::fputs("usage: http_hello [PORT] [WORKERS] [uring]\n", stderr), 2;
+    sylar::setIOEngine(sylar::IOEngine::kUring);
+  }
   sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
 
   sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "hello");

@@ -33,8 +33,8 @@ enum class IOEngine : uint8_t {
   kAuto,   ///< epoll; for files an io_uring of each worker where the kernel has what that takes (Linux 6.1), else helper threads
   kEpoll,  ///< epoll; for files helper threads (BlockingLimits), at most 64 at once unless that is set
   /// The io_uring of each worker, which also receives and sends on TCP sockets for its fibers. A short send goes out with those of the
-  /// other fibers when the worker's turn ends, so a fiber that computes for long in that turn delays it. Where there is no io_uring this
-  /// is kAuto, and the log tells so once. On virtual time workers wait with epoll.
+  /// other fibers when the worker's turn ends, so a fiber that computes for long in that turn delays it, and one that blocks the thread
+  /// holds it back. Where there is no io_uring this is kAuto, and the log tells so once. On virtual time workers wait with epoll.
   kUring,
 };
 /// Sets what they wait with; kAuto is the initial value. Fibers see the same results with each. A ring makes those calls on files that it
