@@ -214,6 +214,7 @@ struct Ring final : Driver {
   }
 
   Kernel& kernel;
+  Engine engine;  // that a waiter would be registered with
   Worker worker;
   std::vector<Operation*> begun;
   std::vector<std::pair<Operation*, int>> answers;
@@ -274,6 +275,7 @@ struct Fiber {
     operation.file_at_begin = kernel.file;
     operation.generation = generation;
     operation.waker = attempt.waiter.waker = {&core, core.wait.prepare(), &operation};
+    attempt.waiter.engine = &ring.engine;
     if (const int error = kernel.entry.enqueueForClose(generation, direction, attempt.waiter); error != 0) {
       require(core.wait.withdraw(operation.waker.epoch), "who was not queued is not woken");
       return leave(error);
