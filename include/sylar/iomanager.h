@@ -28,16 +28,18 @@ namespace detail {
 class IOCore;
 }
 
-/// Chooses what workers wait with for descriptors, and what carries out the calls of fibers that wait for files (setHookFiles).
+/// Chooses what carries out the calls of fibers, besides the worker itself. Workers sleep in their epoll with each.
 enum class IOEngine : uint8_t {
-  kAuto,   ///< epoll; for files an io_uring of each worker where the kernel has what that takes (Linux 6.1), else helper threads
-  kEpoll,  ///< epoll; for files helper threads (BlockingLimits), at most 64 at once unless that is set
-  /// The io_uring of each worker, which also receives and sends on TCP sockets for its fibers. A short send goes out with those of the
-  /// other fibers when the worker's turn ends, so a fiber that computes for long in that turn delays it, and one that blocks the thread
-  /// holds it back. Where there is no io_uring this is kAuto, and the log tells so once. On virtual time workers wait with epoll.
+  /// kUring where the kernel has what that takes (Linux 6.1, and no filter that forbids it), else kEpoll, of which the log tells once. For
+  /// sockets it is kUring while several of a worker's are ready at a time, because one alone costs less with kEpoll.
+  kAuto,
+  kEpoll,  ///< for calls that wait for files (setHookFiles) helper threads, at most 64 at once unless BlockingLimits says otherwise
+  /// An io_uring of each worker, for calls that wait for files, and for receives and sends on TCP sockets. The short sends of its fibers go
+  /// out together when the worker's turn ends. So a fiber that computes for long in that turn delays them, and one that blocks the thread
+  /// holds them back. On virtual time sockets are as with kEpoll. Where there is no io_uring this is kEpoll, with a warning.
   kUring,
 };
-/// Sets what they wait with; kAuto is the initial value. Fibers see the same results with each. A ring makes those calls on files that it
+/// Sets what does; kAuto is the initial value. Fibers see the same results with each. A ring makes those calls on files that it
 /// can make exactly as the kernel's own, and helper threads make the others. Thread safety: any thread; affects workers that start
 /// afterwards, and for files calls that begin afterwards. May suspend: no. Source: io_uring(7).
 void setIOEngine(IOEngine engine);

@@ -166,9 +166,9 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
 /// its own. In the posix modes signals and closes end no attempt, and this one lasts a turn.
 Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   constexpr size_t kMost = 16 * 1024;
-  if (here.engine().transferRing() == nullptr || size > kMost || !here.entry().isPrivate() || onOtherStack()) return nullptr;
+  if (!here.engine().transfers() || size > kMost || !here.entry().isPrivate() || onOtherStack()) return nullptr;
   if (anyPosixMode() || g_any_lingers.load(std::memory_order_relaxed) || here.engine().retired()) return nullptr;
-  return transferRing(here.engine(), here.kind(), size, flags);
+  return transferRing(here.engine(), here.entry(), size, flags);
 }
 
 /// Has the ring make the first attempt of a send, without waiting for room, together with what other fibers send in this turn. As an

@@ -26,12 +26,12 @@ class LateBuffer {
 };
 
 /// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a stream socket. After a result > 0 the
-/// buffer is the caller's. Fails also with ENOMEM if take() returns null; a worker that waits in its ring has lost the bytes then.
-/// May suspend: yes.
+/// buffer is the caller's. Fails also with ENOMEM if take() returns null; if the worker's ring has received the bytes, they
+/// are lost then. May suspend: yes.
 SYLAR_API ssize_t receiveLate(int fd, LateBuffer& buffer, int flags);
 
-/// Does what send(2) with MSG_DONTWAIT and MSG_NOSIGNAL does, and does not wait for room. But a worker that waits in its ring sends at the
-/// end of its turn. Neither a cancel nor a deadline ends the call before that. May suspend: yes.
+/// Does what send(2) with MSG_DONTWAIT and MSG_NOSIGNAL does, and does not wait for room. But if the worker's ring sends, that is at the
+/// end of the turn. Neither a cancel nor a deadline ends the call before that. May suspend: yes.
 SYLAR_API ssize_t sendLate(int fd, const void* data, size_t size);
 
 }  // namespace sylar::detail

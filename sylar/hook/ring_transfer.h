@@ -1,6 +1,6 @@
 // Internal. A transfer of a socket that the worker's ring makes while its fiber waits (setIOEngine).
 //
-// It begins when the worker next waits, together with those of the other fibers, and takes one call into the kernel with them. Whatever
+// It begins at the end of the worker's turn, together with those of the other fibers, and takes one call into the kernel with them. Whatever
 // else ends the wait, a deadline, a cancel, a close of the number or a signal, also ends the transfer, and the fiber goes on when the
 // kernel has told what came of it. So bytes that it has moved are never lost.
 #pragma once
@@ -20,11 +20,12 @@
 
 namespace sylar::detail {
 
-/// Returns the ring of a worker that waits in it, if the kernel's own receive or send with `flags` does there what a call of this kind
-/// does: on a TCP socket, and nothing but bytes.
-inline Ring* transferRing(const EpollEngine& engine, FdKind kind, size_t size, int flags) {
+/// Returns the worker's ring if it is to make a receive or send with `flags` that now begins. The kernel's own does there what a call of
+/// this kind does: on a TCP socket, and nothing but bytes.
+inline Ring* transferRing(EpollEngine& engine, const Entry& entry, size_t size, int flags) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_MORE;
-  return kind == FdKind::kTcp && size > 0 && (flags & ~kOrdinary) == 0 ? engine.transferRing() : nullptr;
+  if (entry.kind() != FdKind::kTcp || size == 0 || (flags & ~kOrdinary) != 0) return nullptr;
+  return engine.transferRing(entry.registered());
 }
 
 class RingTransfer final : Ring::Transfer {
@@ -37,7 +38,7 @@ class RingTransfer final : Ring::Transfer {
   /// a transfer holds its file, whose end would come on the worker.
   [[nodiscard]] int begin(int fd, Entry& entry, uint32_t generation, Direction direction, Entry::Waiter& waiter) {
     if (g_any_lingers.load(std::memory_order_relaxed)) return -EBUSY;
-    if (const int error = entry.enqueueForClose(generation, direction, waiter)) return error;
+    if (const int error = entry.enqueueForClose(fd, generation, direction, waiter)) return error;
     begin(fd, entry, generation, waiter.waker);
     return 0;
   }

@@ -366,7 +366,7 @@ class IoCall {
 /// cannot happen within a page of which it has just written a part, nor on the fiber's own stack.
 [[gnu::always_inline]] inline bool HookedFd::provesEmpty(Room room, size_t done) const {
   if (m_entry->kind() != FdKind::kTcp || m_entry->sticky()) return false;
-  if (!m_entry->registered() && m_engine->transferRing() == nullptr) return false;
+  if (!m_entry->registered() && !m_engine->transfers()) return false;
   constexpr uintptr_t kPage = 4096;
   const auto first = reinterpret_cast<uintptr_t>(room.buffer);
   if ((first + done - 1) / kPage == (first + room.size - 1) / kPage) return true;
@@ -391,7 +391,7 @@ template <class Attempt>
   if (done == -EAGAIN) return {done, edges_seen};
   if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);
-  } else if (m_engine->transferRing() != nullptr) {
+  } else if (m_engine->transfers()) {
     m_entry->clearDrained(direction);  // no event may come that does it
   }
   m_engine->chargeCall();

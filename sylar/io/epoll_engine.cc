@@ -64,35 +64,33 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
   }
 }
 
-bool EpollEngine::serve(int64_t now_ns) { return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch); }
+bool EpollEngine::serve(int64_t now_ns) {
+  noteReady();
+  return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch);
+}
+
+/// Learns how many descriptors are ready at a time.
+void EpollEngine::noteReady() {
+  if (m_ready > 0) m_usually_ready += std::exchange(m_ready, 0) - m_usually_ready / kReadyScale;
+}
 
 /// Collects events, after spinning if that is on. The worker has already said that it sleeps, so work that comes while it spins
 /// shows in the epoll, as it does for a sleeping worker.
-int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns, bool& notified) {
+int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
   if (deadline_ns > now_ns) m_upkeep.beforeSleep();
   if (m_spin_ns > 0 && deadline_ns > now_ns) {
     const int64_t end_ns = std::min(saturatingAdd(now_ns, m_spin_ns), deadline_ns);
     do {
-      if (const int n = look(0, 0, notified); n != 0) return n;
+      if (const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, 0, 0); n != 0) return n;
       now_ns = steadyClock().nowNs();
     } while (now_ns < end_ns);
     if (now_ns >= deadline_ns) return 0;
   }
-  return look(now_ns, deadline_ns, notified);
+  return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
 }
 
-bool EpollEngine::handsOver() const { return m_waits_in_ring && m_ring->hasBegun(); }
-
-/// Waits once. Returns the number of events, 0 if nothing has come, or -EINTR if something else has.
-int EpollEngine::look(int64_t now_ns, int64_t deadline_ns, bool& notified) {
-  if (!m_waits_in_ring) return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
-  const Ring::News news = m_ring->wait(now_ns, m_more_in_epoll ? now_ns : deadline_ns);
-  if (sys::inForkedChild()) return -EINTR;
-  notified |= news.woken;
-  if (!news.epoll && !m_more_in_epoll) return news.any ? -EINTR : 0;
-  const int n = sys::epollWait(m_epoll.get(), m_events, kMaxEvents, 0, 0);
-  m_more_in_epoll = n == kMaxEvents;
-  return n;
+void EpollEngine::handOver() {
+  if (m_ring != nullptr && !sys::inForkedChild()) m_ready += m_ring->serve();
 }
 
 }  // namespace sylar::detail

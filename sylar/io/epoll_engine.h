@@ -1,5 +1,5 @@
-// Internal. The epoll of a worker. It reports readiness to the entries of descriptors, and wakes for mail and for public timers. The
-// worker waits in it, or in a ring that tells of it (setIOEngine).
+// Internal. The epoll of a worker. It reports readiness to the entries of descriptors, and wakes for mail, for public timers, and for
+// what the worker's ring has done.
 #pragma once
 
 #include <fcntl.h>
@@ -104,13 +104,21 @@ class EpollEngine final : public Driver {
 
   bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
-  bool handsOver() const override;
+  void handOver() override;
   /// Returns the ring for calls on files, which is made when it is first asked for, or null if there is none or setIOEngine() wants
   /// none.
   Ring* ring();
-
-  /// Returns the ring in which the worker waits, and which makes transfers of sockets for its fibers, or null if it waits in the epoll.
-  Ring* transferRing() const { return m_waits_in_ring ? m_ring.get() : nullptr; }
+  /// Returns true if the ring may make transfers of sockets for the worker's fibers. That is so from the worker's start on, or never,
+  /// unless there turns out to be no ring.
+  bool transfers() const { return m_transfers != Transfers::kNone; }
+  /// Returns the ring if it is to make the transfer that now begins, of a socket that the epoll watches already or not. If that depends,
+  /// a socket changes sides only where the load has clearly changed.
+  Ring* transferRing(bool watched) {
+    if (m_transfers == Transfers::kNone) return nullptr;
+    if (m_transfers == Transfers::kShared && m_usually_ready < kReadyScale * (watched ? kManyReady : kSomeReady)) return nullptr;
+    if (m_ring == nullptr && ring() == nullptr) m_transfers = Transfers::kNone;
+    return m_ring.get();
+  }
 
   int fd() const override { return m_epoll.get(); }
   int64_t nextDueNs() const override { return m_upkeep.timersDueNs(); }
@@ -125,12 +133,19 @@ class EpollEngine final : public Driver {
   static constexpr unsigned kCallBudget = 64;
   static constexpr unsigned kCallsPerLook = 4;
   static constexpr int64_t kTimeBudgetNs = 100'000;
+  /// Descriptors that are ready at a time. With fewer a call is made sooner than shared.
+  static constexpr unsigned kSomeReady = 3;
+  static constexpr unsigned kManyReady = 6;
+  static constexpr unsigned kReadyScale = 8;  // a new number counts as an eighth
+
+  /// When the ring makes transfers.
+  enum class Transfers : uint8_t { kNone, kShared, kAll };
 
   static std::atomic<const CallKeeper*> s_keeper;
 
   void lookAtTime();
-  int collect(int64_t now_ns, int64_t deadline_ns, bool& notified);
-  int look(int64_t now_ns, int64_t deadline_ns, bool& notified);
+  void noteReady();
+  int collect(int64_t now_ns, int64_t deadline_ns);
   int control(int op, int fd, uint32_t generation, uint32_t events);
   void watch(int fd, uint32_t events);
 
@@ -143,9 +158,10 @@ class EpollEngine final : public Driver {
   std::shared_ptr<DueTimers> m_batch;
   unsigned m_charged = 0;
   int64_t m_first_look_ns = 0;  // since the budget was refilled
-  bool m_waits_in_ring = false;
-  bool m_more_in_epoll = false;  // than it told of at once; only where the worker waits in the ring
-  bool m_ring_made = false;      // or found to be impossible for good
+  Transfers m_transfers = Transfers::kNone;
+  unsigned m_ready = 0;          // since the last noteReady()
+  unsigned m_usually_ready = 0;  // in the turns in which any are, times kReadyScale
+  bool m_ring_made = false;  // or found to be impossible for good
   int m_ring_error = 0;
   std::unique_ptr<Ring> m_ring;
   UniqueFd m_epoll;

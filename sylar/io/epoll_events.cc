@@ -15,10 +15,10 @@ void EpollEngine::retire() {
 }
 
 bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
-  bool notified = false;
-  const int n = collect(now_ns, deadline_ns, notified);
+  const int n = collect(now_ns, deadline_ns);
   SYLAR_CHECK(n >= 0 || n == -EINTR);
   SYLAR_DCHECK(n <= kMaxEvents);
+  bool notified = false;
   for (int i = 0; i < n; ++i) {
     const uint64_t data = m_events[i].data.u64;
     const auto fd = static_cast<int>(static_cast<uint32_t>(data));
@@ -32,8 +32,9 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
     }
     Entry* const entry = FdTable::find(fd);  // null if somebody else has put the descriptor into this epoll
     if (entry != nullptr) entry->onEvent(static_cast<uint32_t>(data >> 32), m_events[i].events);
+    ++m_ready;
   }
-  if (notified && m_ring != nullptr && !m_waits_in_ring) m_ring->reap();  // it notifies, too
+  if (notified && m_ring != nullptr) m_ready += m_ring->serve();  // it notifies, too
   return notified;
 }
 

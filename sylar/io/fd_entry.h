@@ -143,13 +143,15 @@ class alignas(64) FdEntry {
   }
 
   /// Queues `waiter` for the close of the number and for wakeAll(), and for no event but errors, if it is the only one of its direction.
-  /// Returns 0 if it was queued, -EBUSY if others wait, or -EBADF or -ECANCELED as enqueue() does.
-  [[nodiscard]] int enqueueForClose(uint32_t generation, Direction direction, Waiter& waiter) {
+  /// If it is the only one at all, the registration ends. Returns 0 if it was queued, -EBUSY if others wait, or -EBADF or -ECANCELED as
+  /// enqueue() does.
+  [[nodiscard]] int enqueueForClose(int fd, uint32_t generation, Direction direction, Waiter& waiter) {
     Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return -EBADF;
     if (waiter.engine->retired()) return -ECANCELED;  // nobody would take it out
     if (at(direction).first != nullptr) return -EBUSY;
+    if (registered() && !anyWaits()) forget(fd);
     waiter.events = 0;
     append(direction, waiter);
     return 0;
@@ -481,8 +483,7 @@ class alignas(64) FdEntry {
 
   [[gnu::noinline]] int registerAnew(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
     Engine* at_engine = m_engine.load(std::memory_order_relaxed);
-    const bool nobody_waits = at(Direction::kRead).first == nullptr && at(Direction::kWrite).first == nullptr;
-    if (at_engine != nullptr && at_engine != &engine && nobody_waits) {
+    if (at_engine != nullptr && at_engine != &engine && !anyWaits()) {
       forget(fd);
       at_engine = nullptr;
     }
@@ -501,6 +502,10 @@ class alignas(64) FdEntry {
     m_engine.store(at_engine, std::memory_order_relaxed);
     m_events = wanted;
     return 0;
+  }
+
+  bool anyWaits() const SYLAR_REQUIRES(m_lock) {
+    return at(Direction::kRead).first != nullptr || at(Direction::kWrite).first != nullptr;
   }
 
   void endWaits(int fd, Claimed<Engine>& claimed) SYLAR_REQUIRES(m_lock) {

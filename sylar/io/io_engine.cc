@@ -1,4 +1,4 @@
-// Chooses where a worker waits, and between its ring and helper threads for the calls that wait for files.
+// Chooses what a worker's ring does for its fibers.
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -32,21 +32,28 @@ Ring* EpollEngine::ring() {
   const IOEngine wanted = ioEngine();
   if (wanted == IOEngine::kEpoll) return nullptr;
   if (!m_ring_made) {
-    m_ring = Ring::make({m_wake_fd, m_waits_in_ring ? m_epoll.get() : -1}, &m_ring_error);
+    m_ring = Ring::make(m_wake_fd, &m_ring_error);
     m_ring_made = m_ring != nullptr || lasts(m_ring_error);
   }
-  if (m_ring == nullptr && wanted == IOEngine::kUring && !g_told.exchange(true, std::memory_order_relaxed)) {
-    log::warn("io.engine is uring, but there is no io_uring here ({}): epoll waits for descriptors, and helper threads for files",
-              ::strerrordesc_np(m_ring_error));
+  if (m_ring == nullptr && !g_told.exchange(true, std::memory_order_relaxed)) {
+    const char* const why = ::strerrordesc_np(m_ring_error);
+    if (wanted == IOEngine::kUring) {
+      log::warn("io.engine is uring, but there is no io_uring here ({}): it is epoll", why);
+    } else {
+      log::info("there is no io_uring here ({}): io.engine is epoll", why);
+    }
   }
   return m_ring.get();
 }
 
-/// A worker on virtual time waits in the epoll, because its clock looks at that without polling.
+/// On virtual time the kernel is asked at once, so that what a fiber has sent is there before the clock moves.
 void EpollEngine::enter() {
-  m_waits_in_ring = ioEngine() == IOEngine::kUring && Worker::current()->clock().autoAdvance() == nullptr;
-  if (m_waits_in_ring) m_waits_in_ring = ring() != nullptr;
-  if (m_waits_in_ring) control(EPOLL_CTL_DEL, m_wake_fd, 0, 0);  // of which the ring tells
+  if (Worker::current()->clock().autoAdvance() != nullptr) return;
+  switch (ioEngine()) {
+    case IOEngine::kAuto: m_transfers = Transfers::kShared; break;
+    case IOEngine::kEpoll: m_transfers = Transfers::kNone; break;
+    case IOEngine::kUring: m_transfers = Transfers::kAll; break;
+  }
 }
 
 void EpollEngine::leave() {

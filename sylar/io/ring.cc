@@ -1,8 +1,7 @@
 #include "sylar/io/ring.h"
 
-#include <poll.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -15,8 +14,7 @@
 namespace sylar::detail {
 namespace {
 
-constexpr unsigned kSubmissions = 4;      // each is handed over at once
-constexpr unsigned kAtOnce = 256;         // in a ring in which the worker waits
+constexpr unsigned kAtOnce = 256;
 constexpr unsigned kCompletions = 1024;   // more of them the kernel keeps itself
 constexpr unsigned kKernelThreads = 256;  // of each of two kinds, for what takes one; the other operations wait for these
 
@@ -24,33 +22,28 @@ constexpr unsigned kKernelThreads = 256;  // of each of two kinds, for what take
 constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
                             IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL;
 
-// The names of what no fiber waits for. The others are the addresses of operations.
+// The name of what no fiber waits for. The others are the addresses of operations.
 constexpr uint64_t kNobody = 0;
-constexpr uint64_t kWakeFd = 1;
-constexpr uint64_t kEpoll = 2;
 
 }  // namespace
 
-std::unique_ptr<Ring> Ring::make(const Descriptors& worker, int* error) {
+std::unique_ptr<Ring> Ring::make(int wake_fd, int* error) {
   std::unique_ptr<Ring> ring(new (std::nothrow) Ring);
   if (ring == nullptr) return *error = ENOMEM, nullptr;
-  const bool waits = worker.epoll >= 0;
   io_uring_params params{};
   params.flags = kFlags;
   params.cq_entries = kCompletions;
   io_uring& made = ring->m_ring;
-  int result = io_uring_queue_init_params(waits ? kAtOnce : kSubmissions, &made, &params);
+  int result = io_uring_queue_init_params(kAtOnce, &made, &params);
   ring->m_made = result >= 0;
   if (ring->m_made) {
     made.ring_fd = made.enter_ring_fd = result = sys::keepOwn(made.ring_fd);
-    if (result >= 0 && !waits) result = io_uring_register_eventfd(&made, worker.wake_fd);
+    if (result >= 0) result = io_uring_register_eventfd(&made, wake_fd);
     unsigned most[2] = {kKernelThreads,
                         kKernelThreads};  // for what the kernel knows to be of files when it begins, and for the rest
     if (result >= 0) result = io_uring_register_iowq_max_workers(&made, most);
   }
   if (result < 0) return *error = -result, nullptr;
-  ring->m_worker = worker;
-  if (waits) ring->m_unwatched = 1U << kWakeFd | 1U << kEpoll;
   return ring;
 }
 
@@ -125,44 +118,60 @@ void Ring::remove(const Operation& operation) {
   if (operation.next != nullptr) operation.next->previous = operation.previous;
 }
 
-void Ring::reap() {
-  do {
-    if (io_uring_get_events(&m_ring) < 0) return;
-    takeDone(nullptr);
-  } while (hasMore());
+/// If fibers are woken, the worker comes again before it sleeps, and need not be notified until then.
+unsigned Ring::serve() {
+  if (m_notifies && !hasBegun() && io_uring_sq_ready(&m_ring) == 0 && !hasMore()) return 0;
+  letNotify(false);
+  if (hasBegun()) {
+    submitBegun();
+  } else if (io_uring_sq_ready(&m_ring) > 0 || hasMore()) {
+    (void)io_uring_submit_and_get_events(&m_ring);
+  }
+  for (;;) {
+    if (const unsigned woken = takeDone(nullptr); woken > 0 || sys::inForkedChild()) return woken;
+    letNotify(true);
+    if (!hasMore() || io_uring_get_events(&m_ring) < 0) return 0;
+  }
 }
 
-/// Returns true if the kernel has something to do in this thread, or completions that had no place.
+/// Says whether the kernel notifies the worker. When it begins to do so, hasMore() tells of all that has come before.
+void Ring::letNotify(bool notifies) {
+  m_notifies = notifies;
+  (void)io_uring_cq_eventfd_toggle(&m_ring, notifies);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+/// Returns true if there are completions, or the kernel has something to do in this thread, or completions that had no place.
 bool Ring::hasMore() const {
+  if (io_uring_cq_ready(&m_ring) > 0) return true;
   return (__atomic_load_n(m_ring.sq.kflags, __ATOMIC_RELAXED) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
 }
 
-/// Wakes those of whom the kernel has told, but not the running fiber, of which `own` is.
-void Ring::takeDone(const Operation* own) {
-  if (sys::inForkedChild()) return;  // a handler has forked, and the completions are the parent's
-  unsigned head, count = 0;
+/// Wakes those of whom the kernel has told, but not the running fiber, of which `own` is. Returns how many it has woken.
+unsigned Ring::takeDone(const Operation* own) {
+  if (sys::inForkedChild()) return 0;  // a handler has forked, and the completions are the parent's
+  unsigned head, count = 0, woken = 0;
   io_uring_cqe* completion;
   io_uring_for_each_cqe(&m_ring, head, completion) {
     ++count;
-    if (completion->user_data <= kEpoll) {
-      note(*completion);
-      continue;
-    }
+    if (completion->user_data == kNobody) continue;
     auto* const operation = static_cast<Operation*>(io_uring_cqe_get_data(completion));
     remove(*operation);
     operation->result = completion->res;
     operation->done = true;
-    if (operation != own) tell(*operation);
+    if (operation != own) woken += tell(*operation);
   }
   io_uring_cq_advance(&m_ring, count);
-  m_news.any |= count > 0;
+  return woken;
 }
 
-/// Wakes the fiber of `operation`, which is done.
-void Ring::tell(Operation& operation) {
+/// Wakes the fiber of `operation`, which is done. Returns false if something else has woken it.
+bool Ring::tell(Operation& operation) {
   const ClockHold until_it_is_told(std::move(operation.virtual_time));
   const Waker waker = operation.waker;
-  if (waker.claim(WakeReason::kReady)) Waker::deliver(*waker.core);
+  if (!waker.claim(WakeReason::kReady)) return false;
+  Waker::deliver(*waker.core);
+  return true;
 }
 
 void Ring::leave() {
@@ -170,31 +179,13 @@ void Ring::leave() {
   all.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
   handOver();
   (void)io_uring_register_sync_cancel(&m_ring, &all);  // with a timeout of 0, so it does not wait for what goes on
-  m_worker.epoll = -1;
-  reap();
+  serve();
 }
 
-// ---- Where the worker waits in the ring. -------------------------------------------------------------------------------------
-
-Ring::News Ring::wait(int64_t now_ns, int64_t deadline_ns) {
-  SYLAR_DCHECK(m_worker.epoll >= 0);
-  watchAgain();
-  const bool entered = hasBegun();
-  SYLAR_DCHECK(!entered || deadline_ns <= now_ns);
-  if (entered) submitBegun();
-  if (deadline_ns > now_ns && !m_news.any && io_uring_cq_ready(&m_ring) == 0) {
-    __kernel_timespec left{(deadline_ns - now_ns) / 1'000'000'000, (deadline_ns - now_ns) % 1'000'000'000};
-    io_uring_cqe* first;
-    (void)io_uring_submit_and_wait_timeout(&m_ring, &first, 1, deadline_ns == kNever ? nullptr : &left, nullptr);
-  } else if ((!entered && hasMore()) || io_uring_sq_ready(&m_ring) > 0) {
-    (void)io_uring_submit_and_get_events(&m_ring);
-  }
-  takeDone(nullptr);
-  return std::exchange(m_news, {});
-}
+// ---- Transfers. --------------------------------------------------------------------------------------------------------------
 
 void Ring::begin(Transfer& transfer) {
-  SYLAR_DCHECK(m_worker.epoll >= 0 && !sys::inForkedChild());
+  SYLAR_DCHECK(!sys::inForkedChild());
   const tsan::Exempt of_this_thread;
   io_uring_sqe_set_data(transfer.call, static_cast<Operation*>(&transfer));
   transfer.previous = std::exchange(m_last_begun, &transfer);
@@ -203,7 +194,7 @@ void Ring::begin(Transfer& transfer) {
 
 /// Hands over the transfers that were begun, as many at once as there is room for.
 void Ring::submitBegun() {
-  while (m_first_begun != nullptr) {
+  while (hasBegun()) {
     Transfer* pinned = nullptr;  // the last one first
     while (m_first_begun != nullptr && io_uring_sq_space_left(&m_ring) > 0) {
       Transfer& transfer = static_cast<Transfer&>(*m_first_begun);
@@ -245,11 +236,10 @@ void Ring::takeBack(Transfer* last, unsigned count) {
   }
 }
 
-/// Ends what the kernel does not get. Its fiber may run now, so the worker must not sleep.
+/// Ends what the kernel does not get.
 void Ring::giveUp(Operation& operation, long error) {
   operation.result = error;
   operation.done = true;
-  m_news.any = true;
   tell(operation);
 }
 
@@ -289,28 +279,6 @@ void Ring::abandon(const FiberCore& core) {
   for (const Operation* one = m_first; one != nullptr; one = one->next) {
     if (one->waker.core == &core) askToCancel(*one);
   }
-}
-
-/// Notes what no fiber waits for. The watch of a descriptor ends when the kernel has no memory for its next completion.
-void Ring::note(const io_uring_cqe& completion) {
-  if (completion.user_data == kNobody) return;
-  (completion.user_data == kWakeFd ? m_news.woken : m_news.epoll) = true;
-  if ((completion.flags & IORING_CQE_F_MORE) == 0 && m_worker.epoll >= 0) m_unwatched |= 1U << completion.user_data;
-}
-
-void Ring::watchAgain() {
-  for (const uint64_t name : {kWakeFd, kEpoll}) {
-    if ((m_unwatched & 1U << name) != 0) watch(name);
-  }
-}
-
-/// Has the ring tell whenever a descriptor of the worker becomes readable.
-void Ring::watch(uint64_t name) {
-  io_uring_sqe* const place = this->place();
-  if (place == nullptr) return;
-  io_uring_prep_poll_multishot(place, name == kWakeFd ? m_worker.wake_fd : m_worker.epoll, POLLIN);
-  io_uring_sqe_set_data64(place, name);
-  m_unwatched &= ~(1U << name);
 }
 
 }  // namespace sylar::detail

@@ -29,8 +29,8 @@ class Driver {
   /// if it was notified.
   virtual bool poll(int64_t now_ns, int64_t deadline_ns) = 0;
 
-  /// Returns true if poll() hands something over to the kernel, which may be done at once. A worker polls before it sleeps then.
-  virtual bool handsOver() const { return false; }
+  /// Hands over to the kernel what the fibers of this turn have begun, and delivers what is done of it.
+  virtual void handOver() {}
 
   /// Returns a descriptor that is readable whenever poll() would find something. For workers on virtual time, which look without
   /// taking.

@@ -152,7 +152,8 @@ void Worker::runOnce() {
   const bool more = m_driver->serve(now_ns);
   runBatch();
   const bool trims = m_trimmer.run(m_clock, m_counts.switches.get(), m_live);
-  if (goesOn() || more || trims || m_driver->handsOver()) {
+  m_driver->handOver();
+  if (goesOn() || more || trims) {
     poll(0, 0);  // descriptors are looked at even if there is more to do
   } else {
     sleep();

@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool waitsInRing() { return EpollEngine::current()->transferRing() != nullptr; }
+bool waitsInRing() { return EpollEngine::current()->transferRing(false) != nullptr; }
 
 class RingTransfers : public testing::Test {
  protected:
@@ -247,7 +247,7 @@ TEST_F(RingTransfers, ATransferThatIsNotHandedOverWakesItsFiber) {
     transfer.call = &call;
     Wait wait;
     transfer.waker = wait.waker();
-    EpollEngine::current()->transferRing()->begin(transfer);
+    EpollEngine::current()->transferRing(false)->begin(transfer);
     EXPECT_EQ(wait.park(), WakeReason::kReady);
     EXPECT_TRUE(transfer.done);
     EXPECT_EQ(transfer.result, -ECANCELED);

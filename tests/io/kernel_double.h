@@ -13,7 +13,6 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/clock.h"
-#include "tests/support/engine_mode.h"
 
 namespace sylar::test {
 
@@ -68,7 +67,6 @@ class KernelDouble {
   }
 
   inline static std::atomic<KernelDouble*> s_here{nullptr};
-  const EngineMode m_epoll{IOEngine::kEpoll};
   ManualClock& m_clock;
   std::mutex m_mutex;
   std::vector<int64_t> m_asked_ns;

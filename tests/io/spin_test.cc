@@ -15,7 +15,6 @@
 #include "sylar/sched/park.h"
 #include "tests/io/descriptors.h"
 #include "tests/sched/gate.h"
-#include "tests/support/engine_mode.h"
 #include "tests/support/fibers.h"
 
 namespace sylar {
@@ -48,7 +47,6 @@ class SpinTest : public testing::Test {
   test::Gate m_served;
 
  private:
-  const test::EngineMode m_epoll{IOEngine::kEpoll};  // where sys_wait.cc is asked
   test::LeakCheck m_leaks;
 };
 

@@ -276,7 +276,7 @@ struct Fiber {
     operation.generation = generation;
     operation.waker = attempt.waiter.waker = {&core, core.wait.prepare(), &operation};
     attempt.waiter.engine = &ring.engine;
-    if (const int error = kernel.entry.enqueueForClose(generation, direction, attempt.waiter); error != 0) {
+    if (const int error = kernel.entry.enqueueForClose(kFd, generation, direction, attempt.waiter); error != 0) {
       require(core.wait.withdraw(operation.waker.epoch), "who was not queued is not woken");
       return leave(error);
     }
