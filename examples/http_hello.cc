@@ -1,6 +1,6 @@
 // An HTTP server in twenty lines. Ctrl-C ends it in order.
 //
-//   http_hello [PORT] [WORKERS] [uring]      defaults: 8080, 2; port 0: any; uring: workers wait in their io_uring (setIOEngine)
+//   http_hello [PORT] [WORKERS] [epoll]      defaults: 8080, 2; port 0: any; epoll: without io_uring (setIOEngine)
 //   curl http://127.0.0.1:8080/hello
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +13,8 @@ using namespace sylar::http;
 
 int main(int argc, char** argv) {
   if (argc > 3) {
-    if (argv[3] != std::string_view("uring")) return std::fputs("usage: http_hello [PORT] [WORKERS] [uring]\n", stderr), 2;
-    sylar::setIOEngine(sylar::IOEngine::kUring);
+    if (argv[3] != std::string_view("epoll")) return std::fputs("usage: http_hello [PORT] [WORKERS] [epoll]\n", stderr), 2;
+    sylar::setIOEngine(sylar::IOEngine::kEpoll);
   }
   sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
 

@@ -22,6 +22,13 @@ constexpr unsigned kKernelThreads = 256;  // of each of two kinds, for what take
 constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
                             IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL;
 
+// True if the kernel sets its flag for hasMore() before it looks whether to notify. Elsewhere it uses an atomic OR without order for that.
+#ifdef __x86_64__
+constexpr bool kFlagIsInOrder = true;
+#else
+constexpr bool kFlagIsInOrder = false;
+#endif
+
 // The name of what no fiber waits for. The others are the addresses of operations.
 constexpr uint64_t kNobody = 0;
 
@@ -127,11 +134,15 @@ unsigned Ring::serve() {
   } else if (io_uring_sq_ready(&m_ring) > 0 || hasMore()) {
     (void)io_uring_submit_and_get_events(&m_ring);
   }
-  for (;;) {
-    if (const unsigned woken = takeDone(nullptr); woken > 0 || sys::inForkedChild()) return woken;
-    letNotify(true);
-    if (!hasMore() || io_uring_get_events(&m_ring) < 0) return 0;
+  unsigned woken = takeDone(nullptr);
+  if (woken > 0) return woken;
+  letNotify(true);
+  for (bool asks = !kFlagIsInOrder; asks || hasMore(); asks = false) {
+    if (sys::inForkedChild() || io_uring_get_events(&m_ring) < 0) break;
+    woken = takeDone(nullptr);
+    if (woken > 0) break;
   }
+  return woken;
 }
 
 /// Says whether the kernel notifies the worker. When it begins to do so, hasMore() tells of all that has come before.
