@@ -1,9 +1,10 @@
-// Receives and sends of fibers whose worker waits in its io_uring (IOEngine::kUring). What every call promises is tested with the other
-// tests of hooks, which run with that engine as well.
+// Receives and sends that the worker's ring makes (IOEngine::kUring), and when it makes them (kAuto). What every call promises is tested
+// with the other tests of hooks, which run with that engine as well.
 #include <signal.h>
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 
@@ -22,13 +23,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool waitsInRing() { return EpollEngine::current()->transferRing(false) != nullptr; }
+bool ringTransfers() { return EpollEngine::current()->transferRing(false) != nullptr; }
 
 class RingTransfers : public testing::Test {
  protected:
   void SetUp() override {
     bool has = false;
-    inFiber([&] { has = waitsInRing(); });
+    inFiber([&] { has = ringTransfers(); });
     if (!has) GTEST_SKIP() << "no io_uring here";
   }
   LeakCheck& leaks() { return m_leaks; }
@@ -80,6 +81,45 @@ TEST_F(RingTransfers, ASendIsHandedOverWhenTheTurnEnds) {
     const uint64_t then = polls();
     EXPECT_EQ(::send(pair.b, much.data(), much.size(), 0), static_cast<ssize_t>(much.size()));
     EXPECT_EQ(polls(), then) << "one that is worth a call of its own is made at once";
+  });
+}
+
+// A socket that is alone waits in the epoll, which costs less, and many that are ready together in the ring.
+TEST_F(RingTransfers, UnderAutoSocketsAreTheRingsWhileManyAreReady) {
+  static constexpr ptrdiff_t kMany = 12;
+  const EngineMode automatic(IOEngine::kAuto);
+  inFiber([] {
+    std::deque<Pair> pairs;
+    std::vector<Fiber::ptr> readers;
+    size_t received = 0;
+    for (size_t i = 0; i < size_t{kMany}; ++i) {
+      pairs.emplace_back(makeTcp(hookedCalls()));
+      readers.push_back(spawn([&received, fd = pairs.back().a] {
+        for (char byte; ::read(fd, &byte, 1) == 1;) ++received;
+      }));
+    }
+    const auto countWatched = [&] {
+      for (const Fiber::ptr& reader : readers) untilParked(*reader);
+      return std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) { return FdTable::at(pair.a)->registered(); });
+    };
+    const auto sendTo = [&](size_t count) {
+      for (size_t round = 0; round < 40; ++round) {
+        const size_t expected = received + count;
+        for (size_t i = 0; i < count; ++i) EXPECT_EQ(libcCalls().write(pairs[i].b, "x", 1), 1);
+        while (received < expected) Fiber::YieldToReady();
+      }
+    };
+    EXPECT_EQ(countWatched(), kMany);
+    sendTo(1);
+    EXPECT_EQ(countWatched(), kMany);
+    sendTo(kMany);
+    EXPECT_EQ(countWatched(), 0);
+    sendTo(1);
+    EXPECT_EQ(countWatched(), 1) << "the others wait as they did";
+    sendTo(kMany);
+    EXPECT_EQ(countWatched(), 0);
+    for (Pair& pair : pairs) pair.closeB();
+    for (const Fiber::ptr& reader : readers) reader->join();
   });
 }
 
@@ -670,10 +710,10 @@ TEST_F(RingTransfers, AForkedChildHasNoneOfThem) {
   });
 }
 
-TEST_F(RingTransfers, OnVirtualTimeAWorkerWaitsInTheEpoll) {
+TEST_F(RingTransfers, AreNotMadeOnVirtualTime) {
   VirtualTime time;
   time.run([] {
-    EXPECT_FALSE(waitsInRing());
+    EXPECT_FALSE(ringTransfers());
     const Pair pair = tcpPair();
     setTimeout(hookedCalls(), pair.a, SO_RCVTIMEO, 3'600'000'000);
     char byte = 0;
