@@ -121,7 +121,7 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
     const auto nothing = [&call] { return call.interrupted() ? -EAGAIN : 0L; };
     return receiveEnds(call, call.goOn(first, nothing), buffer, size, flags, from, from_size);
   }
-  Ring* const ring = from == nullptr ? transferRing(here.engine(), call.entry(), size, flags) : nullptr;
+  Ring* const ring = from == nullptr ? transferRing(here.engine(), call.entry(), Direction::kRead, size, flags) : nullptr;
   const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
                                  : call.receiveOn(first, once, plain, {buffer, size});
   return receiveEnds(call, n, buffer, size, flags, from, from_size);
@@ -143,7 +143,7 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   IoCall call(here, Direction::kRead);
   const auto once = [=, &call] { return attempt::read(call.entry(), kind, call.fd(), buffer, size); };
   const auto plain = [=, &call] { return attempt::plainRead(call.fd(), buffer, size); };
-  Ring* const ring = transferRing(here.engine(), call.entry(), size, 0);
+  Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, size, 0);
   const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
                                  : call.receiveOn(first, once, plain, {buffer, size});
   return n >= 0 ? n : readFailed(call, n, buffer, size);
@@ -186,7 +186,7 @@ constexpr Room kLateRoom{nullptr, LateBuffer::kSize};  // within a page, since n
 
 [[gnu::noinline]] ssize_t receiveLateOn(const HookedFd& here, Tried first, LateBuffer& buffer) {
   IoCall call(here, Direction::kRead);
-  Ring* const ring = transferRing(here.engine(), call.entry(), LateBuffer::kSize, 0);
+  Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, LateBuffer::kSize, 0);
   const auto once = [&] { return attemptInto(buffer, call.fd()); };
   const long n = ring != nullptr ? receiveLateByRing(*ring, call, first, buffer) : call.goOn(first, once, kLateRoom);
   if (n >= 0 || !call.passesOn()) return IoCall::result(n);

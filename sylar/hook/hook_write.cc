@@ -168,7 +168,7 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   constexpr size_t kMost = 16 * 1024;
   if (!here.engine().transfers() || size > kMost || !here.entry().isPrivate() || onOtherStack()) return nullptr;
   if (anyPosixMode() || g_any_lingers.load(std::memory_order_relaxed) || here.engine().retired()) return nullptr;
-  return transferRing(here.engine(), here.entry(), size, flags);
+  return transferRing(here.engine(), here.entry(), Direction::kWrite, size, flags);
 }
 
 /// Has the ring make the first attempt of a send, without waiting for room, together with what other fibers send in this turn. As an

@@ -22,9 +22,10 @@ namespace sylar::detail {
 
 /// Returns the worker's ring if it is to make a receive or send with `flags` that now begins. The kernel's own does there what a call of
 /// this kind does: on a TCP socket, and nothing but bytes.
-inline Ring* transferRing(EpollEngine& engine, const Entry& entry, size_t size, int flags) {
+inline Ring* transferRing(EpollEngine& engine, const Entry& entry, Direction direction, size_t size, int flags) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_MORE;
   if (entry.kind() != FdKind::kTcp || size == 0 || (flags & ~kOrdinary) != 0) return nullptr;
+  if (direction == Direction::kRead) engine.countReceive();
   return engine.transferRing(entry.registered());
 }
 
@@ -34,10 +35,10 @@ class RingTransfer final : Ring::Transfer {
   RingTransfer(Ring& ring, io_uring_sqe& its_call) : m_ring(ring) { call = &its_call; }
 
   /// Begins it with the number `fd`, for the wait that `waiter` ends when the number is closed. Returns 0 or -errno; -EBUSY if
-  /// the wait is the epoll's: others wait for the same, and the ring would wake all of them for each byte, or closes may linger, because
-  /// a transfer holds its file, whose end would come on the worker.
+  /// the wait is the epoll's: others wait for the same, and the ring would wake all of them for each byte; or closes may linger, because
+  /// a transfer holds its file, whose end would come on the worker; or the kernel has refused transfers.
   [[nodiscard]] int begin(int fd, Entry& entry, uint32_t generation, Direction direction, Entry::Waiter& waiter) {
-    if (g_any_lingers.load(std::memory_order_relaxed)) return -EBUSY;
+    if (g_any_lingers.load(std::memory_order_relaxed) || !m_ring.takesTransfers()) return -EBUSY;
     if (const int error = entry.enqueueForClose(fd, generation, direction, waiter)) return error;
     begin(fd, entry, generation, waiter.waker);
     return 0;

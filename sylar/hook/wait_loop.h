@@ -392,7 +392,7 @@ template <class Attempt>
   if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);
   } else if (m_engine->transfers()) {
-    m_entry->clearDrained(direction);  // no event may come that does it
+    m_entry->clearDrained(direction);  // the epoll may not watch it, so no event does it
   }
   m_engine->chargeCall();
   return {done, edges_seen};

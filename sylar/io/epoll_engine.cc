@@ -65,13 +65,13 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
 }
 
 bool EpollEngine::serve(int64_t now_ns) {
-  noteReady();
+  noteReceives();
   return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch);
 }
 
-/// Learns how many descriptors are ready at a time.
-void EpollEngine::noteReady() {
-  if (m_ready > 0) m_usually_ready += std::exchange(m_ready, 0) - m_usually_ready / kReadyScale;
+/// Learns how many receives begin to wait in a turn.
+void EpollEngine::noteReceives() {
+  if (m_receives > 0) m_usual_receives += std::exchange(m_receives, 0) - m_usual_receives / kScale;
 }
 
 /// Collects events, after spinning if that is on. The worker has already said that it sleeps, so work that comes while it spins
@@ -90,7 +90,7 @@ int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
 }
 
 void EpollEngine::handOver() {
-  if (m_ring != nullptr && !sys::inForkedChild()) m_ready += m_ring->serve();
+  if (m_ring != nullptr) m_ring->serve();
 }
 
 }  // namespace sylar::detail

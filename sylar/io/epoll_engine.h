@@ -108,16 +108,20 @@ class EpollEngine final : public Driver {
   /// Returns the ring for calls on files, which is made when it is first asked for, or null if there is none or setIOEngine() wants
   /// none.
   Ring* ring();
-  /// Returns true if the ring may make transfers of sockets for the worker's fibers. That is so from the worker's start on, or never,
-  /// unless there turns out to be no ring.
+  /// Returns true if the ring, should there be one, may make transfers of sockets for the worker's fibers. From its start on, or never.
   bool transfers() const { return m_transfers != Transfers::kNone; }
+  /// Counts a receive of a TCP socket that begins to wait.
+  void countReceive() {
+    const tsan::Exempt of_this_thread;
+    ++m_receives;
+  }
   /// Returns the ring if it is to make the transfer that now begins, of a socket that the epoll watches already or not. If that depends,
   /// a socket changes sides only where the load has clearly changed.
   Ring* transferRing(bool watched) {
+    const tsan::Exempt of_this_thread;
     if (m_transfers == Transfers::kNone) return nullptr;
-    if (m_transfers == Transfers::kShared && m_usually_ready < kReadyScale * (watched ? kManyReady : kSomeReady)) return nullptr;
-    if (m_ring == nullptr && ring() == nullptr) m_transfers = Transfers::kNone;
-    return m_ring.get();
+    if (m_transfers == Transfers::kShared && m_usual_receives < kScale * (watched ? kMany : kSome)) return nullptr;
+    return ringForTransfers();
   }
 
   int fd() const override { return m_epoll.get(); }
@@ -133,10 +137,10 @@ class EpollEngine final : public Driver {
   static constexpr unsigned kCallBudget = 64;
   static constexpr unsigned kCallsPerLook = 4;
   static constexpr int64_t kTimeBudgetNs = 100'000;
-  /// Descriptors that are ready at a time. With fewer a call is made sooner than shared.
-  static constexpr unsigned kSomeReady = 3;
-  static constexpr unsigned kManyReady = 6;
-  static constexpr unsigned kReadyScale = 8;  // a new number counts as an eighth
+  // Receives a turn from which on it is cheaper to share a call into the kernel than to make one each.
+  static constexpr unsigned kSome = 3;
+  static constexpr unsigned kMany = 6;
+  static constexpr unsigned kScale = 8;  // a new number counts as an eighth
 
   /// When the ring makes transfers.
   enum class Transfers : uint8_t { kNone, kShared, kAll };
@@ -144,7 +148,8 @@ class EpollEngine final : public Driver {
   static std::atomic<const CallKeeper*> s_keeper;
 
   void lookAtTime();
-  void noteReady();
+  void noteReceives();
+  Ring* ringForTransfers();
   int collect(int64_t now_ns, int64_t deadline_ns);
   int control(int op, int fd, uint32_t generation, uint32_t events);
   void watch(int fd, uint32_t events);
@@ -159,9 +164,10 @@ class EpollEngine final : public Driver {
   unsigned m_charged = 0;
   int64_t m_first_look_ns = 0;  // since the budget was refilled
   Transfers m_transfers = Transfers::kNone;
-  unsigned m_ready = 0;          // since the last noteReady()
-  unsigned m_usually_ready = 0;  // in the turns in which any are, times kReadyScale
-  bool m_ring_made = false;  // or found to be impossible for good
+  unsigned m_receives = 0;        // that have begun to wait in this turn
+  unsigned m_usual_receives = 0;  // in the turns in which any do, times kScale
+  bool m_ring_made = false;       // or found to be impossible for good
+  int m_ring_fd = -1;             // by which it notifies
   int m_ring_error = 0;
   std::unique_ptr<Ring> m_ring;
   UniqueFd m_epoll;

@@ -18,12 +18,16 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   const int n = collect(now_ns, deadline_ns);
   SYLAR_CHECK(n >= 0 || n == -EINTR);
   SYLAR_DCHECK(n <= kMaxEvents);
-  bool notified = false;
+  bool notified = false, ring_notified = false;
   for (int i = 0; i < n; ++i) {
     const uint64_t data = m_events[i].data.u64;
     const auto fd = static_cast<int>(static_cast<uint32_t>(data));
     if (fd == m_wake_fd) {
       notified = true;
+      continue;
+    }
+    if (fd == m_ring_fd) {
+      ring_notified = true;
       continue;
     }
     if (fd == m_timer_fd) {
@@ -32,9 +36,8 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
     }
     Entry* const entry = FdTable::find(fd);  // null if somebody else has put the descriptor into this epoll
     if (entry != nullptr) entry->onEvent(static_cast<uint32_t>(data >> 32), m_events[i].events);
-    ++m_ready;
   }
-  if (notified && m_ring != nullptr) m_ready += m_ring->serve();  // it notifies, too
+  if (ring_notified) m_ring->serve();
   return notified;
 }
 

@@ -32,7 +32,12 @@ Ring* EpollEngine::ring() {
   const IOEngine wanted = ioEngine();
   if (wanted == IOEngine::kEpoll) return nullptr;
   if (!m_ring_made) {
-    m_ring = Ring::make(m_wake_fd, &m_ring_error);
+    m_ring = Ring::make(&m_ring_error);
+    if (m_ring != nullptr) {
+      m_ring_error = -control(EPOLL_CTL_ADD, m_ring->notifyFd(), 0, EPOLLIN | EPOLLET);
+      if (m_ring_error != 0) m_ring.reset();
+    }
+    if (m_ring != nullptr) m_ring_fd = m_ring->notifyFd();
     m_ring_made = m_ring != nullptr || lasts(m_ring_error);
   }
   if (m_ring == nullptr && !g_told.exchange(true, std::memory_order_relaxed)) {
@@ -44,6 +49,11 @@ Ring* EpollEngine::ring() {
     }
   }
   return m_ring.get();
+}
+
+Ring* EpollEngine::ringForTransfers() {
+  Ring* const made = m_ring != nullptr ? m_ring.get() : ring();
+  return made != nullptr && made->takesTransfers() ? made : nullptr;
 }
 
 /// On virtual time the kernel is asked at once, so that what a fiber has sent is there before the clock moves.

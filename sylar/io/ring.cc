@@ -15,7 +15,9 @@ namespace sylar::detail {
 namespace {
 
 constexpr unsigned kAtOnce = 256;
-constexpr unsigned kCompletions = 1024;   // more of them the kernel keeps itself
+constexpr unsigned kCompletions = 1024;  // more of them the kernel keeps itself
+constexpr unsigned kRestTurns = 1000;
+constexpr unsigned kPerCall = 20;         // so many operations the kernel goes on with in one call, or more
 constexpr unsigned kKernelThreads = 256;  // of each of two kinds, for what takes one; the other operations wait for these
 
 // Without DEFER_TASKRUN the kernel would interrupt the thread, whose blocking calls would fail with EINTR.
@@ -34,7 +36,7 @@ constexpr uint64_t kNobody = 0;
 
 }  // namespace
 
-std::unique_ptr<Ring> Ring::make(int wake_fd, int* error) {
+std::unique_ptr<Ring> Ring::make(int* error) {
   std::unique_ptr<Ring> ring(new (std::nothrow) Ring);
   if (ring == nullptr) return *error = ENOMEM, nullptr;
   io_uring_params params{};
@@ -45,7 +47,8 @@ std::unique_ptr<Ring> Ring::make(int wake_fd, int* error) {
   ring->m_made = result >= 0;
   if (ring->m_made) {
     made.ring_fd = made.enter_ring_fd = result = sys::keepOwn(made.ring_fd);
-    if (result >= 0) result = io_uring_register_eventfd(&made, wake_fd);
+    if (result >= 0) ring->m_notify_fd = UniqueFd(result = sys::eventFd());
+    if (result >= 0) result = io_uring_register_eventfd(&made, ring->notifyFd());
     unsigned most[2] = {kKernelThreads,
                         kKernelThreads};  // for what the kernel knows to be of files when it begins, and for the rest
     if (result >= 0) result = io_uring_register_iowq_max_workers(&made, most);
@@ -117,51 +120,54 @@ void Ring::append(Operation& operation) {
   operation.next = m_first;
   if (m_first != nullptr) m_first->previous = &operation;
   m_first = &operation;
+  ++m_count;
 }
 
 void Ring::remove(const Operation& operation) {
   const tsan::Exempt of_this_thread;
+  --m_count;
   (operation.previous == nullptr ? m_first : operation.previous->next) = operation.next;
   if (operation.next != nullptr) operation.next->previous = operation.previous;
 }
 
-/// If fibers are woken, the worker comes again before it sleeps, and need not be notified until then.
-unsigned Ring::serve() {
-  if (m_notifies && !hasBegun() && io_uring_sq_ready(&m_ring) == 0 && !hasMore()) return 0;
+void Ring::serve() {
+  if (m_rest > 0) --m_rest;
+  if ((m_notifies && !hasBegun() && io_uring_sq_ready(&m_ring) == 0 && !hasMore()) || sys::inForkedChild()) return;
   letNotify(false);
   if (hasBegun()) {
     submitBegun();
   } else if (io_uring_sq_ready(&m_ring) > 0 || hasMore()) {
     (void)io_uring_submit_and_get_events(&m_ring);
   }
-  unsigned woken = takeDone(nullptr);
-  if (woken > 0) return woken;
+  if (takeDone(nullptr)) return;
   letNotify(true);
-  for (bool asks = !kFlagIsInOrder; asks || hasMore(); asks = false) {
-    if (sys::inForkedChild() || io_uring_get_events(&m_ring) < 0) break;
-    woken = takeDone(nullptr);
-    if (woken > 0) break;
+  // The kernel may leave its flag set though it has nothing, so there is a bound.
+  bool asks = !kFlagIsInOrder || hasMore();
+  for (unsigned left = m_count / kPerCall + 2; asks && left > 0; --left) {
+    if (sys::inForkedChild() || io_uring_get_events(&m_ring) < 0 || takeDone(nullptr)) return;
+    asks = hasMore();
   }
-  return woken;
 }
 
-/// Says whether the kernel notifies the worker. When it begins to do so, hasMore() tells of all that has come before.
+/// Says whether the kernel notifies the worker. If so, hasMore() tells of all that it does not notify of.
 void Ring::letNotify(bool notifies) {
+  if (sys::inForkedChild()) return;
   m_notifies = notifies;
   (void)io_uring_cq_eventfd_toggle(&m_ring, notifies);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-/// Returns true if there are completions, or the kernel has something to do in this thread, or completions that had no place.
+/// Returns true if there are completions, or the kernel may have something to do in this thread, or completions that had no place.
 bool Ring::hasMore() const {
   if (io_uring_cq_ready(&m_ring) > 0) return true;
   return (__atomic_load_n(m_ring.sq.kflags, __ATOMIC_RELAXED) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
 }
 
-/// Wakes those of whom the kernel has told, but not the running fiber, of which `own` is. Returns how many it has woken.
-unsigned Ring::takeDone(const Operation* own) {
-  if (sys::inForkedChild()) return 0;  // a handler has forked, and the completions are the parent's
-  unsigned head, count = 0, woken = 0;
+/// Wakes those of whom the kernel has told, but not the running fiber, of which `own` is. Returns true if it has woken any.
+bool Ring::takeDone(const Operation* own) {
+  if (sys::inForkedChild()) return false;  // a handler has forked, and the completions are the parent's
+  unsigned head, count = 0;
+  bool woken = false;
   io_uring_cqe* completion;
   io_uring_for_each_cqe(&m_ring, head, completion) {
     ++count;
@@ -170,7 +176,7 @@ unsigned Ring::takeDone(const Operation* own) {
     remove(*operation);
     operation->result = completion->res;
     operation->done = true;
-    if (operation != own) woken += tell(*operation);
+    if (operation != own) woken |= tell(*operation);
   }
   io_uring_cq_advance(&m_ring, count);
   return woken;
@@ -224,7 +230,17 @@ void Ring::submitBegun() {
     const unsigned refused = io_uring_sq_ready(&m_ring);
     takeBack(pinned, refused);
     for (; pinned != nullptr; pinned = pinned->next_pinned) pinned->unpin();
-    if (refused > 0) return;
+    if (refused > 0) return rest();
+  }
+}
+
+/// Takes no transfers for some time, because the kernel has none. Their fibers make the calls themselves, and wait by the epoll.
+void Ring::rest() {
+  m_rest = kRestTurns;
+  while (hasBegun()) {
+    Transfer& transfer = static_cast<Transfer&>(*m_first_begun);
+    removeBegun(transfer);
+    giveUp(transfer, -EAGAIN);
   }
 }
 

@@ -4,7 +4,7 @@
 //   io_uring_prep_fsync(&entry, fd, 0);
 //   const long result = ring.run(entry);  // 0 or -errno
 //
-// The worker waits in its epoll as ever. The ring tells of what is done by the worker's wake-up descriptor.
+// The worker sleeps in its epoll as ever, which watches notifyFd().
 //
 // An operation lies on its fiber's stack and uses the caller's memory. So run() is ended by neither a cancel nor a deadline. stop()
 // waits for it; stop(deadline) gives the fiber up and keeps its stack for the kernel. The kernel holds the file from the submission on,
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "sylar/base/fd.h"
 #include "sylar/base/internal.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/waker.h"
@@ -41,10 +42,10 @@ class Ring {
     Operation* next = nullptr;
   };
 
-  /// Makes the ring of the calling thread, whose worker wakes by the eventfd `wake_fd`. Returns null, and sets `*error` to the errno, if the kernel has no ring that runs nothing in
+  /// Makes the ring of the calling thread. Returns null, and sets `*error` to the errno, if the kernel has no ring that runs nothing in
   /// the thread until it is asked (Linux 6.1), or if a filter of system calls or the system's settings forbid it, or memory or
   /// descriptors have run out.
-  static std::unique_ptr<Ring> make(int wake_fd, int* error);
+  static std::unique_ptr<Ring> make(int* error);
   /// Cancels what is not done. What cannot be cancelled goes on, and so does its use of the memory of fibers that were abandoned.
   ~Ring();
   Ring(const Ring&) = delete;
@@ -52,8 +53,11 @@ class Ring {
 
   /// Has the kernel carry out `entry` at once, and returns its result, -errno, or kRefused. For fibers of the worker. May suspend: yes.
   long run(const io_uring_sqe& entry);
-  /// Hands over what was begun, and wakes the fibers whose operations are done. Returns how many it has woken.
-  unsigned serve();
+  /// Returns an eventfd, which need not be read. It is written when there is something for serve(), unless that has just woken a fiber: the
+  /// worker calls it again then before it sleeps.
+  int notifyFd() const { return m_notify_fd.get(); }
+  /// Hands over what was begun, and wakes the fibers whose operations are done.
+  void serve();
   /// Returns true if there are operations that are not done.
   bool busy() const { return m_first != nullptr; }
   /// Ends what can be ended, for a worker that has ended, and whose fibers have ended or are given up.
@@ -76,7 +80,10 @@ class Ring {
     ~Transfer() = default;
   };
 
-  /// Begins `transfer`, whose fiber is about to wait. It gives -ECANCELED if the number is closed before the end of the turn.
+  /// Returns false for some turns after the kernel has refused transfers.
+  bool takesTransfers() const { return m_rest == 0; }
+  /// Begins `transfer`, whose fiber is about to wait. It gives -ECANCELED if the number is closed before the end of the turn, and -EAGAIN
+  /// if the kernel refuses it.
   void begin(Transfer& transfer);
   /// Ends `transfer` early, and returns when it is done, whatever came first. In a forked child it returns at once. May suspend: yes.
   void end(Transfer& transfer);
@@ -90,10 +97,11 @@ class Ring {
   void handOver();
   void append(Operation& operation);
   void remove(const Operation& operation);
-  unsigned takeDone(const Operation* own);
+  bool takeDone(const Operation* own);
   bool hasMore() const;
   static bool tell(Operation& operation);
   void letNotify(bool notifies);
+  void rest();
   void submitBegun();
   void removeBegun(const Transfer& transfer);
   void takeBack(Transfer* last, unsigned count);
@@ -103,6 +111,9 @@ class Ring {
   io_uring m_ring{};
   bool m_made = false;
   bool m_notifies = true;
+  unsigned m_rest = 0;   // for how many turns it takes no transfers
+  unsigned m_count = 0;  // of operations that the kernel has
+  UniqueFd m_notify_fd;
   Operation* m_first = nullptr;  // of those that the kernel has
   Operation* m_first_begun = nullptr;
   Operation* m_last_begun = nullptr;

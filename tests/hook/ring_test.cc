@@ -1,7 +1,5 @@
 // Files by io_uring: calls that wait for a file system suspend their fiber, any number of them at once, and give what the kernel gives.
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -17,6 +15,7 @@
 #include "sylar/io/epoll_engine.h"
 #include "sylar/sync/wait_group.h"
 #include "tests/hook/kinds.h"
+#include "tests/hook/refuse_call.h"
 #include "tests/hook/support.h"
 #include "tests/support/held_disk.h"
 #include "tests/support/log_lines.h"
@@ -497,17 +496,6 @@ TEST_F(RingDisk, IsUsedAgainAfterTheKernelHasRefusedIt) {
   ::close(listener);
 }
 
-/// Forbids io_uring_setup to the calling thread and those that it makes.
-void forbidRings(int error) {
-  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog program{std::size(rules), rules};
-  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
-}
-
 TEST_F(RingDisk, WithoutAnIoUringHelperThreadsMakeTheCalls) {
   for (const int error : {ENOSYS, EPERM}) {
     for (const IOEngine engine : {IOEngine::kAuto, IOEngine::kUring}) {
@@ -516,7 +504,7 @@ TEST_F(RingDisk, WithoutAnIoUringHelperThreadsMakeTheCalls) {
       const LogLines lines([&](auto, std::string_view line) { told += line.find("io.engine") != line.npos; });
       m_disk.hold(FUSE_READ);
       std::thread([&] {
-        forbidRings(error);
+        refuseCall(SYS_io_uring_setup, error);
         inFiber([&] {
           EXPECT_EQ(EpollEngine::current()->ring(), nullptr);
           IOManager::GetThis()->schedule([&] {

@@ -16,6 +16,7 @@
 #include "sylar/sync/wait_group.h"
 #include "sylar/testing/virtual_time.h"
 #include "tests/hook/counted_buffer.h"
+#include "tests/hook/refuse_call.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {
@@ -121,6 +122,43 @@ TEST_F(RingTransfers, UnderAutoSocketsAreTheRingsWhileManyAreReady) {
     for (Pair& pair : pairs) pair.closeB();
     for (const Fiber::ptr& reader : readers) reader->join();
   });
+}
+
+// As many receives and sends as it takes at once, and more, are refused in one turn.
+TEST_F(RingTransfers, WithAKernelThatRefusesThemFibersWaitByTheEpoll) {
+  constexpr int kMany = 300;
+  std::thread([] {  // the filter stays with the thread
+    IOManager iom(1, true, "refused");
+    iom.schedule([] {
+      std::deque<Pair> pairs;
+      for (int i = 0; i < kMany; ++i) pairs.emplace_back(makeTcp(hookedCalls()));
+      EXPECT_EQ(::send(pairs[0].b, "x", 1, 0), 1);  // makes the ring
+      EXPECT_EQ(takeNow(pairs[0].a), "x");
+      refuseCall(SYS_io_uring_enter, EAGAIN);
+      std::vector<Fiber::ptr> fibers;
+      for (const Pair& pair : pairs) {
+        fibers.push_back(spawn([&pair] {
+          char byte = 0;
+          EXPECT_EQ(::recv(pair.a, &byte, 1, 0), 1);
+          EXPECT_EQ(byte, 'y');
+        }));
+        fibers.push_back(spawn([&pair] {
+          Fiber::YieldToReady();
+          EXPECT_EQ(::send(pair.b, "y", 1, 0), 1);
+        }));
+      }
+      for (const Fiber::ptr& fiber : fibers) fiber->join();
+      char byte = 0;
+      const auto last = spawn([&] { EXPECT_EQ(::read(pairs[0].a, &byte, 1), 1); });
+      untilParked(*last);
+      EXPECT_TRUE(FdTable::at(pairs[0].a)->registered());
+      EXPECT_EQ(::write(pairs[0].b, "z", 1), 1);
+      last->join();
+      EXPECT_EQ(byte, 'z');
+    });
+    iom.stop();
+  })
+      .join();
 }
 
 // ---- The calls of a server that may be made late. ------------------------------------------------------------------------------
