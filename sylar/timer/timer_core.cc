@@ -183,11 +183,12 @@ void TimerCore::rearm(ArmedTimer::ptr timer) noexcept {  // NOLINT(bugprone-exce
   tell(event);
 }
 
-// A timer that is Done and dead has nothing to run. The last of its captures is destroyed where callbacks run.
+// A timer that is Done and dead has nothing to run. The last of its captures is destroyed where callbacks run. Without the timer's own
+// share that may be happening now.
 ActionShare TimerCore::claimDispatched(ArmedTimer& timer) {
   Lock lock(m_mutex);
   if (m_closed) return {};
-  if (timer.m_state == State::kDone && timer.m_action.dead()) return ActionShare::ownOf(timer.m_action);
+  if (timer.m_state == State::kDone && timer.m_action.own && timer.m_action.dead()) return ActionShare::ownOf(timer.m_action);
   if (timer.m_repeat != Repeat::kNo) {
     const bool pending = std::exchange(timer.m_run_pending, false);
     return pending && timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();

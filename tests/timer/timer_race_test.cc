@@ -248,5 +248,29 @@ TEST(TimerRace, CancelWhileRunningLeavesTheRunIntact) {
   }
 }
 
+// Cause: the second run looked at the condition that the end of the first one was just emptying.
+TEST(TimerRace, TwoRunsOfATimerWhoseConditionHasDied) {
+  for (int round = 0; round < 300; ++round) {
+    ManualClock clock(std::chrono::hours(1));
+    RaceTimers timers(clock);
+    auto condition = std::make_shared<int>(0);
+    bool ran = false;
+    timers.addConditionTimer(
+        1, [&ran] { ran = true; }, condition, true);
+    std::vector<Timer::ptr> due[2];
+    for (auto& some : due) {
+      clock.advance(std::chrono::milliseconds(1));
+      timers.collectDue(1, some);
+      ASSERT_EQ(some.size(), 1u);
+      condition.reset();
+    }
+    std::thread other([&] { due[0][0]->fire(); });
+    due[1][0]->fire();
+    other.join();
+    EXPECT_FALSE(ran);
+    EXPECT_FALSE(timers.hasTimer());
+  }
+}
+
 }  // namespace
 }  // namespace sylar
