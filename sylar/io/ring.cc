@@ -87,6 +87,7 @@ long Ring::run(const io_uring_sqe& entry) {
 /// Hands the operation over. It may be done at once.
 bool Ring::submit(const io_uring_sqe& entry, Operation& operation) {
   if (sys::inForkedChild()) return false;
+  const tsan::Exempt of_this_thread;
   io_uring_sqe* const place = this->place();
   if (place == nullptr) return false;
   *place = entry;
@@ -279,9 +280,12 @@ void Ring::end(Transfer& transfer) {
     return;
   }
   const this_fiber::CancelShield shield;
-  askToCancel(transfer);
-  (void)io_uring_submit_and_get_events(&m_ring);
-  takeDone(&transfer);
+  {
+    const tsan::Exempt of_this_thread;
+    askToCancel(transfer);
+    (void)io_uring_submit_and_get_events(&m_ring);
+    takeDone(&transfer);
+  }
   if (sys::inForkedChild()) return;
   while (!transfer.done) {
     Wait wait(WaitsFor::kEvent);

@@ -22,6 +22,7 @@
 
 #include "sylar/base/fd.h"
 #include "sylar/base/internal.h"
+#include "sylar/base/tsan.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/waker.h"
 
@@ -81,7 +82,10 @@ class Ring {
   };
 
   /// Returns false for some turns after the kernel has refused transfers.
-  bool takesTransfers() const { return m_rest == 0; }
+  bool takesTransfers() const {
+    const tsan::Exempt of_this_thread;
+    return m_rest == 0;
+  }
   /// Begins `transfer`, whose fiber is about to wait. It gives -ECANCELED if the number is closed before the end of the turn, and -EAGAIN
   /// if the kernel refuses it.
   void begin(Transfer& transfer);
