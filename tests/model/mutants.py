@@ -21,6 +21,7 @@ EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
 LOT = "hook/lot_steps.h"
 # What is written again there.
 AGAIN, SERVED = "tests/model/scenarios_sync.cc", "tests/model/scenarios_serve.cc"
+TRANSFERS = "tests/model/scenarios_transfer.cc"
 REQUESTS, ENDS, RUN = "fiber/fiber_requests.h", "fiber/end_observers.h", "sched/run_queue.h"
 
 # name: (file, piece, replacement, scenario, memory), and the preemptions that it takes, if more than 2
@@ -207,6 +208,19 @@ MUTANTS = {
     "transfer_pinned_while_it_is_closed": (
         ENTRY, "if (generationOf(before) == generation && !isClosing(before)) return true;",
         "if (generationOf(before) == generation) return true;", "transfer/close", "tso"),
+    "transfer_ends_the_registration_of_others": (
+        ENTRY, "if (registered() && !anyWaits()) forget(fd);", "if (registered()) forget(fd);", "fd/receive_beside_a_reader", "tso"),
+    "transfer_leaves_a_registration_that_is_not_there": (
+        ENTRY, "if (registered() && !anyWaits()) forget(fd);",
+        "if (registered() && !anyWaits()) m_engine.load(std::memory_order_relaxed)->remove(fd);", "fd/receive_and_read", "tso"),
+    "notify_without_a_fence": (
+        TRANSFERS, "    notifies.store(on, std::memory_order_relaxed);\n    fence();\n", "    notifies.store(on, std::memory_order_relaxed);\n",
+        "transfer/notify_in_order", "tso"),
+    "notify_after_the_look": (
+        TRANSFERS, "    letNotify(true);\n    bool asks = !flag_is_in_order || hasMore();",
+        "    bool asks = !flag_is_in_order || hasMore();\n    letNotify(true);", "transfer/notify_in_order", "tso"),
+    "notify_out_of_order_not_asked_again": (
+        TRANSFERS, "bool asks = !flag_is_in_order || hasMore();", "bool asks = hasMore();", "transfer/notify_out_of_order", "weak"),
     # What a fiber is asked, and its end
     "post_sent_each_time": (
         REQUESTS, "return m_pending.fetch_or(what, std::memory_order_seq_cst) == 0;",

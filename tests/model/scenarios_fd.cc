@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,18 @@ constexpr int kAgain = -EAGAIN;
 
 struct Kernel;
 
-/// A worker's epoll, as FdEntry and as the worker see it.
+/// As the house's, for a wait that says when what lies on its stack is gone.
+struct Waker : ModelWaker {
+  const Var<bool>* gone = nullptr;
+  bool claim(WakeReason reason) const {
+    require(gone == nullptr || !gone->get(), "nobody touches what lies on the stack of a wait that is over");
+    return ModelWaker::claim(reason);
+  }
+};
+
+/// A worker's epoll, as FdEntry and as the worker see it, and its ring, which takes one receive.
 struct Engine final : Driver {
-  using Waker = ModelWaker;
+  using Waker = model::Waker;
 
   explicit Engine(Kernel& its_kernel) : kernel(its_kernel) {}
 
@@ -39,6 +49,8 @@ struct Engine final : Driver {
   void serve() override;
 
   Kernel& kernel;
+  Waker receiver;           // by the ring
+  int wanted = 0, got = 0;  // by it
   int file = 0;             // registered; 0: none
   uint32_t generation = 0;  // of the registration
   bool reported = false;    // an edge that nobody has collected
@@ -135,66 +147,80 @@ void Engine::remove(int) {
 void Engine::closeNumber(int) { Kernel::g_kernel->close(); }
 bool Engine::isOpen(int) { return Kernel::g_kernel->isOpen(); }
 
-bool Engine::ready() const { return reported; }
-/// epoll_wait, and what it reports. Between the two all may happen.
+bool Engine::ready() const { return reported || (wanted > 0 && kernel.bytes > 0); }
+/// epoll_wait, and what it reports. Between the two all may happen. Then the ring.
 void Engine::serve() {
-  if (!reported) return;
-  kernel.enter();
-  if (!std::exchange(reported, false) || kernel.bytes == 0) return;
-  kernel.entry.onEvent(generation, EPOLLIN);
+  if (reported) {
+    kernel.enter();
+    if (std::exchange(reported, false) && kernel.bytes > 0) kernel.entry.onEvent(generation, EPOLLIN);
+  }
+  if (wanted == 0 || (got = std::max(kernel.read(wanted), 0)) == 0) return;
+  wanted = 0;
+  if (receiver.claim(WakeReason::kReady)) Waker::deliver(*receiver.core);
 }
 
-/// A worker with its epoll, and the fiber on it.
+/// A worker with its epoll, and the fiber on it. With kWrite it waits as a writer does, of whom no event tells, and so only by the ring.
 struct Reader {
-  explicit Reader(Kernel& its_kernel) : kernel(its_kernel), engine(its_kernel), worker(nullptr, &engine), core(worker.slot()) {
+  explicit Reader(Kernel& its_kernel, Direction its_direction = Direction::kRead)
+      : kernel(its_kernel), direction(its_direction), engine(its_kernel), worker(nullptr, &engine), core(worker.slot()) {
     kernel.engines.push_back(&engine);
   }
 
-  /// As IoCall::run: how many of `most` bytes, -EBADF, or -EAGAIN for a timeout.
-  int read(bool timer = false, int most = 1) {
+  /// As IoCall::run: how many of `most` bytes, -EBADF, or -EAGAIN for a timeout. `rings`: as IoCall::goOnBy; not with a close.
+  int read(bool timer = false, int most = 1, bool rings = false) {
     Entry& entry = kernel.entry;
     const uint32_t generation = Entry::generationOf(entry.awaitOpen(kFd));
     int file = 0;
     for (bool first = true;; first = false) {
-      const uint64_t edges = entry.edges(Direction::kRead);
-      if (!entry.knownEmpty(Direction::kRead, edges)) {
+      const uint64_t edges = entry.edges(direction);
+      if (!entry.knownEmpty(direction, edges)) {
         if (!first && !entry.pin(generation)) return -EBADF;
         const int done = kernel.read(most);
         if (!first) {
           require(file == 0 || kernel.file == file, "a retry is made on the file of the first attempt");
           entry.unpin();
         }
-        if (done > 0 && done < most && entry.registered() && !entry.sticky()) entry.setDrained(Direction::kRead, edges);
+        if (done > 0) learn(done < most, edges);
         if (done != kAgain) return done;
         file = kernel.file;
       }
-      const ModelWaker waker{&core, core.wait.prepare()};
-      FdWaiter<Engine> waiter;
+      auto& [waiter, gone] = waits.emplace_back();
+      const Waker waker{{&core, core.wait.prepare()}, &gone};
       waiter.waker = waker;
       waiter.engine = &engine;
-      const int error = entry.enqueue(kFd, generation, Direction::kRead, edges, false, waiter);
+      int error = rings ? entry.enqueueForClose(kFd, generation, direction, waiter) : -EBUSY;
+      const bool by_ring = error != -EBUSY;
+      if (!by_ring) error = entry.enqueue(kFd, generation, direction, edges, false, waiter);
       if (error != 0) {
         if (!core.wait.withdraw(waker.epoch)) worker.park(core);
         if (error != -EAGAIN) return error;
         continue;
       }
-      switch (worker.park(core, timer)) {
-        case WakeReason::kReady:
-          require(file == 0 || kernel.sent[static_cast<size_t>(file)] > 0, "no event of another file");
-          break;
-        case WakeReason::kClosed: return -EBADF;
-        case WakeReason::kTimeout:
-        case WakeReason::kCanceled: entry.dequeue(Direction::kRead, waiter); return kAgain;
-      }
+      if (by_ring) engine.receiver = waker, engine.wanted = most;
+      const WakeReason reason = worker.park(core, timer);
+      if (by_ring || reason == WakeReason::kTimeout) entry.dequeue(direction, waiter);
+      if (by_ring) kernel.enter(), engine.wanted = 0;
+      gone.set(true);
+      if (const int got = std::exchange(engine.got, 0); got > 0) return learn(got < most, edges), got;
+      require(reason != WakeReason::kReady || file == 0 || kernel.sent[static_cast<size_t>(file)] > 0,
+              "no event of another file");
+      if (reason != WakeReason::kReady) return reason == WakeReason::kClosed ? -EBADF : kAgain;
       require(!waiter.linked, "who was woken is in no list");
     }
+  }
+
+  /// A read has left nothing, or it may have. Without a registration no event tells of what comes.
+  void learn(bool nothing_left, uint64_t edges) {
+    Entry& entry = kernel.entry;
+    const bool proven = nothing_left && (entry.registered() || has_ring) && !entry.sticky();
+    if (proven || has_ring) proven ? entry.setDrained(direction, edges) : entry.clearDrained(direction);
   }
 
   /// As a poll for other events: a wait with no attempt before it, which ends by its timeout.
   void watch() {
     Entry& entry = kernel.entry;
     const uint64_t edges = entry.edges(Direction::kRead);
-    const ModelWaker waker{&core, core.wait.prepare()};
+    const Waker waker{{&core, core.wait.prepare()}};
     FdWaiter<Engine> waiter;
     waiter.waker = waker;
     waiter.engine = &engine;
@@ -211,6 +237,13 @@ struct Reader {
   void serveUntil(const std::function<bool()>& enough) { worker.serveUntil(enough); }
 
   Kernel& kernel;
+  const Direction direction;
+  bool has_ring = false;
+  struct OnStack {
+    FdWaiter<Engine> waiter;
+    Var<bool> gone;
+  };
+  std::deque<OnStack> waits;  // all that were made: these are not reused
   Engine engine;
   Worker worker;
   Core core;
@@ -358,7 +391,7 @@ void edgeElsewhere() {
   bool over = false;
   addThread("holder", [&] {
     const uint32_t generation = Entry::generationOf(kernel.entry.awaitOpen(kFd));
-    const ModelWaker waker{&holder.core, holder.core.wait.prepare()};
+    const Waker waker{{&holder.core, holder.core.wait.prepare()}};
     FdWaiter<Engine> waiter;
     waiter.waker = waker;
     waiter.engine = &holder.engine;
@@ -520,6 +553,46 @@ void closeInAHandlerElsewhere() {
   require(closed == (kernel.file == 0), "what the handler closed is closed");
 }
 
+// Waits by the ring and by the epoll take turns. The registration may be at another worker's engine, whose events may be under way when a
+// wait by the ring ends it. The next wait makes it anew and learns what is there. wakeAll() and a timeout end waits, too.
+void receiveAndRead() {
+  Kernel kernel;
+  Reader other(kernel), reader(kernel);
+  reader.has_ring = true;
+  bool over = false;
+  addThread("other", [&] {
+    require(other.read() == 1, "it reads a byte");
+    other.serveUntil([&] { return over; });
+  });
+  addThread("reader", [&] {
+    for (int got = 0, i = 0; got < 3; ++i) got += std::max(reader.read(i == 0, 2, i % 2 == 0), 0);
+    over = true;
+  });
+  addThread("sender", [&] {
+    for (int i = 0; i < 3; ++i) kernel.send();
+    kernel.entry.wakeAll(Direction::kRead);
+    for (int i = 0; i < 2; ++i) kernel.send();
+  });
+  runThreads();
+}
+
+// The ring's waits are of the other direction, and leave the registration to who waits by the epoll.
+void receiveBesideAReader() {
+  Kernel kernel;
+  Reader reader(kernel), other(kernel, Direction::kWrite);
+  other.has_ring = true;
+  addThread("reader", [&] {
+    for (int i = 0; i < 2; ++i) require(reader.read() == 1, "it reads the byte");
+  });
+  addThread("other", [&] {
+    for (int i = 0; i < 2; ++i) require(other.read(false, 1, true) == 1, "the ring reads a byte");
+  });
+  addThread("sender", [&] {
+    for (int i = 0; i < 4; ++i) kernel.send();
+  });
+  runThreads();
+}
+
 }  // namespace
 
 std::vector<Scenario> fdScenarios() {
@@ -539,6 +612,8 @@ std::vector<Scenario> fdScenarios() {
       {"fd/lingering_close", lingeringClose},
       {"fd/close_in_a_handler", closeInAHandler},
       {"fd/close_in_a_handler_elsewhere", closeInAHandlerElsewhere},
+      {"fd/receive_and_read", receiveAndRead},
+      {"fd/receive_beside_a_reader", receiveBesideAReader},
   };
 }
 

@@ -695,6 +695,81 @@ void twoClosers() {
   run(kernel);
 }
 
+// ---- How the kernel notifies the worker of work for its thread. ----------------------------------------------------------------
+
+/// Both sides. `flag_is_in_order`: the kernel's OR is fully ordered, as on x86.
+struct Notifications {
+  explicit Notifications(bool its_flag_is_in_order) : flag_is_in_order(its_flag_is_in_order) {}
+
+  /// Work arrives.
+  void arrive() {
+    const bool first = list.fetch_add(1, std::memory_order_acq_rel) == 0;
+    fence();
+    if (!first) return;
+    (void)flag.fetch_or(true, std::memory_order_relaxed);
+    if (flag_is_in_order) fence();
+    if (notifies.load(std::memory_order_relaxed)) event.fetch_add(1, std::memory_order_acq_rel);
+  }
+  /// The worker enters the kernel. Returns true if that has woken a fiber, which may begin a transfer.
+  bool enter() {
+    (void)flag.exchange(false, std::memory_order_relaxed);
+    const int taken = list.exchange(0, std::memory_order_acq_rel);
+    done += taken;
+    const unsigned what = taken == 0 ? 0 : choose(3);
+    begun = what == 2;
+    return what > 0;
+  }
+  /// Returns true if it has woken a fiber. As Ring::serve().
+  bool serve() {
+    if (worker_notifies && !begun && !hasMore()) return false;
+    letNotify(false);
+    if ((begun || hasMore()) && enter()) return true;
+    letNotify(true);
+    bool asks = !flag_is_in_order || hasMore();
+    for (int left = 2; asks && left > 0; --left) {
+      if (enter()) return true;
+      asks = hasMore();
+    }
+    return false;
+  }
+  void letNotify(bool on) {
+    worker_notifies = on;
+    notifies.store(on, std::memory_order_relaxed);
+    fence();
+  }
+  bool hasMore() const { return flag.load(std::memory_order_relaxed); }
+  /// Both sides change one word, so the later one sees what the earlier one did before.
+  void fence() { fenced.fetch_add(0, std::memory_order_acq_rel); }
+
+  /// The turns of the worker, until all work has come.
+  void run(int all) {
+    while (done < all) {
+      if (!serve()) await("asleep", [&] { return event.peek() != 0 || mail.peek() != 0 || done == all; });
+      (void)mail.exchange(0, std::memory_order_acq_rel);
+      if (event.exchange(0, std::memory_order_acq_rel) != 0) serve();
+    }
+  }
+
+  const bool flag_is_in_order;
+  Atomic<int> list;
+  Atomic<bool> flag, notifies = true;
+  Atomic<int> event, mail;  // what wakes the worker, of which `mail` is for another reason
+  Atomic<int> fenced;
+  bool worker_notifies = true;  // as the worker knows it
+  bool begun = true;
+  int done = 0;
+};
+
+// Work that arrives while its worker falls asleep wakes it. Where the flag is out of order the worker enters the kernel once more.
+void notify(bool flag_is_in_order) {
+  Notifications ring(flag_is_in_order);
+  addThread("worker", [&] { ring.run(2); });
+  addThread("kernel", [&] { ring.arrive(); });
+  addThread("kernel elsewhere", [&] { ring.arrive(); });
+  addThread("sender of mail", [&] { ring.mail.fetch_add(1, std::memory_order_acq_rel); });
+  runThreads();
+}
+
 }  // namespace
 
 std::vector<Scenario> transferScenarios() {
@@ -719,6 +794,8 @@ std::vector<Scenario> transferScenarios() {
       {"transfer/own_worker_reuses", ownWorkerReuses},
       {"transfer/close_in_a_handler", closeInAHandler},
       {"transfer/two_closers", twoClosers},
+      {"transfer/notify_in_order", [] { notify(true); }},
+      {"transfer/notify_out_of_order", [] { notify(false); }},
   };
 }
 
