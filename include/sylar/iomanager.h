@@ -39,7 +39,7 @@ enum class IOEngine : uint8_t {
   /// holds them back. On virtual time sockets are as with kEpoll. Where there is no io_uring this is kEpoll, with a warning.
   kUring,
 };
-/// Sets what does; kAuto is the initial value. Fibers see the same results with each. A ring makes those calls on files that it
+/// Sets the engine; kAuto is the initial value. Fibers see the same results with each. A ring makes those calls on files that it
 /// can make exactly as the kernel's own, and helper threads make the others. Thread safety: any thread; affects workers that start
 /// afterwards, and for files calls that begin afterwards. May suspend: no. Source: io_uring(7).
 void setIOEngine(IOEngine engine);
