@@ -7,8 +7,8 @@ set -euo pipefail
 packages=(
   # Compilers. The sanitizer builds use clang: its runtimes are a package of their own, and llvm makes their reports readable.
   g++ clang libclang-rt-14-dev llvm
-  # Build. The presets compile through ccache.
-  cmake ninja-build ccache
+  # Build. The presets compile through ccache, and tests are linked by lld.
+  cmake ninja-build ccache lld
   # Libraries that sylar itself is built on: context switch, log sink, settings, calls on files.
   libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev liburing-dev
   # JSON, of examples/jobs.
