@@ -62,9 +62,9 @@ def cases(options):
     http = lambda port: ["/usr/bin/wrk", "-t1", "-c100", f"-d{round(length)}s", f"http://127.0.0.1:{port}/hello"]
     few, many = (1000, 11_000) if options.quick else (10_000, 110_000)
     return {
-        "echo request": lambda: server_case("bench_fiber_echo", [], echo, options, "write"),
+        "echo request": lambda: server_case("bench_fiber_echo", ["--engine", "epoll"], echo, options, "write"),
         "echo request of the tightest raw loop": lambda: server_case("bench_raw_epoll_echo", ["--et"], echo, options, "send"),
-        "HTTP request": lambda: server_case("http_hello", [0, 1], http, options, "send"),
+        "HTTP request": lambda: server_case("http_hello", [0, 1, "epoll"], http, options, "send"),
         "yield": lambda: run_case("bench_sylar_fibers", "yield", few, many, 2, options),
         "spawn": lambda: run_case("bench_sylar_fibers", "spawn", few, many, 1, options),
         "lock and unlock": lambda: run_case("bench_sylar_sync", "lock", few, many, 1, options),

@@ -5,7 +5,7 @@
 // --buffer  of a connection, on its fiber's stack
 // --spin-us how long an idle worker polls before it sleeps
 // --trim-ms how long a connection waits before the unused part of its stack is given back; 0: it is kept
-// --engine  where its workers wait (setIOEngine)
+// --engine  what makes the calls of its fibers (setIOEngine); auto if it is not given
 // --deep 1  each request touches 32 KiB of the stack, as a call into a large library does, and the buffer has 64 bytes
 // --tell 1  instead of echoing, each connection tells the id of the thread that serves it, and waits for its end
 //

@@ -28,20 +28,20 @@ namespace detail {
 class IOCore;
 }
 
-/// Chooses what carries out the calls of fibers, besides the worker itself. Workers sleep in their epoll with each.
+/// Chooses what makes the calls of fibers. Workers sleep in their epoll with each value.
 enum class IOEngine : uint8_t {
-  /// kUring where the kernel has what that takes (Linux 6.1, and no filter that forbids it), else kEpoll, of which the log tells once. For
-  /// sockets it is kUring while several of a worker's are ready at a time, because one alone costs less with kEpoll.
+  /// As kUring for files. For sockets it is as kUring while several of a worker's are ready at a time, and else as kEpoll, which costs less
+  /// for one alone. Where there is no io_uring (Linux 6.1, and no filter that forbids it) it is kEpoll, and the log says so once.
   kAuto,
-  kEpoll,  ///< for calls that wait for files (setHookFiles) helper threads, at most 64 at once unless BlockingLimits says otherwise
-  /// An io_uring of each worker, for calls that wait for files, and for receives and sends on TCP sockets. The short sends of its fibers go
-  /// out together when the worker's turn ends. So a fiber that computes for long in that turn delays them, and one that blocks the thread
-  /// holds them back. On virtual time sockets are as with kEpoll. Where there is no io_uring this is kEpoll, with a warning.
+  kEpoll,  ///< Helper threads make calls that wait for files (setHookFiles, BlockingLimits); the worker makes all others itself.
+  /// An io_uring of each worker makes the calls that wait for files, and receives and sends on TCP sockets. Sends of up to 16 KiB go out
+  /// together when the worker's turn ends. So a fiber that computes for long in that turn delays them, and one that blocks the thread holds
+  /// them back. On virtual time sockets are as with kEpoll. Where there is no io_uring it is kEpoll, with a warning.
   kUring,
 };
-/// Sets the engine; kAuto is the initial value. Fibers see the same results with each. A ring makes those calls on files that it
-/// can make exactly as the kernel's own, and helper threads make the others. Thread safety: any thread; affects workers that start
-/// afterwards, and for files calls that begin afterwards. May suspend: no. Source: io_uring(7).
+/// Sets the engine; kAuto is the initial value. A call gives the same result with each, but may give it later. The ring makes only those
+/// calls on files that it makes exactly as the kernel's own; helper threads make the others. Thread safety: any thread; affects workers
+/// that start afterwards, and for files calls that begin afterwards. May suspend: no. Source: io_uring(7).
 void setIOEngine(IOEngine engine);
 /// Returns what setIOEngine() has set. Thread safety: any thread. May suspend: no.
 IOEngine ioEngine();

@@ -56,7 +56,8 @@ struct alignas(64) FiberCore : QueueNode {
   bool live : 1 = false;                       ///< is in the home worker's list of live fibers
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
   bool in_deadline_scope : 1 = false;          ///< its StartedState has the deadline
-  uint8_t cancelled : 7 = 0;                   ///< the sum of why every park from now on ends at once
+  uint8_t cancelled : 6 = 0;                   ///< the sum of why every park from now on ends at once
+  bool sent_by_ring : 1 = false;               ///< a ring has made a send of it since its last receive that waited
   bool own_thread_pointer : 1 = false;         ///< it is a thread of libc's by itself (sylar/hook/fiber_thread.h)
   uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/hook_count.h)
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled

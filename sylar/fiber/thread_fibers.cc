@@ -160,6 +160,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->in_deadline_scope = false;
   core->in_cancel_scope = false;
   core->own_thread_pointer = false;
+  core->sent_by_ring = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
   core->deadline_ns = kNever;

@@ -64,10 +64,8 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
   if (result != 0) return result;
   Entry* const entry = FdTable::find(fd);
   if (level == SOL_SOCKET && option == SO_LINGER && lingers(*static_cast<const linger*>(value))) {
-    g_any_lingers.store(true);
-    if (entry != nullptr && !Entry::interrupting()) {  // a ring lets go of the file
-      entry->wakeAll(Direction::kRead, true);
-      entry->wakeAll(Direction::kWrite, true);
+    if (!g_any_lingers.exchange(true) && !Entry::interrupting()) {  // rings let go of all files
+      FdTable::forEach([](int, Entry& each) { each.wakeAll(Direction::kRead, true); });
     }
   }
   if (entry == nullptr) return result;

@@ -172,23 +172,33 @@ ssize_t receiveEarly(LateBuffer& buffer, Receive receive) {
 
 constexpr Room kLateRoom{nullptr, LateBuffer::kSize};  // within a page, since no byte of the buffer can fail
 
-/// Does what receiveByRing() does. The kernel needs memory from the start, which is the stack's, and so the fiber's already.
-[[gnu::noinline]] long receiveLateByRing(Ring& ring, IoCall& call, Tried first, LateBuffer& buffer) {
-  char bytes[LateBuffer::kSize];
-  const auto once = [&] { return attempt::recvfrom(call.fd(), bytes, sizeof bytes, 0, nullptr, nullptr); };
-  const long n = receiveByRing(ring, call, first, once, bytes, sizeof bytes);
-  if (n <= 0) return n;
-  return receiveInto(buffer, [&](char* to) {
-    std::copy_n(bytes, n, to);
+/// Does what receiveByRing() does, into memory that the ring lends when bytes have come.
+[[gnu::noinline]] long receiveLateByRing(Ring& ring, LentMemory& memory, IoCall& call, Tried first, LateBuffer& buffer) {
+  static_assert(LateBuffer::kSize == LentMemory::kBlockSize);
+  io_uring_sqe entry{};
+  io_uring_prep_recv(&entry, -1, nullptr, LateBuffer::kSize, 0);
+  entry.ioprio = IORING_RECVSEND_POLL_FIRST;
+  LentMemory::lendTo(entry);
+  RingTransfer transfer(ring, entry);
+  const auto once = [&] { return attemptInto(buffer, call.fd()); };
+  const long n = call.goOnBy(transfer, first, once, kLateRoom);
+  const char* const lent = transfer.lent();
+  if (lent == nullptr) return n;
+  SYLAR_DCHECK(n > 0);
+  const long copied = receiveInto(buffer, [=](char* bytes) {
+    std::copy_n(lent, n, bytes);
     return n;
   });
+  memory.giveBack(lent);
+  return copied;
 }
 
 [[gnu::noinline]] ssize_t receiveLateOn(const HookedFd& here, Tried first, LateBuffer& buffer) {
   IoCall call(here, Direction::kRead);
   Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, LateBuffer::kSize, 0);
   const auto once = [&] { return attemptInto(buffer, call.fd()); };
-  const long n = ring != nullptr ? receiveLateByRing(*ring, call, first, buffer) : call.goOn(first, once, kLateRoom);
+  LentMemory* const memory = ring != nullptr ? ring->memory() : nullptr;
+  const long n = memory != nullptr ? receiveLateByRing(*ring, *memory, call, first, buffer) : call.goOn(first, once, kLateRoom);
   if (n >= 0 || !call.passesOn()) return IoCall::result(n);
   return receiveEarly(buffer, [&](char* bytes) { return real::recv(call.fd(), bytes, LateBuffer::kSize, 0); });
 }

@@ -179,6 +179,7 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   RingTransfer transfer(ring, entry);
   const this_fiber::CancelShield until_the_turn_ends;
   FiberCore& me = *t_running;
+  me.sent_by_ring = true;
   Wait wait(me, WaitsFor::kWrite, here.fd());
   transfer.begin(here.fd(), here.entry(), here.generation(), wait.waker());
   here.engine().refillBudget();

@@ -21,11 +21,18 @@
 namespace sylar::detail {
 
 /// Returns the worker's ring if it is to make a receive or send with `flags` that now begins. The kernel's own does there what a call of
-/// this kind does: on a TCP socket, and nothing but bytes.
+/// this kind does: on a TCP socket, and nothing but bytes. A fiber that sends again before it has waited for an answer makes the call itself,
+/// because a send by the ring takes a turn.
 inline Ring* transferRing(EpollEngine& engine, const Entry& entry, Direction direction, size_t size, int flags) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_MORE;
   if (entry.kind() != FdKind::kTcp || size == 0 || (flags & ~kOrdinary) != 0) return nullptr;
-  if (direction == Direction::kRead) engine.countReceive();
+  FiberCore& me = *t_running;
+  if (direction == Direction::kRead) {
+    engine.countReceive();
+    me.sent_by_ring = false;
+  } else if (me.sent_by_ring) {
+    return nullptr;
+  }
   return engine.transferRing(entry.registered());
 }
 
@@ -38,8 +45,15 @@ class RingTransfer final : Ring::Transfer {
   /// the wait is the epoll's: others wait for the same, and the ring would wake all of them for each byte; or closes may linger, because
   /// a transfer holds its file, whose end would come on the worker; or the kernel has refused transfers.
   [[nodiscard]] int begin(int fd, Entry& entry, uint32_t generation, Direction direction, Entry::Waiter& waiter) {
-    if (g_any_lingers.load(std::memory_order_relaxed) || !m_ring.takesTransfers()) return -EBUSY;
+    const auto any_lingers = [] { return g_any_lingers.load(std::memory_order_relaxed); };
+    if (any_lingers() || !m_ring.takesTransfers()) return -EBUSY;
+    const uint32_t events = waiter.events;
     if (const int error = entry.enqueueForClose(fd, generation, direction, waiter)) return error;
+    if (any_lingers()) {  // whoever has set it meanwhile may have woken those of this entry before
+      entry.dequeue(direction, waiter);
+      waiter.events = events;
+      return -EBUSY;
+    }
     begin(fd, entry, generation, waiter.waker);
     return 0;
   }
@@ -62,8 +76,11 @@ class RingTransfer final : Ring::Transfer {
   long end() {
     if (!sys::inForkedChild()) m_ring.end(*this);
     if (sys::inForkedChild() && !done) return -ECANCELED;
-    return result == -EAGAIN || result == -EINTR ? -ECANCELED : result;
+    if (result == -ENOBUFS) m_entry->clearDrained(Direction::kRead);  // there are bytes, which the fiber's own call gets
+    return result == -EAGAIN || result == -EINTR || result == -ENOBUFS ? -ECANCELED : result;
   }
+  /// Returns the bytes that the last wait has brought in the ring's memory, or null.
+  const char* lent() const { return Ring::Transfer::lent; }
 
  private:
   bool pin() override { return m_entry->pin(m_generation); }

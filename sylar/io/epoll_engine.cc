@@ -89,8 +89,9 @@ int EpollEngine::collect(int64_t now_ns, int64_t deadline_ns) {
   return sys::epollWait(m_epoll.get(), m_events, kMaxEvents, now_ns, deadline_ns);
 }
 
-void EpollEngine::handOver() {
+void EpollEngine::submit() {
   if (m_ring != nullptr) m_ring->serve();
+  if (m_without_ring > 0) --m_without_ring;
 }
 
 }  // namespace sylar::detail

@@ -104,19 +104,19 @@ class EpollEngine final : public Driver {
 
   bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
-  void handOver() override;
-  /// Returns the ring for calls on files, which is made when it is first asked for, or null if there is none or setIOEngine() wants
+  void submit() override;
+  /// Returns the worker's ring, which is made when it is first asked for. Returns null if there can be none, or if setIOEngine() wants
   /// none.
   Ring* ring();
-  /// Returns true if the ring, should there be one, may make transfers of sockets for the worker's fibers. From its start on, or never.
+  /// Returns true if the worker's ring may make transfers, should there be a ring. The answer is fixed when the worker starts.
   bool transfers() const { return m_transfers != Transfers::kNone; }
   /// Counts a receive of a TCP socket that begins to wait.
   void countReceive() {
     const tsan::Exempt of_this_thread;
     ++m_receives;
   }
-  /// Returns the ring if it is to make the transfer that now begins, of a socket that the epoll watches already or not. If that depends,
-  /// a socket changes sides only where the load has clearly changed.
+  /// Returns the ring if it is to make the transfer that now begins, else null. `watched` says whether the epoll watches the socket. Under
+  /// kAuto the ring takes over a watched one only where the load has clearly grown.
   Ring* transferRing(bool watched) {
     const tsan::Exempt of_this_thread;
     if (m_transfers == Transfers::kNone) return nullptr;
@@ -137,10 +137,11 @@ class EpollEngine final : public Driver {
   static constexpr unsigned kCallBudget = 64;
   static constexpr unsigned kCallsPerLook = 4;
   static constexpr int64_t kTimeBudgetNs = 100'000;
-  // Receives a turn from which on it is cheaper to share a call into the kernel than to make one each.
+  // With so many receives a turn one call into the kernel for all is cheaper than one for each: kSome for a socket that the epoll does not
+  // watch, kMany for one that it does.
   static constexpr unsigned kSome = 3;
   static constexpr unsigned kMany = 6;
-  static constexpr unsigned kScale = 8;  // a new number counts as an eighth
+  static constexpr unsigned kScale = 8;  // by which the average is stored, and of which a new number is one part
 
   /// When the ring makes transfers.
   enum class Transfers : uint8_t { kNone, kShared, kAll };
@@ -166,6 +167,7 @@ class EpollEngine final : public Driver {
   Transfers m_transfers = Transfers::kNone;
   unsigned m_receives = 0;        // that have begun to wait in this turn
   unsigned m_usual_receives = 0;  // in the turns in which any do, times kScale
+  unsigned m_without_ring = 0;    // for how many turns there are no transfers, because no ring could be made
   bool m_ring_made = false;       // or found to be impossible for good
   int m_ring_fd = -1;             // by which it notifies
   int m_ring_error = 0;

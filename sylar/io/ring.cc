@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -17,14 +18,15 @@ namespace {
 constexpr unsigned kAtOnce = 256;
 constexpr unsigned kCompletions = 1024;  // more of them the kernel keeps itself
 constexpr unsigned kRestTurns = 1000;
-constexpr unsigned kPerCall = 20;         // so many operations the kernel goes on with in one call, or more
-constexpr unsigned kKernelThreads = 256;  // of each of two kinds, for what takes one; the other operations wait for these
+constexpr std::chrono::milliseconds kPause{1};  // before a cancel is submitted again
+constexpr unsigned kPerCall = 20;               // the kernel goes on with at least so many operations in one call
+constexpr unsigned kKernelThreads = 256;        // of each of two kinds, for what takes one; the other operations wait for these
 
 // Without DEFER_TASKRUN the kernel would interrupt the thread, whose blocking calls would fail with EINTR.
 constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
                             IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL;
 
-// True if the kernel sets its flag for hasMore() before it looks whether to notify. Elsewhere it uses an atomic OR without order for that.
+// True if the kernel sets its flag for hasMore() before it looks whether to notify. Elsewhere its OR has no order, so serve() asks once more.
 #ifdef __x86_64__
 constexpr bool kFlagIsInOrder = true;
 #else
@@ -84,7 +86,7 @@ long Ring::run(const io_uring_sqe& entry) {
   return operation.result;
 }
 
-/// Hands the operation over. It may be done at once.
+/// Submits the operation. It may be done at once.
 bool Ring::submit(const io_uring_sqe& entry, Operation& operation) {
   if (sys::inForkedChild()) return false;
   const tsan::Exempt of_this_thread;
@@ -93,7 +95,7 @@ bool Ring::submit(const io_uring_sqe& entry, Operation& operation) {
   *place = entry;
   io_uring_sqe_set_data(place, &operation);
   append(operation);
-  handOver();
+  submitAll();
   if (io_uring_sq_ready(&m_ring) == 0) {
     takeDone(&operation);
     return true;
@@ -107,11 +109,11 @@ bool Ring::submit(const io_uring_sqe& entry, Operation& operation) {
 /// Returns room for an entry, or null.
 io_uring_sqe* Ring::place() {
   if (io_uring_sqe* const place = io_uring_get_sqe(&m_ring)) return place;
-  handOver();
+  submitAll();
   return io_uring_get_sqe(&m_ring);
 }
 
-void Ring::handOver() {
+void Ring::submitAll() {
   while (io_uring_submit(&m_ring) == -EINTR) continue;
 }
 
@@ -150,7 +152,7 @@ void Ring::serve() {
   }
 }
 
-/// Says whether the kernel notifies the worker. If so, hasMore() tells of all that it does not notify of.
+/// Sets whether the kernel notifies the worker. Of what has come before, hasMore() tells then.
 void Ring::letNotify(bool notifies) {
   if (sys::inForkedChild()) return;
   m_notifies = notifies;
@@ -176,11 +178,23 @@ bool Ring::takeDone(const Operation* own) {
     auto* const operation = static_cast<Operation*>(io_uring_cqe_get_data(completion));
     remove(*operation);
     operation->result = completion->res;
+    if (completion->flags != 0) lend(*operation, completion->flags);
     operation->done = true;
     if (operation != own) woken |= tell(*operation);
   }
-  io_uring_cq_advance(&m_ring, count);
+  if (!sys::inForkedChild()) io_uring_cq_advance(&m_ring, count);
   return woken;
+}
+
+/// Gives `operation` the block that it has taken, if there is anything in it.
+void Ring::lend(Operation& operation, uint32_t completion_flags) {
+  const char* const block = m_memory != nullptr ? m_memory->block(completion_flags) : nullptr;
+  if (block == nullptr) return;
+  if (operation.result > 0) {
+    operation.lent = block;
+  } else {
+    m_memory->giveBack(block);
+  }
 }
 
 /// Wakes the fiber of `operation`, which is done. Returns false if something else has woken it.
@@ -195,12 +209,22 @@ bool Ring::tell(Operation& operation) {
 void Ring::leave() {
   io_uring_sync_cancel_reg all{};
   all.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
-  handOver();
+  submitAll();
   (void)io_uring_register_sync_cancel(&m_ring, &all);  // with a timeout of 0, so it does not wait for what goes on
   serve();
+  if (m_memory != nullptr) m_memory->leave(m_ring);
 }
 
 // ---- Transfers. --------------------------------------------------------------------------------------------------------------
+
+LentMemory* Ring::memory() {
+  const tsan::Exempt of_this_thread;
+  if (!m_memory_made) {
+    m_memory = LentMemory::make(m_ring);
+    m_memory_made = true;
+  }
+  return m_memory.get();
+}
 
 void Ring::begin(Transfer& transfer) {
   SYLAR_DCHECK(!sys::inForkedChild());
@@ -210,7 +234,7 @@ void Ring::begin(Transfer& transfer) {
   (transfer.previous == nullptr ? m_first_begun : transfer.previous->next) = &transfer;
 }
 
-/// Hands over the transfers that were begun, as many at once as there is room for.
+/// Submits the transfers that were begun, as many at once as there is room for.
 void Ring::submitBegun() {
   while (hasBegun()) {
     Transfer* pinned = nullptr;  // the last one first
@@ -235,7 +259,7 @@ void Ring::submitBegun() {
   }
 }
 
-/// Takes no transfers for some time, because the kernel has none. Their fibers make the calls themselves, and wait by the epoll.
+/// Takes no transfers for kRestTurns turns, because the kernel refuses them. Their fibers make the calls themselves, and wait by the epoll.
 void Ring::rest() {
   m_rest = kRestTurns;
   while (hasBegun()) {
@@ -251,8 +275,8 @@ void Ring::removeBegun(const Transfer& transfer) {
   (transfer.next == nullptr ? m_last_begun : transfer.next->previous) = transfer.previous;
 }
 
-/// Takes back the last `count` entries, which the kernel has refused, lest it look at their numbers when those belong to others. `last`
-/// is the last transfer.
+/// Makes the last `count` entries no-ops, because the kernel has refused them, and their numbers may be others' when it looks again.
+/// `last` is the last transfer.
 void Ring::takeBack(Transfer* last, unsigned count) {
   for (unsigned i = 1; i <= count && last != nullptr; ++i) {
     io_uring_sqe* const place = &m_ring.sq.sqes[(m_ring.sq.sqe_tail - i) & *m_ring.sq.kring_mask];
@@ -280,26 +304,31 @@ void Ring::end(Transfer& transfer) {
     return;
   }
   const this_fiber::CancelShield shield;
-  {
-    const tsan::Exempt of_this_thread;
-    askToCancel(transfer);
-    (void)io_uring_submit_and_get_events(&m_ring);
-    takeDone(&transfer);
-  }
-  if (sys::inForkedChild()) return;
-  while (!transfer.done) {
+  bool placed = false;
+  while (true) {
+    bool asked;
+    {
+      const tsan::Exempt of_this_thread;
+      placed = placed || askToCancel(transfer);
+      (void)io_uring_submit_and_get_events(&m_ring);
+      takeDone(&transfer);
+      asked = placed && io_uring_sq_ready(&m_ring) == 0;
+    }
+    if (sys::inForkedChild() || transfer.done) return;
     Wait wait(WaitsFor::kEvent);
     transfer.waker = wait.waker();
-    (void)wait.park();
-    if (sys::inForkedChild()) return;
+    (void)wait.park(asked ? Deadline::never() : Deadline::after(kPause, waitClock()));
+    if (sys::inForkedChild() || transfer.done) return;
   }
 }
 
-void Ring::askToCancel(const Operation& operation) {
+/// Returns false if the kernel takes no more for now.
+bool Ring::askToCancel(const Operation& operation) {
   io_uring_sqe* const place = this->place();
-  if (place == nullptr) return;  // the kernel has no memory, and goes on with it
+  if (place == nullptr) return false;
   io_uring_prep_cancel(place, const_cast<Operation*>(&operation), 0);
   io_uring_sqe_set_data64(place, kNobody);
+  return true;
 }
 
 void Ring::abandon(const FiberCore& core) {
@@ -308,7 +337,7 @@ void Ring::abandon(const FiberCore& core) {
     if (one->waker.core == &core) removeBegun(static_cast<Transfer&>(*one));
   }
   for (const Operation* one = m_first; one != nullptr; one = one->next) {
-    if (one->waker.core == &core) askToCancel(*one);
+    if (one->waker.core == &core) (void)askToCancel(*one);
   }
 }
 

@@ -7,7 +7,7 @@
 // The worker sleeps in its epoll as ever, which watches notifyFd().
 //
 // An operation lies on its fiber's stack and uses the caller's memory. So run() is ended by neither a cancel nor a deadline. stop()
-// waits for it; stop(deadline) gives the fiber up and keeps its stack for the kernel. The kernel holds the file from the submission on,
+// waits for it; stop(deadline) abandons the fiber and keeps its stack for the kernel. The kernel holds the file from the submission on,
 // so a close of its number changes nothing. Source: io_uring(7).
 //
 // Thread safety: the worker's thread only, except busy() when the worker has ended.
@@ -23,6 +23,7 @@
 #include "sylar/base/fd.h"
 #include "sylar/base/internal.h"
 #include "sylar/base/tsan.h"
+#include "sylar/io/lent_memory.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/waker.h"
 
@@ -38,6 +39,7 @@ class Ring {
     Waker waker = {};
     ClockHold virtual_time = {};  ///< held until the fiber has been told; a fiber that was abandoned never unwinds
     long result = kRefused;
+    const char* lent = nullptr;  ///< of memory(), with `result` bytes, which the fiber gives back
     bool done = false;
     Operation* previous = nullptr;
     Operation* next = nullptr;
@@ -54,20 +56,20 @@ class Ring {
 
   /// Has the kernel carry out `entry` at once, and returns its result, -errno, or kRefused. For fibers of the worker. May suspend: yes.
   long run(const io_uring_sqe& entry);
-  /// Returns an eventfd, which need not be read. It is written when there is something for serve(), unless that has just woken a fiber: the
-  /// worker calls it again then before it sleeps.
+  /// Returns an eventfd, which need not be read. The kernel writes to it when there is something for serve(). It does not while the last
+  /// serve() has woken a fiber, because the worker then calls serve() again before it sleeps.
   int notifyFd() const { return m_notify_fd.get(); }
-  /// Hands over what was begun, and wakes the fibers whose operations are done.
+  /// Submits what was begun, and wakes the fibers whose operations are done.
   void serve();
   /// Returns true if there are operations that are not done.
   bool busy() const { return m_first != nullptr; }
-  /// Ends what can be ended, for a worker that has ended, and whose fibers have ended or are given up.
+  /// Cancels what can be cancelled, for a worker that has ended, and whose fibers have ended or are abandoned.
   void leave();
-  /// Ends what can be ended of a fiber that is given up.
+  /// Cancels what can be cancelled of a fiber that is abandoned.
   void abandon(const FiberCore& core);
 
-  /// An operation on a descriptor that the kernel gets at the end of the worker's turn, together with others. Until the kernel has the file
-  /// the number is pinned, so that nobody closes it.
+  /// A receive or send of a socket, which the kernel gets at the end of the worker's turn, together with others. The number is pinned only
+  /// while the kernel gets it. A close before that ends the transfer, and after that the kernel holds the file.
   struct Transfer : Operation {
     io_uring_sqe* call = nullptr;
     bool submitted = false;
@@ -86,6 +88,8 @@ class Ring {
     const tsan::Exempt of_this_thread;
     return m_rest == 0;
   }
+  /// Returns the memory that receives may take, or null if there is none. It is made when it is first asked for.
+  LentMemory* memory();
   /// Begins `transfer`, whose fiber is about to wait. It gives -ECANCELED if the number is closed before the end of the turn, and -EAGAIN
   /// if the kernel refuses it.
   void begin(Transfer& transfer);
@@ -98,11 +102,12 @@ class Ring {
   bool hasBegun() const { return m_first_begun != nullptr; }
   bool submit(const io_uring_sqe& entry, Operation& operation);
   io_uring_sqe* place();
-  void handOver();
+  void submitAll();
   void append(Operation& operation);
   void remove(const Operation& operation);
   bool takeDone(const Operation* own);
   bool hasMore() const;
+  void lend(Operation& operation, uint32_t completion_flags);
   static bool tell(Operation& operation);
   void letNotify(bool notifies);
   void rest();
@@ -110,7 +115,7 @@ class Ring {
   void removeBegun(const Transfer& transfer);
   void takeBack(Transfer* last, unsigned count);
   void giveUp(Operation& operation, long error);
-  void askToCancel(const Operation& operation);
+  bool askToCancel(const Operation& operation);
 
   io_uring m_ring{};
   bool m_made = false;
@@ -118,6 +123,8 @@ class Ring {
   unsigned m_rest = 0;   // for how many turns it takes no transfers
   unsigned m_count = 0;  // of operations that the kernel has
   UniqueFd m_notify_fd;
+  bool m_memory_made = false;  // or found to be impossible
+  std::unique_ptr<LentMemory> m_memory;
   Operation* m_first = nullptr;  // of those that the kernel has
   Operation* m_first_begun = nullptr;
   Operation* m_last_begun = nullptr;

@@ -29,8 +29,8 @@ class Driver {
   /// if it was notified.
   virtual bool poll(int64_t now_ns, int64_t deadline_ns) = 0;
 
-  /// Hands over to the kernel what the fibers of this turn have begun, and delivers what is done of it.
-  virtual void handOver() {}
+  /// Submits to the kernel what the fibers of this turn have begun, and delivers what is done of it.
+  virtual void submit() {}
 
   /// Returns a descriptor that is readable whenever poll() would find something. For workers on virtual time, which look without
   /// taking.
@@ -44,7 +44,7 @@ class Driver {
   /// Called by the worker's thread before it first serves, and when it will never serve or poll again.
   virtual void enter() {}
   virtual void leave() {}
-  /// Called by the worker's thread for a fiber that it gives up.
+  /// Called by the worker's thread for a fiber that it abandons.
   virtual void abandon(const FiberCore& /*core*/) {}
   /// Returns true if the kernel keeps the worker's thread from ending until somebody else lets it: a disk that does not answer. Called
   /// when the worker has ended.

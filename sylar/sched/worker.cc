@@ -152,7 +152,7 @@ void Worker::runOnce() {
   const bool more = m_driver->serve(now_ns);
   runBatch();
   const bool trims = m_trimmer.run(m_clock, m_counts.switches.get(), m_live);
-  m_driver->handOver();
+  m_driver->submit();
   if (goesOn() || more || trims) {
     poll(0, 0);  // descriptors are looked at even if there is more to do
   } else {

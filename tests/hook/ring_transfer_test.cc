@@ -1,6 +1,7 @@
 // Receives and sends that the worker's ring makes (IOEngine::kUring), and when it makes them (kAuto). What every call promises is tested
 // with the other tests of hooks, which run with that engine as well.
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +9,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "sylar/base/sanitizers.h"
 #include "sylar/cancel.h"
+#include "sylar/hook_stats.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/io/ring.h"
@@ -25,6 +28,21 @@ namespace {
 using namespace std::chrono_literals;
 
 bool ringTransfers() { return EpollEngine::current()->transferRing(false) != nullptr; }
+
+/// RLIMIT_NOFILE, which it restores at its end.
+class DescriptorLimit {
+ public:
+  DescriptorLimit() { EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &m_was), 0); }
+  ~DescriptorLimit() { restore(); }
+  void set(rlim_t most) const {
+    const rlimit limit{most, m_was.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  void restore() const { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &m_was), 0); }
+
+ private:
+  rlimit m_was{};
+};
 
 class RingTransfers : public testing::Test {
  protected:
@@ -85,8 +103,36 @@ TEST_F(RingTransfers, ASendIsHandedOverWhenTheTurnEnds) {
   });
 }
 
+// A send by the ring takes a turn, so one who sends to many would take as many turns.
+TEST_F(RingTransfers, ASendBehindASendIsMadeAtOnce) {
+  inFiber([] {
+    const auto waits = [] {
+      uint64_t sum = 0;
+      for (const HookStats& one : hookStats()) sum += one.parks;
+      return sum;
+    };
+    std::deque<Pair> pairs;
+    for (int i = 0; i < 20; ++i) pairs.emplace_back(makeTcp(hookedCalls()));
+    for (int round = 0; round < 2; ++round) {
+      const uint64_t before = waits();
+      for (const Pair& pair : pairs) EXPECT_EQ(::send(pair.b, "x", 1, 0), 1);
+      EXPECT_EQ(waits() - before, 1U) << "the first one is the ring's";
+      char byte = 0;
+      const auto peer = spawn([&, sender = Fiber::GetThis()] {
+        untilParked(*sender);
+        EXPECT_EQ(libcCalls().write(pairs[1].a, "y", 1), 1);
+      });
+      EXPECT_EQ(::recv(pairs[1].b, &byte, 1, 0), 1);
+      peer->join();
+    }
+  });
+}
+
 // A socket that is alone waits in the epoll, which costs less, and many that are ready together in the ring.
 TEST_F(RingTransfers, UnderAutoSocketsAreTheRingsWhileManyAreReady) {
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+  GTEST_SKIP() << "sanitizers do not see what the ring does with memory";
+#endif
   static constexpr ptrdiff_t kMany = 12;
   const EngineMode automatic(IOEngine::kAuto);
   inFiber([] {
@@ -121,6 +167,19 @@ TEST_F(RingTransfers, UnderAutoSocketsAreTheRingsWhileManyAreReady) {
     EXPECT_EQ(countWatched(), 0);
     for (Pair& pair : pairs) pair.closeB();
     for (const Fiber::ptr& reader : readers) reader->join();
+  });
+}
+
+// Each attempt to make a ring costs more than many calls.
+TEST_F(RingTransfers, AWorkerThatGotNoRingTriesAgainSomeTurnsLater) {
+  const DescriptorLimit limit;
+  inFiber([&] {
+    limit.set(3);
+    EXPECT_FALSE(ringTransfers());
+    limit.restore();
+    EXPECT_FALSE(ringTransfers());
+    for (int i = 0; i < 100'000 && !ringTransfers(); ++i) untilPolled();
+    EXPECT_TRUE(ringTransfers());
   });
 }
 
@@ -214,6 +273,46 @@ TEST_F(RingTransfers, ALateReceiveThatEndsWithoutBytesHoldsNoBuffer) {
     };
     ended(ECANCELED, [](Fiber& receiver) { receiver.cancel(); });
     ended(0, [&](Fiber&) { EXPECT_EQ(::shutdown(pair.b, SHUT_WR), 0); });
+  });
+}
+
+/// Receives a byte into memory that the ring lends, and does not give it back. Returns 1 or -errno.
+long keepBlock(const Pair& pair) {
+  EXPECT_EQ(libcCalls().write(pair.b, "k", 1), 1);
+  io_uring_sqe entry{};
+  io_uring_prep_recv(&entry, pair.a, nullptr, 1, 0);
+  LentMemory::lendTo(entry);
+  return EpollEngine::current()->ring()->run(entry);
+}
+
+TEST_F(RingTransfers, ALateReceiveGivesTheRingItsMemoryBack) {
+  inFiber([] {
+    const Pair pair = tcpPair(), other = tcpPair();
+    for (int round = 0; round < 1000; ++round) {
+      CountedBuffer buffer;
+      const char sent = static_cast<char>(round);
+      whenParked([&] { EXPECT_EQ(libcCalls().write(pair.b, &sent, 1), 1); });
+      ASSERT_EQ(receiveLate(pair.a, buffer, 0), 1);
+      ASSERT_EQ(buffer.bytes(1)[0], sent);
+    }
+    EXPECT_EQ(keepBlock(other), 1);
+  });
+}
+
+TEST_F(RingTransfers, ALateReceiveIsACallIfTheRingHasNoMemoryLeft) {
+  inFiber([] {
+    const Pair pair = tcpPair(), other = tcpPair();
+    ASSERT_NE(EpollEngine::current()->ring()->memory(), nullptr);
+    long result = 1;
+    for (int kept = 0; result == 1 && kept < 1000; ++kept) result = keepBlock(other);
+    ASSERT_EQ(result, -ENOBUFS);
+    for (int round = 0; round < 3; ++round) {
+      CountedBuffer buffer;
+      whenParked([&] { EXPECT_EQ(libcCalls().write(pair.b, "ab", 2), 2); });
+      EXPECT_EQ(receiveLate(pair.a, buffer, 0), 2);
+      EXPECT_TRUE(buffer.held);
+      EXPECT_EQ(buffer.bytes(2), "ab");
+    }
   });
 }
 
@@ -614,6 +713,25 @@ TEST_F(RingTransfers, EndWhereClosesMayLinger) {
     EXPECT_EQ(byte, 'x');
     const linger none{0, 0};
     EXPECT_EQ(::setsockopt(pair.a, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+  });
+}
+
+// Any of them may be told to linger and be closed at once.
+TEST_F(RingTransfers, TheFirstSocketThatLingersEndsTheReceivesOfAll) {
+  inFiber([] {
+    const Pair lingering = tcpPair(), other = tcpPair();
+    char byte = 0;
+    const auto receiver = spawn([&] { EXPECT_EQ(::recv(other.a, &byte, 1, 0), 1); });
+    untilParked(*receiver);
+    untilPolled();
+    EXPECT_FALSE(FdTable::at(other.a)->registered());
+    const linger option{1, 1}, none{0, 0};
+    EXPECT_EQ(::setsockopt(lingering.a, SOL_SOCKET, SO_LINGER, &option, sizeof option), 0);
+    untilPolled();
+    EXPECT_TRUE(FdTable::at(other.a)->registered()) << "it waits in the epoll";
+    EXPECT_EQ(::send(other.b, "x", 1, 0), 1);
+    receiver->join();
+    EXPECT_EQ(::setsockopt(lingering.a, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
   });
 }
 
