@@ -470,14 +470,14 @@ void intoAFullOneThatIsEmptiedLater(Run& run, const Kind& kind, Ends ends) {
 }
 
 void aPeerThatEndsDuringALongWrite(Run& run, const Kind& kind, Ends) {
-  const std::vector<char> bytes(4 << 20, 'l');
+  const std::vector<char> bytes(32 << 20, 'l');  // more than the buffers of both sides take, at their largest
   for (const Sender& by : sendersOf(kind)) {
     const Ends ends = run.keep(kind.make(run.make));
     const int peer = libcCalls().dup(ends[0]);
     run.close(ends[0]);
     run.whileItWaits([=](const Calls& libc) { libc.close(peer); });
     const ssize_t n = by.send(run.call, ends[1], bytes.data(), bytes.size(), 0);
-    run.note(by.name, n > 0 && n < 4 << 20 ? "a part" : std::to_string(n));
+    run.note(by.name, n > 0 && n < std::ssize(bytes) ? "a part" : std::to_string(n));
     run.noteSignals();
     run.join();
     run.got("next", by.send(run.call, ends[1], "x", 1, 0));
