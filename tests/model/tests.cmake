@@ -1,3 +1,7 @@
+if(SYLAR_SANITIZE MATCHES thread)  # a model has one thread
+  return()
+endif()
+
 # Millions of executions. Later options win.
 set(model_optimised $<IF:$<CONFIG:RelWithDebInfo>,-O3,-O1>)
 
@@ -18,9 +22,6 @@ target_link_libraries(model_check PRIVATE sylar_flags model_program)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 set_target_properties(model_checker_test model_check PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
-if(SYLAR_SANITIZE MATCHES thread)  # a model has one thread
-  return()
-endif()
 if(SYLAR_SANITIZE)  # the scenarios themselves: one preemption is enough to run all of their lines
   foreach(group wait sleep queue stop fd transfer life run out timer serve core sync lot)
     add_test(NAME Model.OnePreemption.${group} COMMAND model_check --bound 1 --skip serve/sets_wide ${group}/)
