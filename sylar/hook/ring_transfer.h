@@ -49,7 +49,7 @@ class RingTransfer final : Ring::Transfer {
     if (any_lingers() || !m_ring.takesTransfers()) return -EBUSY;
     const uint32_t events = waiter.events;
     if (const int error = entry.enqueueForClose(fd, generation, direction, waiter)) return error;
-    if (any_lingers()) {  // whoever has set it meanwhile may have woken those of this entry before
+    if (any_lingers()) {  // it was set after the first look, and the waiters of this entry may have been woken by then
       entry.dequeue(direction, waiter);
       waiter.events = events;
       return -EBUSY;
