@@ -4,13 +4,14 @@
 #   scripts/test.sh [preset]      release (default), debug, clang, asan, tsan
 #
 # With SYLAR_TEST_AGAIN=N a test that failed among all others may run again, alone, and then has to pass N times in a row.
+# SYLAR_MUTANTS=REST/N builds one of N seeded defects (tests/model/tests.cmake).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:-release}
 jobs=$(nproc)
 
 scripts/setup.sh
-cmake --preset "$preset"
+cmake --preset "$preset" -DSYLAR_MUTANTS="${SYLAR_MUTANTS:-0/1}"
 cmake --build --preset "$preset" --parallel "$jobs"
 
 # Most tests wait more than they compute.

@@ -10,7 +10,7 @@ namespace sylar::test {
 namespace {
 
 #if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
-constexpr int kRounds = 2'000;
+constexpr int kRounds = 500;
 #else
 constexpr int kRounds = 10'000;
 #endif

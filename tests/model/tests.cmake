@@ -56,13 +56,22 @@ add_test(NAME Model.large.tso COMMAND model_check --bound 1 --memory tso --at-le
 add_test(NAME Model.facing COMMAND model_check --bound 3 --at-least 240000 sync/selects_that_face)
 add_test(NAME Model.RandomRuns COMMAND model_check --random 2000)
 
-# RT-7.8: each seeded defect is found.
+# RT-7.8: each seeded defect is found. All of them take a third of the time that a release takes to compile.
+set(SYLAR_MUTANTS 0/1 CACHE STRING "Which seeded defects are built: REST/N takes each N-th, from the one with the index REST")
+string(REPLACE "/" ";" share ${SYLAR_MUTANTS})
+list(POP_FRONT share rest share)
 set(mutants_py ${CMAKE_CURRENT_SOURCE_DIR}/model/mutants.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mutants_py})
 execute_process(COMMAND ${mutants_py} list OUTPUT_VARIABLE mutants OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" " " mutants "${mutants}")
 separate_arguments(mutants UNIX_COMMAND "${mutants}")
+set(index -1)
 foreach(mutant IN LISTS mutants)
+  math(EXPR index "${index} + 1")
+  math(EXPR left "${index} % ${share}")
+  if(NOT left EQUAL rest)
+    continue()
+  endif()
   string(REPLACE "," ";" mutant "${mutant}")
   list(GET mutant 0 name)
   list(GET mutant 1 file)

@@ -28,8 +28,8 @@ namespace {
 using test::LeakCheck;
 using test::Rounds;
 
-#ifdef SYLAR_TSAN
-constexpr int kWakeupScale = 3;
+#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
+constexpr int kWakeupScale = 10;
 #else
 constexpr int kWakeupScale = 1;
 #endif

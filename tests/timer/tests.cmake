@@ -6,8 +6,7 @@ function(sylar_with_each_queue program)
     return()
   endif()
   foreach(queue set binary_heap wheel ${ARGN})
-    gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${queue}/ TEST_LIST ${program}_${queue}
-      PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT} ENVIRONMENT SYLAR_TEST_QUEUE=${queue})
+    sylar_add_tests(${program} ${queue}/ ENVIRONMENT SYLAR_TEST_QUEUE=${queue})
   endforeach()
 endfunction()
 
