@@ -58,8 +58,9 @@ add_test(NAME Model.RandomRuns COMMAND model_check --random 2000)
 
 # RT-7.8: each seeded defect is found. All of them take a third of the time that a release takes to compile.
 set(SYLAR_MUTANTS 0/1 CACHE STRING "Which seeded defects are built: REST/N takes each N-th, from the one with the index REST")
-string(REPLACE "/" ";" share ${SYLAR_MUTANTS})
-list(POP_FRONT share rest share)
+string(REGEX MATCH "^([0-9]+)/([0-9]+)$" given "${SYLAR_MUTANTS}")
+set(rest ${CMAKE_MATCH_1})
+set(share ${CMAKE_MATCH_2})
 set(mutants_py ${CMAKE_CURRENT_SOURCE_DIR}/model/mutants.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mutants_py})
 execute_process(COMMAND ${mutants_py} list OUTPUT_VARIABLE mutants OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
