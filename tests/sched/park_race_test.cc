@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "sylar/base/sanitizers.h"
 #include "sylar/check.h"
 #include "sylar/iomanager.h"
 #include "sylar/sched/park.h"
@@ -27,13 +26,8 @@ using test::kPatience;
 using test::LeakCheck;
 using test::scaled;
 
-#if defined(SYLAR_TSAN) || defined(SYLAR_ASAN)
-constexpr uint64_t kWakeUps = 5'000'000;
-constexpr uint64_t kIdleWakeUps = 50'000;
-#else
 constexpr uint64_t kWakeUps = 20'000'000;
 constexpr uint64_t kIdleWakeUps = 200'000;
-#endif
 
 /// All plain: the other's, until the ball comes.
 struct alignas(64) Player {

@@ -1,19 +1,17 @@
-// How long a race test runs: as long as a test should, or SYLAR_TEST_SCALE times that; scripts/soak.sh sets it. With
-// AddressSanitizer it runs a quarter of its rounds, each of which takes many times as long.
+// How long a race test runs: as long as a test should, or SYLAR_TEST_SCALE times that; scripts/soak.sh sets it. With sanitizers it
+// runs a quarter of its rounds, each of which takes many times as long.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
-#include "sylar/base/sanitizers.h"
+#include "tests/support/sanitized.h"
 
 namespace sylar::test {
 
 inline uint64_t scaled(uint64_t rounds) {
-#ifdef SYLAR_ASAN
-  rounds = std::max<uint64_t>(rounds / 4, 1);
-#endif
+  if (kSanitized) rounds = std::max<uint64_t>(rounds / 4, 1);
   const char* const given = std::getenv("SYLAR_TEST_SCALE");
   return given == nullptr ? rounds : rounds * std::max<uint64_t>(std::strtoull(given, nullptr, 10), 1);
 }
