@@ -115,7 +115,7 @@ TEST(Latch, MayGoWithTheLastWhileAnotherIsAboutToLeave) {
     const Deadline deadline = Deadline::after(1ms);
     const Fiber::ptr leaving = std::make_shared<Fiber>([&] { (void)latch->arrive_and_wait(1, deadline); });
     iom.schedule(leaving);
-    iom.schedule([&] {
+    iom.schedule([&, deadline] {
       // In some of the rounds, the deadline has ended the wait, and that fiber stands behind this one.
       while (steadyClock().nowNs() < deadline.ns()) Fiber::YieldToReady();
       EXPECT_TRUE(latch->arrive_and_wait());
