@@ -234,7 +234,7 @@ TEST(IOTimerOrder, TimersOfOneDeadlineRunInTheOrderOfTheirArming) {
     for (int i = 0; i < 100; ++i) {
       iom.addTimer(static_cast<uint64_t>(i) / 10, [&order, i] { order.push_back(i); });
     }
-    clock.advance(10ms);
+    clock.advance(std::chrono::milliseconds(10));
     while (order.size() < 100) Fiber::YieldToReady();
   });
   iom.stop();
