@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Latency of echoes while the same worker serves a large file by HTTP that is not in the page cache, over that without the file; and the
-same where a read that waits for the disk blocks the worker (`hook.files: off`). 1 000 connections.
+same where a read that waits for the disk blocks the worker (`hook.files: off`), and where the file stays in the page cache. 1 000 connections.
 
 The client takes 100 MB a second. At full speed both cores would mostly copy the file: curl shares one with the echoes' client, and the
 helper threads that read share the other with the worker.
@@ -21,7 +21,8 @@ CONNECTIONS = 1000
 GIB = 1 << 30
 CURL = "/usr/bin/curl"
 RATE = "100M"
-CASES = {"none": "no file", "suspend": "a file, whose reads suspend", "block": "a file, whose reads block"}
+CASES = {"none": "no file", "suspend": "a file, whose reads suspend", "block": "a file, whose reads block",
+         "cached": "a file in the page cache"}
 
 
 def make_file(folder, size):
@@ -41,11 +42,18 @@ def leave_cache(path):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def fill_cache(path):
+    with path.open("rb") as file:
+        while file.read(1 << 20):
+            pass
+
+
 @contextlib.contextmanager
-def downloads(port, path, options):
-    """Reads the file again and again, out of the page cache each time."""
-    script = f'while :; do {CURL} -sS --limit-rate {RATE} -o /dev/null -w "%{{size_download}}\\n" http://127.0.0.1:{port}/file || exit 1; {drop_command(path)}; done'
-    leave_cache(path)
+def downloads(port, path, options, cached):
+    """Reads the file again and again, each time from the page cache, or each time from the disk."""
+    between = ":" if cached else drop_command(path)
+    script = f'while :; do {CURL} -sS --limit-rate {RATE} -o /dev/null -w "%{{size_download}}\\n" http://127.0.0.1:{port}/file || exit 1; {between}; done'
+    (fill_cache if cached else leave_cache)(path)
     shell = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=harness.pinned({options.client_core}))
     try:
         yield
@@ -71,7 +79,7 @@ def measure(options, path):
         command = [options.bin / "bench_file_and_echo", http_port, path, "block" if case == "block" else "suspend"]
         with harness.running(command, {options.server_core}) as server:
             echo = [options.bin / "bench_echo_load", "--port", server.port, "--connections", CONNECTIONS, "--seconds", options.seconds, "--quantiles", 1]
-            with downloads(http_port, path, options) if case != "none" else contextlib.nullcontext():
+            with downloads(http_port, path, options, case == "cached") if case != "none" else contextlib.nullcontext():
                 run = json.loads(harness.output_of(echo, {options.client_core}, options.seconds + 60))
             slices.setdefault(case, []).append({**run, "disk_bytes": bytes_of_disk(server)})
     return slices

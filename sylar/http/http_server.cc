@@ -15,6 +15,7 @@
 #include "sylar/http/http_shared.h"
 #include "sylar/http/object_pool.h"
 #include "sylar/http/session_control.h"
+#include "sylar/http/session_state.h"
 
 namespace sylar::http {
 
@@ -133,7 +134,8 @@ void HttpServer::endClient(Socket::ptr client) {
 }
 
 void HttpServer::handleClient(Socket::ptr client) {
-  const HttpSession::ptr session = SessionControl::make(client, m_impl->shared);
+  const ServedSession served(client, m_impl->shared);
+  const HttpSession::ptr& session = served.get();
   const Impl::Listed listed(*m_impl, client, *session);
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {

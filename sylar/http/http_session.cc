@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "sylar/base/log.h"
+#include "sylar/check.h"
 #include "sylar/fiber.h"
 #include "sylar/http/http_shared.h"
 #include "sylar/http/object_pool.h"
-#include "sylar/http/request_reader.h"
-#include "sylar/http/response_writer.h"
 #include "sylar/http/session_control.h"
-#include "sylar/http/socket_bytes.h"
+#include "sylar/http/session_state.h"
 #include "sylar/sched/park.h"
 
 namespace sylar::http {
@@ -27,41 +26,27 @@ std::shared_ptr<const HttpShared> sharedByDefault() {
 
 }  // namespace
 
-struct HttpSession::State {
-  State(Socket& socket, std::shared_ptr<const HttpShared> of_server)
-      : shared(std::move(of_server)),
-        bytes(socket, shared->limits),
-        reader(bytes, bytes, shared->limits, mayPark() ? waitClock() : steadyClock()),
-        writer(bytes),
-        request(ObjectPool<HttpRequest>::take()),
-        body_share(*shared) {}
-
-  const std::shared_ptr<const HttpShared> shared;
-  SocketBytes bytes;
-  RequestReader reader;
-  ResponseWriter writer;
-  HttpRequest::ptr request;  // of the last recvHead(); before the first an empty one, which may be answered
-  BodyShare body_share;      // for the body of `request`
-  RouteCache routes;
-  bool open_body = false;  // a response was begun and has not ended
-  bool failed = false;     // the handler has failed
-  bool switched = false;   // the connection belongs to another protocol
-  bool over = false;       // there is no next request
-};
+HttpSession::State::State(Socket& socket, detail::EndRequest& end, std::shared_ptr<const HttpShared> of_server)
+    : shared(std::move(of_server)),
+      bytes(socket, shared->limits, end),
+      reader(bytes, bytes, shared->limits, mayPark() ? waitClock() : steadyClock()),
+      writer(bytes),
+      request(ObjectPool<HttpRequest>::take()),
+      body_share(*shared) {}
 
 // ---- Making one. ------------------------------------------------------------------------------------------------------------
 
 HttpSession::HttpSession(Socket::ptr sock, bool owner)
     : SocketStream(std::move(sock), owner),
-      m_own_state(std::make_unique<State>(*m_socket, sharedByDefault())),
-      m_state(*m_own_state) {}
+      m_own_state(std::make_unique<State>(*m_socket, m_end, sharedByDefault())),
+      m_state(m_own_state.get()) {}
 
 HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits)
     : SocketStream(std::move(sock), owner),
-      m_own_state(std::make_unique<State>(*m_socket, std::make_shared<const HttpShared>(HttpShared{.limits = limits}))),
-      m_state(*m_own_state) {}
+      m_own_state(std::make_unique<State>(*m_socket, m_end, std::make_shared<const HttpShared>(HttpShared{.limits = limits}))),
+      m_state(m_own_state.get()) {}
 
-HttpSession::HttpSession(Socket::ptr sock, bool owner, State& state) : SocketStream(std::move(sock), owner), m_state(state) {}
+HttpSession::HttpSession(Socket::ptr sock, State& of_server) : SocketStream(std::move(sock), false), m_state(&of_server) {}
 
 HttpSession::~HttpSession() = default;
 
@@ -73,90 +58,99 @@ HttpRequest::ptr HttpSession::recvRequest() {
 }
 
 HttpRequest::ptr HttpSession::recvHead() {
-  if (m_state.over) return nullptr;
+  if (m_state == nullptr || m_state->over) return nullptr;
   // A request that is already buffered costs no call, so let others run now and then. (The hooked calls do so
   // themselves.)
   constexpr uint64_t kRequestsInARow = 16;
-  if (m_state.reader.requests() % kRequestsInARow == kRequestsInARow - 1 && !m_state.reader.buffered().empty())
+  if (m_state->reader.requests() % kRequestsInARow == kRequestsInARow - 1 && !m_state->reader.buffered().empty())
     Fiber::YieldToReady();
-  m_state.request = nullptr;
-  m_state.body_share.release();
+  m_state->request = nullptr;
+  m_state->body_share.release();
   if (mayGoOn()) {
-    m_state.writer.startRequest();
-    if (m_state.reader.requests() == 0) {
-      m_state.bytes.beginNew();
-    } else if (m_state.reader.buffered().empty()) {
-      m_state.bytes.beginIdle();
+    m_state->writer.startRequest();
+    if (m_state->reader.requests() == 0) {
+      m_state->bytes.beginNew();
+    } else if (m_state->reader.buffered().empty()) {
+      m_state->bytes.beginIdle();
     }
-    const bool came = m_state.reader.awaitRequest();
-    m_state.bytes.endIdle();
+    const bool came = m_state->reader.awaitRequest();
+    m_state->bytes.endIdle();
     if (came) {
       HttpRequest::ptr request = ObjectPool<HttpRequest>::take();
-      if (m_state.reader.readAwaited(*request).ok()) return m_state.request = std::move(request);
+      if (m_state->reader.readAwaited(*request).ok()) return m_state->request = std::move(request);
     }
   }
   finish();
   return nullptr;
 }
 
-void HttpSession::setMaxBody(uint64_t bytes) { m_state.reader.setMaxBody(bytes); }
+void HttpSession::setMaxBody(uint64_t bytes) {
+  if (m_state != nullptr) m_state->reader.setMaxBody(bytes);
+}
 
-ssize_t HttpSession::readBody(void* buffer, size_t size) { return m_state.reader.readBodySome(static_cast<char*>(buffer), size); }
+ssize_t HttpSession::readBody(void* buffer, size_t size) {
+  return m_state == nullptr ? -1 : m_state->reader.readBodySome(static_cast<char*>(buffer), size);
+}
 
-bool HttpSession::mayGoOn() { return !m_state.failed && m_state.writer.isKeepAlive() && m_state.reader.finishBody(); }
+bool HttpSession::mayGoOn() { return !m_state->failed && m_state->writer.isKeepAlive() && m_state->reader.finishBody(); }
 
 int HttpSession::read(void* buffer, size_t size) {
   if (size == 0) return 0;
-  if (m_state.switched && m_state.reader.verdict().ok()) {
-    const size_t count = m_state.reader.takeBuffered(static_cast<char*>(buffer), size);
+  if (m_state == nullptr) {
+    errno = ECONNRESET;
+    return -1;
+  }
+  if (m_state->switched && m_state->reader.verdict().ok()) {
+    const size_t count = m_state->reader.takeBuffered(static_cast<char*>(buffer), size);
     return count > 0 ? static_cast<int>(count) : SocketStream::read(buffer, size);
   }
   const ssize_t count = readBody(buffer, std::min<size_t>(size, INT_MAX));
-  if (count < 0) errno = m_state.reader.verdict().kind == Verdict::Kind::kRefused ? EPROTO : ECONNRESET;
+  if (count < 0) errno = m_state->reader.verdict().kind == Verdict::Kind::kRefused ? EPROTO : ECONNRESET;
   return static_cast<int>(count);
 }
 
 bool HttpSession::collectBody() {
-  return m_state.request != nullptr && m_state.reader.readBody(*m_state.request, &m_state.body_share).ok();
+  return m_state != nullptr && m_state->request != nullptr &&
+         m_state->reader.readBody(*m_state->request, &m_state->body_share).ok();
 }
 
 void HttpSession::refuse() {
-  const Verdict& verdict = m_state.reader.verdict();
-  m_state.shared->totals->countRefusal(verdict.status);
+  const Verdict& verdict = m_state->reader.verdict();
+  m_state->shared->totals->countRefusal(verdict.status);
   if (log::enabled(log::Level::kDebug)) {
     log::debug("http: a request of {} is refused: {} {}: {}", getRemoteAddressString(), static_cast<unsigned>(verdict.status),
                HttpStatusToString(verdict.status), verdict.why);
   }
-  m_state.writer.writeError(verdict.status);
+  m_state->writer.writeError(verdict.status);
 }
 
 // The peer may still be sending, whatever it has promised. A close would answer that with a reset, which may overtake the
 // response. So the peer is told the end first, and what it sends is discarded for a while. Source: RFC 9112 section 9.6.
 void HttpSession::finish() {
-  m_state.over = true;
-  const Verdict& verdict = m_state.reader.verdict();
-  if (verdict.kind == Verdict::Kind::kGone || m_state.bytes.isCut()) return;
+  m_state->over = true;
+  const Verdict& verdict = m_state->reader.verdict();
+  if (verdict.kind == Verdict::Kind::kGone || m_state->bytes.isCut()) return;
   if (!verdict.ok() && !isAnswered()) refuse();
-  m_state.bytes.shutdownWrite();
-  m_state.reader.linger();
+  m_state->bytes.shutdownWrite();
+  m_state->reader.linger();
 }
 
 // ---- Responses. -------------------------------------------------------------------------------------------------------------
 
-bool HttpSession::isAnswered() const { return m_state.writer.isStarted(); }
+bool HttpSession::isAnswered() const { return m_state != nullptr && m_state->writer.isStarted(); }
 
 bool HttpSession::answering(HttpResponse& response) {
-  if (isAnswered() || m_state.request == nullptr) {
+  if (m_state == nullptr || isAnswered() || m_state->request == nullptr) {
     errno = EALREADY;
     return false;
   }
   if (!ResponseWriter::canSend(response.getStatus())) return refuseStatus(response);
-  if (m_state.bytes.isEnding() || m_state.reader.requests() >= m_state.shared->limits.max_requests) response.setClose(true);
+  if (m_state->bytes.isEnding() || m_state->reader.requests() >= m_state->shared->limits.max_requests) response.setClose(true);
   return true;
 }
 
 bool HttpSession::refuseStatus(const HttpResponse& response) {
-  log::error("http: the response to {:.200} has the status {}, which is none: 500 is sent", m_state.request->getPath(),
+  log::error("http: the response to {:.200} has the status {}, which is none: 500 is sent", m_state->request->getPath(),
              static_cast<unsigned>(response.getStatus()));
   SessionControl::fail(*this, HttpStatus::INTERNAL_SERVER_ERROR);
   errno = EPROTO;
@@ -165,75 +159,86 @@ bool HttpSession::refuseStatus(const HttpResponse& response) {
 
 bool HttpSession::send(HttpResponse& response) {
   if (!answering(response)) return false;
-  m_state.reader.answerBegun();
-  if (!m_state.writer.write(*m_state.request, response)) return false;
+  m_state->reader.answerBegun();
+  if (!m_state->writer.write(*m_state->request, response)) return false;
   if (response.getStatus() == HttpStatus::SWITCHING_PROTOCOLS) switchProtocol();
   return true;
 }
 
 // The rest of the body belongs to neither protocol, so it is discarded.
 void HttpSession::switchProtocol() {
-  m_state.switched = true;
-  m_state.reader.finishBody();
-  m_socket->setRecvTimeout(std::chrono::ceil<std::chrono::milliseconds>(m_state.shared->limits.idle_timeout).count());
+  m_state->switched = true;
+  m_state->reader.finishBody();
+  m_socket->setRecvTimeout(std::chrono::ceil<std::chrono::milliseconds>(m_state->shared->limits.idle_timeout).count());
 }
 
 int HttpSession::sendResponse(HttpResponse::ptr response) { return send(*response) ? 1 : -1; }
 
 bool HttpSession::beginResponse(const HttpResponse::ptr& response, std::optional<uint64_t> length) {
   if (!answering(*response)) return false;
-  m_state.open_body = m_state.reader.openBody() && m_state.writer.begin(*m_state.request, *response, length);
-  if (m_state.open_body && response->getStatus() == HttpStatus::SWITCHING_PROTOCOLS) switchProtocol();
-  return m_state.open_body;
+  m_state->open_body = m_state->reader.openBody() && m_state->writer.begin(*m_state->request, *response, length);
+  if (m_state->open_body && response->getStatus() == HttpStatus::SWITCHING_PROTOCOLS) switchProtocol();
+  return m_state->open_body;
 }
 
-bool HttpSession::writeBody(std::string_view piece) { return m_state.writer.writePiece(piece); }
+bool HttpSession::writeBody(std::string_view piece) {
+  if (m_state != nullptr) return m_state->writer.writePiece(piece);
+  errno = EPROTO;
+  return false;
+}
 
 bool HttpSession::endResponse() {
-  const bool open = std::exchange(m_state.open_body, false);
-  if (m_state.writer.end()) return true;
-  if (open) m_state.bytes.abort();
+  if (m_state == nullptr) {
+    errno = EPROTO;
+    return false;
+  }
+  const bool open = std::exchange(m_state->open_body, false);
+  if (m_state->writer.end()) return true;
+  if (open) m_state->bytes.abort();
   return false;
 }
 
 // ---- The end. ---------------------------------------------------------------------------------------------------------------
 
-void HttpSession::end() { m_state.bytes.end(); }
+void HttpSession::end() { SocketBytes::end(*m_socket, m_end); }
 
 // ---- The server's calls. ----------------------------------------------------------------------------------------------------
 
-HttpSession::ptr SessionControl::make(Socket::ptr socket, std::shared_ptr<const HttpShared> shared) {
-  struct OnePiece {
-    OnePiece(Socket::ptr of, std::shared_ptr<const HttpShared> of_server)
-        : socket(std::move(of)), state(*socket, std::move(of_server)), session(socket, false, state) {}
+ServedSession::ServedSession(Socket::ptr socket, std::shared_ptr<const HttpShared> shared)
+    : m_session(make(std::move(socket), m_state)), m_state(*m_session->m_socket, m_session->m_end, std::move(shared)) {}
 
-    const Socket::ptr socket;  // which the state's parts use to their end
-    HttpSession::State state;
+/// Makes a session whose `state` is yet to be made.
+HttpSession::ptr ServedSession::make(Socket::ptr socket, HttpSession::State& state) {
+  struct Made {
+    Made(Socket::ptr of, HttpSession::State& its) : session(std::move(of), its) {}
     HttpSession session;
   };
-  auto made = std::make_shared<OnePiece>(std::move(socket), std::move(shared));
+  auto made = std::make_shared<Made>(std::move(socket), state);
   HttpSession* const session = &made->session;
   return {std::move(made), session};
 }
 
-const HttpRequest* SessionControl::request(const HttpSession& session) { return session.m_state.request.get(); }
+const HttpRequest* SessionControl::request(const HttpSession& session) { return session.m_state->request.get(); }
 
-RouteCache& SessionControl::routes(HttpSession& session) { return session.m_state.routes; }
+RouteCache& SessionControl::routes(HttpSession& session) {
+  SYLAR_CHECK(session.m_state != nullptr);
+  return session.m_state->routes;
+}
 
 // The waits of a cancelled fiber have ended early, so its handler may have filled the response from work that was not done.
 void SessionControl::complete(HttpSession& session, HttpResponse& response) {
-  const HttpSession::State& state = session.m_state;
+  const HttpSession::State& state = *session.m_state;
   const bool ok = state.reader.verdict().ok();
   if (ok && this_fiber::cancelled()) return fail(session, HttpStatus::SERVICE_UNAVAILABLE);
   if (!session.isAnswered() && ok && !session.send(response) && !session.isAnswered()) {
     fail(session, HttpStatus::INTERNAL_SERVER_ERROR);
   }
   if (state.open_body && ok) session.endResponse();
-  if (state.open_body) session.m_state.bytes.abort();
+  if (state.open_body) session.m_state->bytes.abort();
 }
 
 void SessionControl::fail(HttpSession& session, HttpStatus status) {
-  HttpSession::State& state = session.m_state;
+  HttpSession::State& state = *session.m_state;
   state.failed = true;
   if (state.open_body) state.bytes.abort();
   if (!session.isAnswered() && state.request != nullptr) state.writer.writeError(status);

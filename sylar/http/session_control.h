@@ -1,20 +1,14 @@
-// Internal. The calls on a session that only a server and its dispatch make.
+// Internal. The calls on a session that only a server and its dispatch make, while the server serves the connection.
 #pragma once
-
-#include <memory>
 
 #include "sylar/base/internal.h"
 #include "sylar/http/http_session.h"
-#include "sylar/http/http_shared.h"
 #include "sylar/http/route_cache.h"
 
 namespace sylar::http::detail {
 
 class SessionControl {
  public:
-  /// Makes a session over `socket`, which it does not own. All its memory is one block.
-  static HttpSession::ptr make(Socket::ptr socket, std::shared_ptr<const HttpShared> shared);
-
   /// Returns the request of the last recvHead(). Returns null while recvHead() waits for the next one, and if none came or it
   /// threw.
   static const HttpRequest* request(const HttpSession& session);

@@ -125,18 +125,16 @@ bool SocketBytes::awaitTaken() {
   return false;
 }
 
-void SocketBytes::beginIdle() {
-  m_idle.store(true);
-  if (m_ending.load()) shutdownRead();
-}
-
-void SocketBytes::end() {
-  m_ending.store(true);
-  if (m_idle.load()) shutdownRead();
-}
-
 // Bytes that have arrived are read before the end of the stream is. Source: tcp(7), as Linux does it.
-void SocketBytes::shutdownRead() { m_socket.shutdown(SHUT_RD); }
+void SocketBytes::beginIdle() {
+  m_end.idle.store(true);
+  if (m_end.ending.load()) m_socket.shutdown(SHUT_RD);
+}
+
+void SocketBytes::end(Socket& socket, EndRequest& end) {
+  end.ending.store(true);
+  if (end.idle.load()) socket.shutdown(SHUT_RD);
+}
 
 void SocketBytes::shutdownWrite() { m_socket.shutdown(SHUT_WR); }
 

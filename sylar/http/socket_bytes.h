@@ -1,12 +1,12 @@
 // Internal. The bytes of an HTTP connection over a socket, with timeouts of that socket. Another thread can ask for the end.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <span>
 
 #include "sylar/base/internal.h"
 #include "sylar/http/byte_stream.h"
+#include "sylar/http/http_session.h"
 #include "sylar/http/limits.h"
 
 namespace sylar {
@@ -15,12 +15,12 @@ class Socket;
 
 namespace sylar::http::detail {
 
-/// Thread safety: one reader and one writer at a time; end() from any thread, while the socket is open.
+/// Thread safety: one reader and one writer at a time; end() from any thread.
 class SocketBytes final : public ByteSource, public ByteSink {
  public:
-  /// Both arguments must outlive it. A peer that takes too little of what is written to it loses the connection
+  /// All arguments must outlive it. A peer that takes too little of what is written to it loses the connection
   /// (HttpLimits::write_timeout).
-  SocketBytes(Socket& socket, const HttpLimits& limits) : m_socket(socket), m_limits(limits) {}
+  SocketBytes(Socket& socket, const HttpLimits& limits, EndRequest& end) : m_socket(socket), m_limits(limits), m_end(end) {}
 
   ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override;
   ssize_t readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) override;
@@ -34,10 +34,10 @@ class SocketBytes final : public ByteSource, public ByteSink {
     m_grace = m_limits.new_grace;
     if (m_grace.count() <= 0) beginIdle();
   }
-  void endIdle() { m_idle.store(false, std::memory_order_relaxed); }
-  /// Lets no further request begin. Bytes that the kernel has received are still read.
-  void end();
-  bool isEnding() const { return m_ending.load(std::memory_order_relaxed); }
+  void endIdle() { m_end.idle.store(false, std::memory_order_relaxed); }
+  /// Lets no further request begin on `socket`. Bytes that the kernel has received are still read.
+  static void end(Socket& socket, EndRequest& end);
+  bool isEnding() const { return m_end.ending.load(std::memory_order_relaxed); }
 
   /// Ends the writing, and tells the peer.
   void shutdownWrite();
@@ -50,14 +50,12 @@ class SocketBytes final : public ByteSource, public ByteSink {
   template <class Receive>
   ssize_t receiveWithin(std::chrono::nanoseconds timeout, Receive receive);
   bool awaitTaken();
-  void shutdownRead();
 
   Socket& m_socket;
   const HttpLimits& m_limits;
-  // beginIdle() sets m_idle and then looks at m_ending; end() sets m_ending and then looks at m_idle. All four are in one total
+  // beginIdle() sets `idle` and then looks at `ending`; end() sets `ending` and then looks at `idle`. All four are in one total
   // order, so at least one of the two sees the other.
-  std::atomic<bool> m_idle{false};
-  std::atomic<bool> m_ending{false};
+  EndRequest& m_end;
   bool m_cut = false;
   std::chrono::nanoseconds m_grace{0};  // of the next read
 };

@@ -13,6 +13,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/net/tcp_server_control.h"
 #include "sylar/sched/park.h"
+#include "sylar/sched/scheduler_core.h"
 
 namespace sylar {
 namespace {
@@ -131,7 +132,7 @@ void TcpServer::Impl::serve(const Socket::ptr& client) {
     if (staysWhereAccepted()) {
       server.m_io_worker->schedule(run, static_cast<int>(sys::threadId()));
     } else {
-      server.m_io_worker->place(run);
+      coreOf(*server.m_io_worker).place(run);
     }
     if (late) server.endClient(client);
   } catch (const std::bad_alloc&) {

@@ -22,7 +22,9 @@ void Scheduler::start() { m_core->start(); }
 void Scheduler::stop() { m_core->stop(); }
 StopResult Scheduler::stop(Deadline deadline) { return m_core->stop(deadline); }
 bool Scheduler::offer(Fiber::ptr&& fiber, int thread) { return m_core->offer(std::move(fiber), thread); }
-bool Scheduler::place(std::function<void()> cb) { return m_core->place(std::move(cb)); }
+bool Scheduler::place(std::function<void()> cb) {
+  return cb == nullptr ? m_core->offer(nullptr, -1) : m_core->place(std::move(cb));
+}
 bool Scheduler::switchTo(int thread) { return m_core->switchTo(thread); }
 WorkerStats Scheduler::getWorkerStats() const { return m_core->getWorkerStats(); }
 std::ostream& Scheduler::dump(std::ostream& os) const { return m_core->dump(os); }

@@ -12,6 +12,7 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sylar/base/internal.h"
@@ -21,6 +22,7 @@
 #include "sylar/sched/abandoned_fibers.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/idle.h"
+#include "sylar/sched/placed_count.h"
 #include "sylar/scheduler.h"
 #include "sylar/thread.h"
 
@@ -58,7 +60,13 @@ class SchedulerCore {
   void stop();
   StopResult stop(Deadline deadline);
   bool offer(Fiber::ptr&& fiber, int thread);
-  bool place(std::function<void()> cb);
+  /// `Run` is a function that may be copied. It and what counts it are one piece of memory.
+  template <class Run>
+  bool place(Run run) {
+    const Place place = leastPlaced();
+    if (place.placed == nullptr) return m_scheduler.trySchedule(std::move(run));  // no thread runs yet, so the first one takes it
+    return offer(std::make_shared<Fiber>([count = PlacedCount(place.placed), run = std::move(run)] { run(); }), place.thread);
+  }
   bool switchTo(int thread);
   WorkerStats getWorkerStats() const;
   std::ostream& dump(std::ostream& os) const;
@@ -108,7 +116,13 @@ class SchedulerCore {
   bool submit(Fiber& fiber);
   bool submitTo(Worker& worker, QueueNode* node);
   bool refuse(const Fiber& fiber, const char* why) const;
+  /// The thread of a worker, and the number of functions that are placed on it.
+  struct Place {
+    int thread;
+    std::shared_ptr<std::atomic<uint32_t>> placed;
+  };
   Worker* workerOfThread(int thread) const;
+  Place leastPlaced() const;
 
   void signalStart(StartSignal how);
   void end(Deadline deadline, bool cancels_all);

@@ -102,43 +102,14 @@ Worker* SchedulerCore::workerOfThread(int thread) const {
   return nullptr;
 }
 
-namespace {
-
-/// Adds one to a worker's count for as long as it exists. A copy adds one more.
-class PlacedCount {
- public:
-  explicit PlacedCount(std::shared_ptr<std::atomic<uint32_t>> count) : m_count(std::move(count)) { m_count->fetch_add(1); }
-  PlacedCount(const PlacedCount& other) : PlacedCount(other.m_count) {}
-  PlacedCount(PlacedCount&&) noexcept = default;
-  PlacedCount& operator=(const PlacedCount&) = delete;
-  PlacedCount& operator=(PlacedCount&&) = delete;
-  ~PlacedCount() {
-    if (m_count != nullptr) m_count->fetch_sub(1);
-  }
-
- private:
-  std::shared_ptr<std::atomic<uint32_t>> m_count;
-};
-
-/// A function that counts as placed, run or not, until its captures have ended.
-struct Placed {
-  void operator()() const { cb(); }
-
-  PlacedCount count;
-  std::function<void()> cb;
-};
-
-}  // namespace
-
-bool SchedulerCore::place(std::function<void()> cb) {
-  Worker* best = nullptr;
+/// Returns the running worker with the fewest placed functions. Its `placed` is null if none runs.
+SchedulerCore::Place SchedulerCore::leastPlaced() const {
+  const Worker* least = nullptr;
   for (const auto& worker : m_workers) {
     if (!worker->running()) continue;
-    if (best == nullptr || *worker->placed() < *best->placed()) best = worker.get();
+    if (least == nullptr || *worker->placed() < *least->placed()) least = worker.get();
   }
-  if (best == nullptr) return m_scheduler.trySchedule(std::move(cb));  // no thread runs yet, so the first one takes it
-  if (cb == nullptr) return offer(nullptr, -1);
-  return offer(std::make_shared<Fiber>(Placed{PlacedCount(best->placed()), std::move(cb)}), best->threadId());
+  return least == nullptr ? Place{} : Place{least->threadId(), least->placed()};
 }
 
 // ---- Moving fibers. ----------------------------------------------------------------------------------------------------------

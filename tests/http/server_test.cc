@@ -317,6 +317,53 @@ TEST_F(Server, LateAnswerAnswersNothing) {
   });
 }
 
+// A handler may keep its session beyond the connection. All calls fail then, and none of them touches the connection's memory.
+TEST_F(Server, KeptSessionFailsWhenItsConnectionHasEnded) {
+  Serving server(true, {}, 1);
+  HttpSession::ptr session;
+  server.on("/keep", [&](HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr of) {
+    session = of;
+    return hello(request, response, of);
+  });
+  const auto onWorker = [&](auto get) {
+    std::promise<long> result;
+    server.iom().schedule([&] { result.set_value(get()); });
+    return result.get_future().get();
+  };
+  {
+    Client client(server.port());
+    EXPECT_EQ(client.get("/keep").body, "hello");
+  }
+  while (onWorker([&] { return session.use_count(); }) > 1) sched_yield();
+  onWorker([&] {
+    char byte;
+    const auto response = std::make_shared<HttpResponse>();
+    EXPECT_EQ(session->recvHead(), nullptr);
+    EXPECT_EQ(session->recvRequest(), nullptr);
+    session->setMaxBody(1);
+    EXPECT_FALSE(session->collectBody());
+    EXPECT_EQ(session->readBody(&byte, 1), -1);
+    EXPECT_EQ(session->read(&byte, 1), -1);
+    EXPECT_EQ(errno, ECONNRESET);
+    EXPECT_EQ(session->sendResponse(response), -1);
+    EXPECT_EQ(errno, EALREADY);
+    EXPECT_FALSE(session->beginResponse(response));
+    EXPECT_EQ(errno, EALREADY);
+    EXPECT_FALSE(session->writeBody("x"));
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_FALSE(session->endResponse());
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_FALSE(session->isAnswered());
+    EXPECT_FALSE(session->isConnected());
+    return 0;
+  });
+  session->end();  // which any thread may call
+  onWorker([&] {
+    session = nullptr;
+    return 0;
+  });
+}
+
 // The handler that receives the next request itself may find none, and fail.
 TEST_F(Server, FailureWithoutARequestEndsTheConnectionOnly) {
   Serving server;

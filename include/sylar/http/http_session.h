@@ -13,12 +13,14 @@
 // HttpLimits bound what a peer may cost. Pipelined requests are served one at a time, and each answer is sent before the next
 // request is read. The others wait in the read buffer and, behind it, in the kernel.
 //
-// Thread safety: all calls are for the fiber of the connection, except end(), which any thread may call while the session is
-// open.
+// A handler may keep its session. When the server has ended the connection, the calls of such a session fail.
+//
+// Thread safety: all calls are for the fiber of the connection, except end(), which any thread may call.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,8 +34,15 @@
 namespace sylar::http {
 
 namespace detail {
+class ServedSession;
 class SessionControl;
-}
+
+/// Where one thread asks for the end of a connection that another one serves. See sylar/http/socket_bytes.h.
+struct EndRequest {
+  std::atomic<bool> idle{false};    // the connection waits for a request of which nothing has come
+  std::atomic<bool> ending{false};  // it was asked to end
+};
+}  // namespace detail
 
 class SYLAR_API HttpSession final : public SocketStream {
  public:
@@ -106,10 +115,11 @@ class SYLAR_API HttpSession final : public SocketStream {
   void end();
 
  private:
+  friend class detail::ServedSession;
   friend class detail::SessionControl;
   struct State;
 
-  HttpSession(Socket::ptr sock, bool owner, State& state);
+  HttpSession(Socket::ptr sock, State& of_server);
   bool answering(HttpResponse& response);
   bool refuseStatus(const HttpResponse& response);
   bool send(HttpResponse& response);
@@ -118,8 +128,9 @@ class SYLAR_API HttpSession final : public SocketStream {
   void finish();
   void refuse();
 
-  const std::unique_ptr<State> m_own_state;  // null if a server made it in one piece with the session
-  State& m_state;
+  detail::EndRequest m_end;
+  const std::unique_ptr<State> m_own_state;  // null if the state is the server's
+  State* m_state;                            // null when the server has ended the connection
 };
 
 }  // namespace sylar::http
