@@ -60,7 +60,7 @@ def figures_of(path):
 
 def order(goal):
     kind, _, number = goal["id"].partition("-")
-    return ("P", "TG", "C", "K", "ttlkv").index(kind), int(number or 0)
+    return ("P", "TG", "C", "K", "ttlkv").index(kind), int(number.rstrip("u") or 0), goal["id"]  # P-1u is behind P-1
 
 
 def missing_of(ids, goals):

@@ -32,6 +32,12 @@ namespace sylar {
 namespace detail {
 class SocketControl;
 class SocketFile;
+
+/// Where any thread asks the protocol that is spoken on a connection to end it.
+struct EndRequest {
+  std::atomic<bool> idle{false};  // the connection waits for a request of which nothing has come
+  std::atomic<bool> ending{false};
+};
 }  // namespace detail
 
 /// A TCP, UDP or Unix socket, whose calls suspend in a fiber and block on a plain thread.
@@ -198,9 +204,10 @@ class SYLAR_API Socket : public std::enable_shared_from_this<Socket> {
   const int m_protocol;
   std::atomic<bool> m_connected{false};
   mutable std::atomic<Failure> m_failure{Failure::kNone};
-  std::unique_ptr<Watched> m_watched;      // set by a server for its idle timeout, otherwise null
   std::atomic<bool> m_accept_waits{true};  // if false, accept() fails with EAGAIN when the queue is empty
+  detail::EndRequest m_end;
   mutable Spinlock m_lock;
+  std::unique_ptr<Watched> m_watched;  // set by a server for its idle timeout, otherwise null
   std::atomic<int64_t> m_timeouts[2] = {-1, -1};
   mutable Address::ptr m_ends[2] SYLAR_GUARDED_BY(m_lock);
   std::unique_ptr<detail::SocketFile> m_file SYLAR_GUARDED_BY(m_lock);  // made by bind(), kept until close()

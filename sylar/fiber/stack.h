@@ -110,7 +110,7 @@ class StackPool {
   static constexpr size_t kKeptBytes = 1024 * (kGuardSize + kDefaultStackSize);
   static constexpr size_t kWarmBytes = size_t{16} << 20;
 
-  /// Returns a stack of at least `size` bytes less a colour of under 2 KiB, which shifts its top. `size` is clamped to
+  /// Returns a stack of at least `size` bytes less a colour of under 1.5 KiB, which shifts its top. `size` is clamped to
   /// [kMinStackSize, kMaxStackSize] and rounded up, to a power of two as far as kMaxPooledSize and to pages above it. Stacks
   /// above kMaxPooledSize are unmapped when they come back. Returns a false Stack if there is no memory or no mapping left.
   [[nodiscard]] Stack take(size_t size);

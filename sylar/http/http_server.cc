@@ -5,7 +5,6 @@
 #include <exception>
 #include <new>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "sylar/base/log.h"
@@ -16,43 +15,17 @@
 #include "sylar/http/object_pool.h"
 #include "sylar/http/session_control.h"
 #include "sylar/http/session_state.h"
+#include "sylar/http/socket_bytes.h"
 
 namespace sylar::http {
 
 struct HttpServer::Impl {
-  class Listed;
-
   explicit Impl(bool keeps_alive) : keepalive(keeps_alive) {}
 
   const bool keepalive;
   std::shared_ptr<const HttpShared> shared = std::make_shared<const HttpShared>();
   OsMutex mutex;
   ServletDispatch::ptr dispatch SYLAR_GUARDED_BY(mutex) = std::make_shared<ServletDispatch>();
-  std::unordered_map<const Socket*, HttpSession*> sessions SYLAR_GUARDED_BY(mutex);  // being served
-  // Connections to end when their sessions begin. The pointer is weak, since a connection may have ended already.
-  std::unordered_map<const Socket*, std::weak_ptr<Socket>> told_early SYLAR_GUARDED_BY(mutex);
-};
-
-/// Registers a session so that endClient() finds it. If endClient() was called for its client before, the session is asked to end
-/// as it begins.
-class HttpServer::Impl::Listed {
- public:
-  Listed(Impl& server, const Socket::ptr& client, HttpSession& session) : m_server(server), m_client(client.get()) {
-    const Lock lock(m_server.mutex);
-    m_server.sessions[m_client] = &session;
-    const auto told = m_server.told_early.extract(m_client);
-    if (!told.empty() && told.mapped().lock() == client) session.end();
-  }
-  ~Listed() {
-    const Lock lock(m_server.mutex);
-    m_server.sessions.erase(m_client);
-  }
-  Listed(const Listed&) = delete;
-  Listed& operator=(const Listed&) = delete;
-
- private:
-  Impl& m_server;
-  const Socket* const m_client;
 };
 
 namespace {
@@ -122,21 +95,11 @@ std::map<HttpStatus, uint64_t> HttpServer::getRefusals() const { return m_impl->
 
 uint64_t HttpServer::getBodyBytes() const { return m_impl->shared->totals->bodyBytes(); }
 
-void HttpServer::endClient(Socket::ptr client) {
-  const Lock lock(m_impl->mutex);
-  if (const auto found = m_impl->sessions.find(client.get()); found != m_impl->sessions.end()) return found->second->end();
-  try {
-    m_impl->told_early[client.get()] =
-        client;  // its session has not begun, and will find this even if the server is started again before that
-  } catch (const std::bad_alloc&) {
-    client->shutdown(SHUT_RD);
-  }
-}
+void HttpServer::endClient(Socket::ptr client) { SocketBytes::end(*client); }
 
 void HttpServer::handleClient(Socket::ptr client) {
-  const ServedSession served(client, m_impl->shared);
+  const ServedSession served(std::move(client), m_impl->shared);
   const HttpSession::ptr& session = served.get();
-  const Impl::Listed listed(*m_impl, client, *session);
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {
     const HttpResponse::ptr response = ObjectPool<HttpResponse>::take();

@@ -26,9 +26,9 @@ std::shared_ptr<const HttpShared> sharedByDefault() {
 
 }  // namespace
 
-HttpSession::State::State(Socket& socket, detail::EndRequest& end, std::shared_ptr<const HttpShared> of_server)
+HttpSession::State::State(Socket& socket, std::shared_ptr<const HttpShared> of_server)
     : shared(std::move(of_server)),
-      bytes(socket, shared->limits, end),
+      bytes(socket, shared->limits),
       reader(bytes, bytes, shared->limits, mayPark() ? waitClock() : steadyClock()),
       writer(bytes),
       request(ObjectPool<HttpRequest>::take()),
@@ -38,12 +38,12 @@ HttpSession::State::State(Socket& socket, detail::EndRequest& end, std::shared_p
 
 HttpSession::HttpSession(Socket::ptr sock, bool owner)
     : SocketStream(std::move(sock), owner),
-      m_own_state(std::make_unique<State>(*m_socket, m_end, sharedByDefault())),
+      m_own_state(std::make_unique<State>(*m_socket, sharedByDefault())),
       m_state(m_own_state.get()) {}
 
 HttpSession::HttpSession(Socket::ptr sock, bool owner, const HttpLimits& limits)
     : SocketStream(std::move(sock), owner),
-      m_own_state(std::make_unique<State>(*m_socket, m_end, std::make_shared<const HttpShared>(HttpShared{.limits = limits}))),
+      m_own_state(std::make_unique<State>(*m_socket, std::make_shared<const HttpShared>(HttpShared{.limits = limits}))),
       m_state(m_own_state.get()) {}
 
 HttpSession::HttpSession(Socket::ptr sock, State& of_server) : SocketStream(std::move(sock), false), m_state(&of_server) {}
@@ -200,12 +200,12 @@ bool HttpSession::endResponse() {
 
 // ---- The end. ---------------------------------------------------------------------------------------------------------------
 
-void HttpSession::end() { SocketBytes::end(*m_socket, m_end); }
+void HttpSession::end() { SocketBytes::end(*m_socket); }
 
 // ---- The server's calls. ----------------------------------------------------------------------------------------------------
 
 ServedSession::ServedSession(Socket::ptr socket, std::shared_ptr<const HttpShared> shared)
-    : m_session(make(std::move(socket), m_state)), m_state(*m_session->m_socket, m_session->m_end, std::move(shared)) {}
+    : m_session(make(std::move(socket), m_state)), m_state(*m_session->m_socket, std::move(shared)) {}
 
 /// Makes a session whose `state` is yet to be made.
 HttpSession::ptr ServedSession::make(Socket::ptr socket, HttpSession::State& state) {

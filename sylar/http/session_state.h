@@ -16,9 +16,9 @@
 
 namespace sylar::http {
 
-/// All but `shared` uses the socket and the request for the end, so these must outlive it.
+/// The socket must outlive it.
 struct HttpSession::State {
-  State(Socket& socket, detail::EndRequest& end, std::shared_ptr<const detail::HttpShared> of_server);
+  State(Socket& socket, std::shared_ptr<const detail::HttpShared> of_server);
 
   const std::shared_ptr<const detail::HttpShared> shared;
   detail::SocketBytes bytes;

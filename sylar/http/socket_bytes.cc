@@ -7,9 +7,6 @@
 #include <new>
 #include <utility>
 
-#include "sylar/net/socket_control.h"
-#include "sylar/socket.h"
-
 namespace sylar::http::detail {
 
 namespace {
@@ -127,13 +124,14 @@ bool SocketBytes::awaitTaken() {
 
 // Bytes that have arrived are read before the end of the stream is. Source: tcp(7), as Linux does it.
 void SocketBytes::beginIdle() {
-  m_end.idle.store(true);
-  if (m_end.ending.load()) m_socket.shutdown(SHUT_RD);
+  asked().idle.store(true);
+  if (asked().ending.load()) m_socket.shutdown(SHUT_RD);
 }
 
-void SocketBytes::end(Socket& socket, EndRequest& end) {
-  end.ending.store(true);
-  if (end.idle.load()) socket.shutdown(SHUT_RD);
+void SocketBytes::end(Socket& socket) {
+  EndRequest& asked = SocketControl::endRequest(socket);
+  asked.ending.store(true);
+  if (asked.idle.load()) socket.shutdown(SHUT_RD);
 }
 
 void SocketBytes::shutdownWrite() { m_socket.shutdown(SHUT_WR); }

@@ -6,21 +6,18 @@
 
 #include "sylar/base/internal.h"
 #include "sylar/http/byte_stream.h"
-#include "sylar/http/http_session.h"
 #include "sylar/http/limits.h"
-
-namespace sylar {
-class Socket;
-}
+#include "sylar/net/socket_control.h"
+#include "sylar/socket.h"
 
 namespace sylar::http::detail {
 
 /// Thread safety: one reader and one writer at a time; end() from any thread.
 class SocketBytes final : public ByteSource, public ByteSink {
  public:
-  /// All arguments must outlive it. A peer that takes too little of what is written to it loses the connection
+  /// Both arguments must outlive it. A peer that takes too little of what is written to it loses the connection
   /// (HttpLimits::write_timeout).
-  SocketBytes(Socket& socket, const HttpLimits& limits, EndRequest& end) : m_socket(socket), m_limits(limits), m_end(end) {}
+  SocketBytes(Socket& socket, const HttpLimits& limits) : m_socket(socket), m_limits(limits) {}
 
   ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override;
   ssize_t readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) override;
@@ -34,10 +31,10 @@ class SocketBytes final : public ByteSource, public ByteSink {
     m_grace = m_limits.new_grace;
     if (m_grace.count() <= 0) beginIdle();
   }
-  void endIdle() { m_end.idle.store(false, std::memory_order_relaxed); }
-  /// Lets no further request begin on `socket`. Bytes that the kernel has received are still read.
-  static void end(Socket& socket, EndRequest& end);
-  bool isEnding() const { return m_end.ending.load(std::memory_order_relaxed); }
+  void endIdle() { asked().idle.store(false, std::memory_order_relaxed); }
+  /// Lets no further request begin on `socket`, whether it is read already or not. Bytes that the kernel has received are still read.
+  static void end(Socket& socket);
+  bool isEnding() const { return asked().ending.load(std::memory_order_relaxed); }
 
   /// Ends the writing, and tells the peer.
   void shutdownWrite();
@@ -51,11 +48,12 @@ class SocketBytes final : public ByteSource, public ByteSink {
   ssize_t receiveWithin(std::chrono::nanoseconds timeout, Receive receive);
   bool awaitTaken();
 
-  Socket& m_socket;
-  const HttpLimits& m_limits;
   // beginIdle() sets `idle` and then looks at `ending`; end() sets `ending` and then looks at `idle`. All four are in one total
   // order, so at least one of the two sees the other.
-  EndRequest& m_end;
+  EndRequest& asked() const { return SocketControl::endRequest(m_socket); }
+
+  Socket& m_socket;
+  const HttpLimits& m_limits;
   bool m_cut = false;
   std::chrono::nanoseconds m_grace{0};  // of the next read
 };

@@ -145,6 +145,8 @@ bool Socket::open() {
   }
   setAddresses(nullptr, nullptr);
   m_connected.store(m_type == UDP, std::memory_order_relaxed);
+  m_end.idle.store(false, std::memory_order_relaxed);
+  m_end.ending.store(false, std::memory_order_relaxed);
   m_fd.store(fd, std::memory_order_relaxed);
   m_life.store(0, std::memory_order_release);
   return true;

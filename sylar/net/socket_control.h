@@ -1,5 +1,5 @@
-// Internal. Lets a server watch its connections, receive without memory of their own, end the waits of its listeners, and have
-// listeners of other processes.
+// Internal. Lets a server watch its connections, ask for their ends, receive without memory of their own, end the waits of its listeners,
+// and have listeners of other processes.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,8 @@ class SYLAR_API SocketControl {
   static void watch(Socket& socket) { socket.m_watched = std::make_unique<Socket::Watched>(); }
   /// Returns what watch() has made; call it after watch().
   static auto& watched(Socket& socket) { return *socket.m_watched; }
+
+  static EndRequest& endRequest(Socket& socket) { return socket.m_end; }
 
   /// Does what Socket::recv() does into `buffer`, as receiveLate() does. May suspend: yes.
   static ssize_t receiveLate(Socket& socket, LateBuffer& buffer, int flags);

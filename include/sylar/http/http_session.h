@@ -20,7 +20,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,12 +35,6 @@ namespace sylar::http {
 namespace detail {
 class ServedSession;
 class SessionControl;
-
-/// Where one thread asks for the end of a connection that another one serves. See sylar/http/socket_bytes.h.
-struct EndRequest {
-  std::atomic<bool> idle{false};    // the connection waits for a request of which nothing has come
-  std::atomic<bool> ending{false};  // it was asked to end
-};
 }  // namespace detail
 
 class SYLAR_API HttpSession final : public SocketStream {
@@ -109,7 +102,7 @@ class SYLAR_API HttpSession final : public SocketStream {
 
   // ---- The end. ------------------------------------------------------------------------------------------------------------
 
-  /// Asks the session to end. It ends at once if it waits for a request of which nothing has arrived, else after the answer to
+  /// Asks the session to end, and later ones of its connection as well. It ends at once if it waits for a request of which nothing has arrived, else after the answer to
   /// the current one, which then says `connection: close`. The first request may still begin within HttpLimits::new_grace. May be
   /// called from any thread. May suspend: no.
   void end();
@@ -128,7 +121,6 @@ class SYLAR_API HttpSession final : public SocketStream {
   void finish();
   void refuse();
 
-  detail::EndRequest m_end;
   const std::unique_ptr<State> m_own_state;  // null if the state is the server's
   State* m_state;                            // null when the server has ended the connection
 };
