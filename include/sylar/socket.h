@@ -33,7 +33,7 @@ namespace detail {
 class SocketControl;
 class SocketFile;
 
-/// Where any thread asks the protocol that is spoken on a connection to end it.
+/// The flags by which any thread asks a connection's protocol to end the connection.
 struct EndRequest {
   std::atomic<bool> idle{false};  // the connection waits for a request of which nothing has come
   std::atomic<bool> ending{false};

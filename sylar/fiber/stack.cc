@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr int kAdviceGuardInstall = 102;  // MADV_GUARD_INSTALL; glibc 2.36 does not name it
 constexpr size_t kColourStep = 128;       // tops that differ by this much fall into different cache sets
-constexpr uint32_t kColours = 12;         // so that most of the first page is left, in which idle connections have their place
+constexpr uint32_t kColours = 12;         // so that the frames of an idle connection fit into the rest of the first page
 
 size_t roundUp(size_t size) {
   size = std::clamp(size, kMinStackSize, kMaxStackSize);

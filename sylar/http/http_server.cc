@@ -98,7 +98,7 @@ uint64_t HttpServer::getBodyBytes() const { return m_impl->shared->totals->bodyB
 void HttpServer::endClient(Socket::ptr client) { SocketBytes::end(*client); }
 
 void HttpServer::handleClient(Socket::ptr client) {
-  const ServedSession served(std::move(client), m_impl->shared);
+  ServedSession served(std::move(client), m_impl->shared);
   const HttpSession::ptr& session = served.get();
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {

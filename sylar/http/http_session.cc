@@ -89,7 +89,7 @@ void HttpSession::setMaxBody(uint64_t bytes) {
 }
 
 ssize_t HttpSession::readBody(void* buffer, size_t size) {
-  return m_state == nullptr ? -1 : m_state->reader.readBodySome(static_cast<char*>(buffer), size);
+  return m_state != nullptr ? m_state->reader.readBodySome(static_cast<char*>(buffer), size) : -1;
 }
 
 bool HttpSession::mayGoOn() { return !m_state->failed && m_state->writer.isKeepAlive() && m_state->reader.finishBody(); }
@@ -220,9 +220,12 @@ HttpSession::ptr ServedSession::make(Socket::ptr socket, HttpSession::State& sta
 
 const HttpRequest* SessionControl::request(const HttpSession& session) { return session.m_state->request.get(); }
 
-RouteCache& SessionControl::routes(HttpSession& session) {
-  SYLAR_CHECK(session.m_state != nullptr);
-  return session.m_state->routes;
+RouteCache SessionControl::takeRoutes(HttpSession& session) {
+  return session.m_state == nullptr ? RouteCache{} : std::exchange(session.m_state->routes, {});
+}
+
+void SessionControl::keepRoutes(HttpSession& session, RouteCache&& routes) {
+  if (session.m_state != nullptr) session.m_state->routes = std::move(routes);
 }
 
 // The waits of a cancelled fiber have ended early, so its handler may have filled the response from work that was not done.

@@ -144,8 +144,7 @@ ServletDispatch::~ServletDispatch() = default;
 // The table is moved out of the session while a servlet runs. That keeps it alive with all its servlets, without reference
 // counting, and a dispatch that is itself a servlet of another one finds the place free.
 int32_t ServletDispatch::handle(HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr session) {
-  RouteCache& kept = SessionControl::routes(*session);
-  RouteCache routes = std::exchange(kept, {});
+  RouteCache routes = SessionControl::takeRoutes(*session);
   m_routes->renew(routes);
   const Route& route = routes.table->match(request->getPath());
   const Servlet::ptr made = route.held != nullptr ? nullptr : route.creator->get();
@@ -154,7 +153,7 @@ int32_t ServletDispatch::handle(HttpRequest::ptr request, HttpResponse::ptr resp
   if (isForHandle(servlet, *request, *response, *session)) {
     result = servlet.handle(std::move(request), std::move(response), session);
   }
-  kept = std::move(routes);
+  SessionControl::keepRoutes(*session, std::move(routes));
   return result;
 }
 

@@ -12,7 +12,9 @@ class SessionControl {
   /// Returns the request of the last recvHead(). Returns null while recvHead() waits for the next one, and if none came or it
   /// threw.
   static const HttpRequest* request(const HttpSession& session);
-  static RouteCache& routes(HttpSession& session);
+  /// Takes the routes that the connection has used last out of the session; none if the connection has ended.
+  static RouteCache takeRoutes(HttpSession& session);
+  static void keepRoutes(HttpSession& session, RouteCache&& routes);
 
   /// Is called when the handler has returned. Sends `response` unless something was sent, and ends a response that was begun. In
   /// a fiber that was cancelled it acts as fail(SERVICE_UNAVAILABLE) instead.

@@ -1,7 +1,7 @@
 // Internal. What a session knows of its connection and of the last request.
 //
-// A session that a server has made has its state on the stack of the connection's fiber, whose first page is resident anyway. So an idle
-// connection takes no memory for it.
+// A session that a server has made has its state on the stack of the connection's fiber, whose first page is resident anyway. So
+// an idle connection takes no memory for it.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,7 @@ class ServedSession {
  public:
   /// The session does not own `socket`.
   ServedSession(Socket::ptr socket, std::shared_ptr<const HttpShared> shared);
-  /// From now on the calls of the session fail, if a handler has kept it.
+  /// From now on the calls of the session fail, if a handler has kept it. None may be running.
   ~ServedSession() { m_session->m_state = nullptr; }
   ServedSession(const ServedSession&) = delete;
   ServedSession& operator=(const ServedSession&) = delete;

@@ -124,8 +124,8 @@ bool SocketBytes::awaitTaken() {
 
 // Bytes that have arrived are read before the end of the stream is. Source: tcp(7), as Linux does it.
 void SocketBytes::beginIdle() {
-  asked().idle.store(true);
-  if (asked().ending.load()) m_socket.shutdown(SHUT_RD);
+  endRequest().idle.store(true);
+  if (endRequest().ending.load()) m_socket.shutdown(SHUT_RD);
 }
 
 void SocketBytes::end(Socket& socket) {

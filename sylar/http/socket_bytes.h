@@ -28,13 +28,15 @@ class SocketBytes final : public ByteSource, public ByteSink {
   void beginIdle();
   /// Acts as beginIdle() after HttpLimits::new_grace. Until then the next read() waits for bytes whether end() was called or not.
   void beginNew() {
+    endIdle();
     m_grace = m_limits.new_grace;
     if (m_grace.count() <= 0) beginIdle();
   }
-  void endIdle() { asked().idle.store(false, std::memory_order_relaxed); }
-  /// Lets no further request begin on `socket`, whether it is read already or not. Bytes that the kernel has received are still read.
+  void endIdle() { endRequest().idle.store(false, std::memory_order_relaxed); }
+  /// Lets no further request begin on `socket`, whether or not a session reads from it yet. Bytes that the kernel has received are
+  /// still read.
   static void end(Socket& socket);
-  bool isEnding() const { return asked().ending.load(std::memory_order_relaxed); }
+  bool isEnding() const { return endRequest().ending.load(std::memory_order_relaxed); }
 
   /// Ends the writing, and tells the peer.
   void shutdownWrite();
@@ -50,7 +52,7 @@ class SocketBytes final : public ByteSource, public ByteSink {
 
   // beginIdle() sets `idle` and then looks at `ending`; end() sets `ending` and then looks at `idle`. All four are in one total
   // order, so at least one of the two sees the other.
-  EndRequest& asked() const { return SocketControl::endRequest(m_socket); }
+  EndRequest& endRequest() const { return SocketControl::endRequest(m_socket); }
 
   Socket& m_socket;
   const HttpLimits& m_limits;

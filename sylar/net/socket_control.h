@@ -1,5 +1,5 @@
-// Internal. Lets a server watch its connections, ask for their ends, receive without memory of their own, end the waits of its listeners,
-// and have listeners of other processes.
+// Internal. Lets a server watch its connections, ask for their ends, receive without memory of their own, end the waits of its
+// listeners, and have listeners of other processes.
 #pragma once
 
 #include <cstdint>

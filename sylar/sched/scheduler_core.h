@@ -60,7 +60,7 @@ class SchedulerCore {
   void stop();
   StopResult stop(Deadline deadline);
   bool offer(Fiber::ptr&& fiber, int thread);
-  /// `Run` is a function that may be copied. It and what counts it are one piece of memory.
+  /// `run` is stored together with its count in one allocation. It must be copyable, and is called as const.
   template <class Run>
   bool place(Run run) {
     const Place place = leastPlaced();

@@ -124,7 +124,7 @@ TEST_F(ServerStream, CloseEndsAWriterThatWaitsForRoom) {
   EXPECT_EQ(error, EBADF);
 }
 
-// They may end before it, as those of a server do when somebody keeps its session.
+// The program's own may end before it.
 TEST_F(ServerStream, SessionKeepsTheLimitsThatItWasMadeWith) {
   struct Plain : HttpServer {
     using HttpServer::HttpServer;
@@ -141,6 +141,25 @@ TEST_F(ServerStream, SessionKeepsTheLimitsThatItWasMadeWith) {
   client.say(request("POST", "/", "Content-Length: 4\r\n") + "1234" + request("POST", "/", "Content-Length: 5\r\n") + "12345");
   EXPECT_EQ(client.read().status, 200);
   EXPECT_EQ(client.read().status, 413);
+}
+
+// The end that one session was asked for holds for the next one of the connection, which may have been meant.
+TEST_F(ServerStream, EndHoldsForTheNextSessionOfTheConnection) {
+  struct TwoSessions : HttpServer {
+    using HttpServer::HttpServer;
+    void handleClient(Socket::ptr client) override {
+      HttpSession(client, false).end();
+      HttpSession session(client, false);
+      while (const HttpRequest::ptr request = session.recvRequest()) session.sendResponse(request->createResponse());
+    }
+  };
+  test::Serving<TwoSessions> server;
+  Client client(server.port());
+  Answer answer = client.get("/");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.headers["connection"], "close");
+  EXPECT_EQ(client.rest(), "");
+  EXPECT_TRUE(client.hasEnded());
 }
 
 // ---- Handlers that were cancelled. ------------------------------------------------------------------------------------------

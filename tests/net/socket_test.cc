@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "sylar/hook.h"
+#include "sylar/net/socket_control.h"
 #include "sylar/socket_stream.h"
 #include "tests/net/support.h"
 
@@ -300,7 +301,10 @@ TEST_P(SocketTest, ConnectOpensAgainWhatWasClosed) {
     server = listener->accept();
     expectEcho(*client, *server);
     ASSERT_TRUE(client->close());
+    detail::EndRequest& end = detail::SocketControl::endRequest(*client);
+    end.idle = end.ending = true;
     ASSERT_TRUE(client->connect(listener->getLocalAddress(), 60'000));
+    EXPECT_FALSE(end.idle || end.ending) << "what was asked of the last connection";
     expectEcho(*client, *listener->accept());
   });
 }

@@ -13,9 +13,11 @@
 // HttpLimits bound what a peer may cost. Pipelined requests are served one at a time, and each answer is sent before the next
 // request is read. The others wait in the read buffer and, behind it, in the kernel.
 //
-// A handler may keep its session. When the server has ended the connection, the calls of such a session fail.
+// A handler may keep its session. When the server has ended the connection, those calls of it fail that read or send, and
+// isAnswered() returns false.
 //
-// Thread safety: all calls are for the fiber of the connection, except end(), which any thread may call.
+// Thread safety: one call at a time, and none while the server ends the connection. So a handler must not return while another
+// fiber is in a call. end() may be called by any thread at any time.
 #pragma once
 
 #include <sys/types.h>
@@ -102,9 +104,9 @@ class SYLAR_API HttpSession final : public SocketStream {
 
   // ---- The end. ------------------------------------------------------------------------------------------------------------
 
-  /// Asks the session to end, and later ones of its connection as well. It ends at once if it waits for a request of which nothing has arrived, else after the answer to
-  /// the current one, which then says `connection: close`. The first request may still begin within HttpLimits::new_grace. May be
-  /// called from any thread. May suspend: no.
+  /// Asks the session to end, and every later session of its socket until that is opened anew. It ends at once if it waits for a
+  /// request of which nothing has arrived, else after the answer to the current one, which then says `connection: close`. The
+  /// first request may still begin within HttpLimits::new_grace. May be called from any thread. May suspend: no.
   void end();
 
  private:
