@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Holds the ratios of two whole runs against each other, and shows those that differ by 10 % or more: what repeats can be trusted.
+"""Holds two runs against each other: their goals, side by side, and their ratios that differ by 10 % or more. What repeats can be trusted.
 
 A topic writes {what / yardstick: a median, its quartiles, and each side's own figure} into its JSON file. Where the quartiles of the
 two runs overlap, the ratio moves as much within one run as it did between the two. Where they do not, the last columns say whose own
@@ -8,6 +8,7 @@ figure moved: of runs of the same programs, a side that moved alone tells of the
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import harness
@@ -22,6 +23,26 @@ def ratios_in(folder):
         figures = json.loads(path.read_text())
         result |= {(path.stem, what): value for what, value in figures.get("ratios", {}).items()}
     return result
+
+
+def goals_in(folder):
+    """{(id, what): goal}, in the order of the summary"""
+    return {(goal["id"], goal["what"]): goal for goal in json.loads((folder / "goals.json").read_text())["goals"]}
+
+
+def met(first, second):
+    if first["met"] == second["met"]:
+        return "met" if first["met"] else "not met"
+    return "met once"
+
+
+def show_goals(first, second):
+    both = [key for key in first if key in second]
+    harness.table(("goal", "what", "first", "second", "unit", "goal", "", "yardstick"),
+                  [(*key, first[key]["value"], second[key]["value"], first[key]["unit"], first[key]["goal"], met(first[key], second[key]),
+                    re.sub(r" \(quartiles.*\)", "", first[key]["yardstick"])) for key in both])
+    states = [met(first[key], second[key]) for key in both]
+    print(f"\n{states.count('met')} of {len(both)} met twice, {states.count('met once')} once\n")
 
 
 def shown(ratio):
@@ -42,6 +63,7 @@ def main():
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)
     options = parser.parse_args()
+    show_goals(goals_in(options.first), goals_in(options.second))
     first, second = ratios_in(options.first), ratios_in(options.second)
     both = sorted(first.keys() & second.keys())
     if not both:

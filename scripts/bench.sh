@@ -18,7 +18,7 @@
 #     base     what the smallest parts cost
 #   scripts/bench.sh --goals [--quick]     every topic as far as goals need it; one line a goal. Fails if a figure is missing.
 #   scripts/bench.sh all [--results DIR]   every topic wholly, with all peers; the figures, plots and tables to publish
-#   scripts/bench.sh compare DIR DIR       the ratios of two whole runs that differ by 10 % or more
+#   scripts/bench.sh compare DIR DIR       the goals of two runs side by side, and the ratios that differ by 10 % or more
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=build/release/bin

@@ -1,5 +1,5 @@
 # Run by ctest: adds the tests of `program`, their names behind `prefix`, with `properties`. The tests of a suite share a process, but
-# each of those in `alone` has its own.
+# each of those in `alone` has its own. The suites in `long` start before all others.
 cmake_policy(VERSION 3.25)
 execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE lines RESULT_VARIABLE failed)
 if(failed)
@@ -21,5 +21,8 @@ foreach(line IN LISTS lines)
   if(test)
     add_test(${prefix}${test} ${program} --gtest_filter=${test})
     set_tests_properties(${prefix}${test} PROPERTIES ${properties})
+    if(suite IN_LIST long)
+      set_tests_properties(${prefix}${test} PROPERTIES COST 1000)
+    endif()
   endif()
 endforeach()
