@@ -268,11 +268,10 @@ Tried trySend(Ring* ring, HookedFd& here, const void* data, size_t size, int fla
 ssize_t sendLate(int fd, const void* data, size_t size) {
   constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
   HookedFd here(fd);
-  Ring* const ring = here.parks() ? ringOfSend(here, size, MSG_NOSIGNAL) : nullptr;
-  if (ring == nullptr) return ::sendto(fd, data, size, kFlags, nullptr, 0);
+  if (!here.parks()) return ::sendto(fd, data, size, kFlags, nullptr, 0);
   countCall(Hook::sendto);
   const auto once = [=] { return attempt::sendto(fd, data, size, kFlags, nullptr, 0); };
-  const Tried tried = trySend(ring, here, data, size, kFlags, once);
+  const Tried tried = trySend(ringOfSend(here, size, MSG_NOSIGNAL), here, data, size, kFlags, once);
   return IoCall::result(tried.done == Tried::kNotMade ? -EBADF : tried.done);
 }
 
