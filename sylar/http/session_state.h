@@ -40,7 +40,7 @@ class ServedSession {
  public:
   /// The session does not own `socket`.
   ServedSession(Socket::ptr socket, std::shared_ptr<const HttpShared> shared);
-  /// From now on the calls of the session fail, if a handler has kept it. None may be running.
+  /// From now on the calls of the session fail. None may be running.
   ~ServedSession() { m_session->m_state = nullptr; }
   ServedSession(const ServedSession&) = delete;
   ServedSession& operator=(const ServedSession&) = delete;

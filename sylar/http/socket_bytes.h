@@ -18,6 +18,9 @@ class SocketBytes final : public ByteSource, public ByteSink {
   /// Both arguments must outlive it. A peer that takes too little of what is written to it loses the connection
   /// (HttpLimits::write_timeout).
   SocketBytes(Socket& socket, const HttpLimits& limits) : m_socket(socket), m_limits(limits) {}
+  ~SocketBytes() { endIdle(); }  // an exception may have ended the wait
+  SocketBytes(const SocketBytes&) = delete;
+  SocketBytes& operator=(const SocketBytes&) = delete;
 
   ssize_t read(char* buffer, size_t size, std::chrono::nanoseconds timeout) override;
   ssize_t readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) override;

@@ -13,6 +13,7 @@
 #include "sylar/http/http_error.h"
 #include "sylar/http/http_server.h"
 #include "sylar/http/session_control.h"
+#include "sylar/http/socket_bytes.h"
 #include "tests/http/client.h"
 #include "tests/support/busy.h"
 #include "tests/support/fibers.h"
@@ -317,7 +318,19 @@ TEST_F(Server, LateAnswerAnswersNothing) {
   });
 }
 
-// A handler may keep its session beyond the connection. Its calls fail then. They must not ask the state of the connection, which has ended
+// An exception may end the wait for a request. The next session of the socket must not be taken for one that waits.
+TEST_F(Server, TheWaitForARequestEndsWithItsBytes) {
+  const Socket::ptr socket = Socket::CreateTCPSocket();
+  const HttpLimits limits;
+  {
+    detail::SocketBytes bytes(*socket, limits);
+    bytes.beginIdle();
+    EXPECT_TRUE(sylar::detail::SocketControl::endRequest(*socket).idle);
+  }
+  EXPECT_FALSE(sylar::detail::SocketControl::endRequest(*socket).idle);
+}
+
+// The calls of a session that was kept fail when its connection has ended. They must not ask the state of the connection, which has ended
 // and says that there was an answer.
 TEST_F(Server, KeptSessionFailsWhenItsConnectionHasEnded) {
   Serving server(true, {}, 1);

@@ -13,11 +13,9 @@
 // HttpLimits bound what a peer may cost. Pipelined requests are served one at a time, and each answer is sent before the next
 // request is read. The others wait in the read buffer and, behind it, in the kernel.
 //
-// A handler may keep its session. When the server has ended the connection, those calls of it fail that read or send, and
-// isAnswered() returns false.
-//
-// Thread safety: one call at a time, and none while the server ends the connection. So a handler must not return while another
-// fiber is in a call. end() may be called by any thread at any time.
+// Thread safety: one call at a time. Once the handler of a request has returned, the server goes on with the connection and may
+// end it at any moment. So other fibers must be through with their calls by then. A handler may keep its session, but may then only
+// call end() and getSocket(). end() may be called by any thread at any time.
 #pragma once
 
 #include <sys/types.h>
@@ -82,7 +80,7 @@ class SYLAR_API HttpSession final : public SocketStream {
   //
   // Each call that fails sets errno:
   //   EPIPE, ECONNRESET, ETIMEDOUT  the connection is lost, or the peer takes nothing
-  //   EALREADY  the request was answered, or there is none: recvHead() waits for the next one, or none came
+  //   EALREADY  the request was answered, or there is none
   //   EPROTO    no response was begun; or its status is neither 101 nor one of 200 to 599, is logged, and 500 is sent instead
 
   /// Sends the whole response. Returns a value > 0, or -1. The connection ends with it if the response, the request or a limit
