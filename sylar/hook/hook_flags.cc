@@ -21,6 +21,12 @@ constexpr int kReceiveTimeoutNew = 66;  // SO_RCVTIMEO_NEW
 constexpr int kSendTimeoutNew = 67;     // SO_SNDTIMEO_NEW
 static_assert(sizeof(timeval) == 2 * sizeof(int64_t));
 
+constexpr int kTimestampingNew = 65;  // SO_TIMESTAMPING_NEW
+/// Returns true if `option` has the kernel put reports into the socket's error queue. They wake each wait for bytes until somebody reads them.
+constexpr bool reportsAsErrors(int option) {
+  return option == SO_TIMESTAMPING || option == kTimestampingNew || option == SO_ZEROCOPY;
+}
+
 int64_t timeoutNs(const void* value) { return attempt::toNs(*static_cast<const timeval*>(value)); }
 
 }  // namespace
@@ -73,8 +79,9 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
   const bool sends = option == SO_SNDTIMEO || option == kSendTimeoutNew;
   if (level == SOL_SOCKET && receives) entry->setTimeoutNs(Direction::kRead, timeoutNs(value));
   if (level == SOL_SOCKET && sends) entry->setTimeoutNs(Direction::kWrite, timeoutNs(value));
-  if (level == SOL_SOCKET && option == SO_RCVLOWAT) entry->setKind(FdKind::kUnknown);  // learned again, with the mark
-  if (level == IPPROTO_TCP && option == TCP_ULP) entry->setKind(FdKind::kStream);      // records, so short reads prove nothing
+  // It is learned again, with the mark, and as a stream whose transfers are not the ring's.
+  if (level == SOL_SOCKET && (option == SO_RCVLOWAT || reportsAsErrors(option))) entry->setKind(FdKind::kUnknown);
+  if (level == IPPROTO_TCP && option == TCP_ULP) entry->setKind(FdKind::kStream);  // records, so short reads prove nothing
   return result;
 }
 

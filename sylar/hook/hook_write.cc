@@ -180,6 +180,7 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   const this_fiber::CancelShield until_the_turn_ends;
   FiberCore& me = *t_running;
   me.sent_by_ring = true;
+  if (sys::inForkedChild()) return -EAGAIN;
   Wait wait(me, WaitsFor::kWrite, here.fd());
   transfer.begin(here.fd(), here.entry(), here.generation(), wait.waker());
   here.engine().refillBudget();

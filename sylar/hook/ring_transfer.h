@@ -77,7 +77,8 @@ class RingTransfer final : Ring::Transfer {
     if (!sys::inForkedChild()) m_ring.end(*this);
     if (sys::inForkedChild() && !done) return -ECANCELED;
     if (result == -ENOBUFS) m_entry->clearDrained(Direction::kRead);  // there are bytes, which the fiber's own call gets
-    return result == -EAGAIN || result == -EINTR || result == -ENOBUFS ? -ECANCELED : result;
+    const bool not_made = result == -EAGAIN || result == -EINTR || result == -ENOBUFS || result == -ENOMEM;
+    return not_made ? -ECANCELED : result;
   }
   /// Returns the bytes that the last wait has brought in the ring's memory, or null.
   const char* lent() const { return Ring::Transfer::lent; }

@@ -253,11 +253,11 @@ int IoCall::wait(uint64_t edges_seen) {
   if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
   if (by_ring) {
     const long result = m_transfer->end(m_direction, waiter);
-    if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
     if (result != -ECANCELED) {
       m_by_ring = {result, edges_seen};
       return 0;
     }
+    if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
   }
   if (reason == WakeReason::kClosed) return waitForCopy();
   if (reason == WakeReason::kReady && !interrupted()) return 0;

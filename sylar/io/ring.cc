@@ -10,6 +10,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
+#include "sylar/fiber.h"
 #include "sylar/sched/park.h"
 
 namespace sylar::detail {
@@ -212,7 +213,7 @@ void Ring::leave() {
   submitAll();
   (void)io_uring_register_sync_cancel(&m_ring, &all);  // with a timeout of 0, so it does not wait for what goes on
   serve();
-  if (m_memory != nullptr) m_memory->leave(m_ring);
+  if (m_memory != nullptr && !busy()) m_memory->leave(m_ring);  // else the kernel may still write to it
 }
 
 // ---- Transfers. --------------------------------------------------------------------------------------------------------------
@@ -315,9 +316,14 @@ void Ring::end(Transfer& transfer) {
       asked = placed && io_uring_sq_ready(&m_ring) == 0;
     }
     if (sys::inForkedChild() || transfer.done) return;
+    const Deadline until = asked ? Deadline::never() : Deadline::after(kPause, waitClock());
+    if (!until.isNever() && !reserveTimeout(until)) {
+      Fiber::YieldToReady();
+      continue;
+    }
     Wait wait(WaitsFor::kEvent);
     transfer.waker = wait.waker();
-    (void)wait.park(asked ? Deadline::never() : Deadline::after(kPause, waitClock()));
+    (void)wait.park(until);
     if (sys::inForkedChild() || transfer.done) return;
   }
 }

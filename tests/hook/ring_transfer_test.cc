@@ -1,5 +1,6 @@
 // Receives and sends that the worker's ring makes (IOEngine::kUring), and when it makes them (kAuto). What every call promises is tested
 // with the other tests of hooks, which run with that engine as well.
+#include <linux/net_tstamp.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -696,6 +697,24 @@ TEST_F(RingTransfers, SendersOfOneSocketDoNotWaitForItsPeer) {
     std::string all;
     while (all.size() < 20) all += takeNow(pair.a);
     EXPECT_EQ(all, std::string(20, 'x'));
+  });
+}
+
+// Reports in its error queue would wake each attempt of the kernel, which then takes a thread for it.
+TEST_F(RingTransfers, AreNotOfASocketWhoseErrorQueueMayFill) {
+  inFiber([] {
+    for (const int option : {SO_TIMESTAMPING, SO_ZEROCOPY}) {
+      const Pair pair = tcpPair();
+      const int value = option == SO_ZEROCOPY ? 1 : SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+      ASSERT_EQ(::setsockopt(pair.a, SOL_SOCKET, option, &value, sizeof value), 0);
+      char byte = 0;
+      whenParked([&] {
+        EXPECT_TRUE(FdTable::at(pair.a)->registered()) << "it waits in the epoll";
+        EXPECT_EQ(::send(pair.b, "x", 1, 0), 1);
+      });
+      EXPECT_EQ(::recv(pair.a, &byte, 1, 0), 1);
+      EXPECT_EQ(byte, 'x');
+    }
   });
 }
 
