@@ -30,7 +30,7 @@ MISTAKES = {
     "unix_writer_not_told_of_the_end": (
         "wait_loop.cc", "m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());", "m_writes_to_unix = false;"),
     "sets_of_select_left_empty": ("hook_select.cc", "      sets.restore();\n      const int now", "      const int now"),
-    "mark_not_noted": ("hook_flags.cc", "option == SO_RCVLOWAT) entry", "option == -1) entry"),
+    "mark_not_noted": ("hook_flags.cc", "(option == SO_RCVLOWAT ||", "(option == -1 ||"),
 }
 
 
