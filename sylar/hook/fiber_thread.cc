@@ -1,6 +1,7 @@
 #include "sylar/hook/fiber_thread.h"
 
 #include "sylar/fiber.h"
+#include "sylar/fiber_local.h"
 #include "sylar/threads_are_fibers.h"
 
 #ifdef SYLAR_THREAD_POINTER
@@ -246,6 +247,7 @@ SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
 /// The function of the fiber.
 void runThread(Handover& thread, pthread_t id) {
   switchToThread(thread, *runningFiber());
+  FiberLocals::endHere();
   FiberThread::of(id).state.store(FiberThread::kLeft, std::memory_order_release);
   endByKernelThread(thread);
   ParkingLot::wakeAll(reinterpret_cast<void*>(id));

@@ -318,6 +318,24 @@ TEST_P(FiberThreads, HaveValuesOfFiberLocalThatEndWithThem) {
   });
 }
 
+// Cause: a thread that had ended was joined before its values had ended.
+TEST_P(FiberThreads, AreJoinedAfterTheirValuesOfFiberLocalHaveEnded) {
+  struct Slow {
+    ~Slow() {
+      if (ended == nullptr) return;
+      for (int i = 0; i < 200'000; ++i) Fiber::YieldToReady();  // longer than a kernel thread takes to end
+      *ended = true;
+    }
+    std::atomic<bool>* ended = nullptr;
+  };
+  static FiberLocal<Slow> s_value;
+  run([] {
+    std::atomic<bool> ended{false};
+    std::thread([&] { s_value->ended = &ended; }).join();
+    EXPECT_TRUE(ended);
+  });
+}
+
 // Cause: so was what such a thread joins, which is nothing. A stop that came while it waited followed what libc has there.
 TEST_P(FiberThreads, AreNotTakenForJoinersWhileTheSchedulerStops) {
   const ThreadsAreFibers threads_are_fibers;
