@@ -27,7 +27,7 @@ packages=(
   # What stands beside the replicas of examples/jobs: a balancer, what elects a leader, and a browser for the status page.
   haproxy etcd-server chromium
   # Programs that run under sylar-run, with their servers.
-  mariadb-client mariadb-server postgresql
+  mariadb-client mariadb-server openssh-client openssh-server postgresql
   # The timers are measured beside those of libev, libuv and Boost.Asio.
   libev-dev libuv1-dev
   # Tools that tests and checks run.
@@ -67,8 +67,9 @@ fi
 
 # Debian starts a service when it installs it. The tests start servers of their own on free ports; this machine needs no
 # others.
-for service in redis-server memcached nginx mariadb postgresql haproxy etcd; do
-  [[ " ${missing[*]}" == *" $service"* ]] || continue
+for package in redis-server memcached nginx mariadb openssh-server postgresql haproxy etcd; do
+  [[ " ${missing[*]}" == *" $package"* ]] || continue
+  service=${package/openssh-server/ssh}
   if [[ -d /run/systemd/system ]]; then
     "${as_root[@]}" systemctl disable --now "$service"
   else

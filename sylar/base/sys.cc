@@ -5,6 +5,7 @@
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/single_threaded.h>
 #include <sys/timerfd.h>
 
@@ -13,6 +14,7 @@
 #include <climits>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "sylar/base/own_thread.h"
 #include "sylar/base/sanitizers.h"
@@ -61,6 +63,23 @@ constinit std::atomic<bool> g_follows_forks{false};
     g_follows_forks.store(true, std::memory_order_relaxed);
 }
 
+/// Makes a thread, which ends at once. From a process's first thread on libc's __libc_single_threaded is 0, and libstdc++ waits for the
+/// initialization of a static variable that is under way. Before it takes whoever finds one under way for a recursion, and with
+/// fibers that may be another fiber. (To set the variable is not enough, because by it libc knows whether it has prepared for threads.)
+void makeFirstThread() {
+  sigset_t all;
+  ::sigfillset(&all);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setsigmask_np(&attributes, &all);
+  pthread_t thread;
+  const auto nothing = [](void*) -> void* { return nullptr; };
+  const int error = createThread(&thread, &attributes, nothing, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  if (error != 0) throw std::system_error(error, std::generic_category(), "sylar: no thread can be made, and fibers need one");
+  ::pthread_join(thread, nullptr);
+}
+
 }  // namespace
 
 namespace detail {
@@ -85,6 +104,7 @@ void claimProcess() {
     throw std::logic_error("sylar: no scheduler starts here, for the parent had begun to before it forked; fork first, or exec");
   }
   if (detail::g_claim.load(std::memory_order_acquire) != &detail::g_unclaimed) return;
+  if (__libc_single_threaded != 0) makeFirstThread();
   int error = 0;
   void* const memory = mapMemory(4096, &error);
   if (memory == nullptr) throw std::bad_alloc();
@@ -92,9 +112,6 @@ void claimProcess() {
     unmapMemory(memory, 4096);
     throw std::bad_alloc();
   }
-  // libstdc++ waits for the initialization of a static variable only if the process has several threads, and otherwise takes whoever finds
-  // one under way for a recursion. With fibers it may be another fiber.
-  if (__libc_single_threaded != 0) __libc_single_threaded = 0;
   // In a child of a claimed process the pointer stays set and the word stays wiped.
   const std::atomic<uint32_t>* none = &detail::g_unclaimed;
   if (!detail::g_claim.compare_exchange_strong(none, ::new (memory) std::atomic<uint32_t>(1))) unmapMemory(memory, 4096);

@@ -66,7 +66,7 @@ inline pid_t knownThreadIdHere() { return detail::t_thread_id; }
 
 /// Records that workers run in this process. From then on inForkedChild() is true in its forks, however they are made, because
 /// the library's threads and descriptors are the parent's there. A child of a process without workers is a process like any
-/// other. Throws std::bad_alloc, or std::logic_error in such a fork.
+/// other. Throws std::bad_alloc, std::system_error if no thread can be made, or std::logic_error in such a fork.
 void claimProcess();
 inline bool inForkedChild() { return detail::g_claim.load(std::memory_order_acquire)->load(std::memory_order_relaxed) == 0; }
 /// Returns true from the first worker on, but not in a forked child.

@@ -23,12 +23,15 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/parking_lot.h"
 #include "sylar/hook/real.h"
+#include "sylar/hook/set_ids.h"
 #include "sylar/hook/thread_record.h"
 #include "sylar/hook/wait_loop.h"
 #include "sylar/sched/worker.h"
 #include "sylar/scheduler.h"
 
 namespace sylar::detail {
+
+constinit OsMutex g_births;
 
 namespace {
 
@@ -40,17 +43,18 @@ constexpr size_t kFirstStackSize = size_t{16} << 10;
 constexpr size_t kBelowFrame = 4096;
 constexpr size_t kLeaveStackSize = 4096;
 
-/// Blocks all signals of the calling kernel thread for a scope. A kernel thread that is made meanwhile has them blocked as well.
-class AllSignalsBlocked {
+/// Blocks the signals of the calling kernel thread for a scope. A kernel thread that is made there has them blocked as well. libc's own two
+/// stay, since by these it cancels a thread, and changes the user and groups of each. Source: nptl(7).
+class SignalsBlocked {
  public:
-  AllSignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &m_before, sizeof kAll); }
-  ~AllSignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &m_before, nullptr, sizeof m_before); }
+  SignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &m_before, sizeof kAll); }
+  ~SignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &m_before, nullptr, sizeof m_before); }
   uint64_t before() const { return m_before; }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
-  static constexpr uint64_t kAll = ~uint64_t{0};
+  static constexpr uint64_t kAll = ~(uint64_t{1} << (32 - 1) | uint64_t{1} << (33 - 1));
   uint64_t m_before;
 };
 
@@ -224,7 +228,7 @@ void endByKernelThread(Handover& thread) {
                          CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;  // as libc has it
   char* const below = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(thread.below) & ~uintptr_t{15});
   const auto made = [&] {
-    const AllSignalsBlocked blocked;
+    const SignalsBlocked blocked;
     return ::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address) != -1;
   };
   while (!made()) ::usleep(1000);  // there may be too many threads now; the fiber waits
@@ -235,6 +239,7 @@ SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
   Worker& worker = *Worker::current();
   const Stack first = std::exchange(me.stack, thread.stack);
   NothingKept nothing;
+  FiberThread::of(thread.thread_pointer).worker_pointer.store(fibers.ownThreadPointer(), std::memory_order_relaxed);
   becomeThread(thread.thread_pointer);
   fibers.adoptThreadPointer(me);
   worker.adoptThreadPointer();
@@ -248,6 +253,7 @@ SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
 void runThread(Handover& thread, pthread_t id) {
   switchToThread(thread, *runningFiber());
   FiberLocals::endHere();
+  FiberThread::of(id).worker_pointer.store(0, std::memory_order_relaxed);
   FiberThread::of(id).state.store(FiberThread::kLeft, std::memory_order_release);
   endByKernelThread(thread);
   ParkingLot::wakeAll(reinterpret_cast<void*>(id));
@@ -286,13 +292,15 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
     };
     const auto start = std::make_shared<Start>();
     fiber = std::make_shared<Fiber>([start] { runThread(*start->thread, start->id); }, kFirstStackSize);
+    const Lock birth_lasts(g_births);
     {
-      const AllSignalsBlocked blocked;
+      const SignalsBlocked blocked;
       keepSignalMask(blocked.before());
       birth.signal_mask = maskFor(attributes, blocked.before());
       const int error = g_pthread_create(&id, attributes, begin, &birth);
       if (error != 0) return error;
     }
+    hearSetIdsAsWorker();
     while (const uint32_t stays = birth.stays.load(std::memory_order_acquire)) {
       sys::call(SYS_futex, &birth.stays, FUTEX_WAIT, stays, nullptr);  // not FUTEX_PRIVATE_FLAG, which the kernel's wake has not
     }

@@ -20,11 +20,15 @@
 #include <pthread.h>
 
 #include "sylar/base/internal.h"
+#include "sylar/base/os_mutex.h"
 #include "sylar/fiber/thread_pointer.h"
 
 namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
+
+/// Held while a kernel thread exits behind libc's back. Who makes libc signal every thread and wait for each holds it as well.
+extern constinit OsMutex g_births;
 
 /// Returns true if the caller is a fiber whose threads are to be fibers.
 bool makesFiberThreads();

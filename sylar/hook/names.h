@@ -35,7 +35,7 @@ int res_nsend(struct __res_state*, const unsigned char*, int, unsigned char*, in
   X(getservent) X(endservent) X(endnetgrent) X(gethostid)
 #define SYLAR_NAME_CALLS_1(X)                                                     \
   X(setrpcent) X(sethostent) X(setnetent) X(setprotoent) X(setservent) X(setnetgrent)
-#define SYLAR_NAME_CALLS_2(X) X(initgroups) X(ether_ntohost) X(ether_hostton)
+#define SYLAR_NAME_CALLS_2(X) X(ether_ntohost) X(ether_hostton)
 #define SYLAR_NAME_CALLS_3(X) X(getnetgrent) X(gai_suspend)
 // Those that return an answer of their own, and have a form with _r for that.
 #define SYLAR_ANSWERING_NAME_CALLS_1(X)                                           \

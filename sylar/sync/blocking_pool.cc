@@ -132,16 +132,15 @@ void BlockingPool::leaveLong() {
 
 /// Returns false if no thread can be had now.
 bool BlockingPool::addThread() {
-  uint64_t all = ~uint64_t{0};
-  uint64_t before = 0;
-  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);  // the new thread inherits it
+  sigset_t all;
+  ::sigfillset(&all);  // but libc's own, by which it changes the user and groups of each thread
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
+  ::pthread_attr_setsigmask_np(&attributes, &all);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
   const bool made = sys::createThread(&thread, &attributes, &BlockingPool::threadMain, this) == 0;
   ::pthread_attr_destroy(&attributes);
-  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   m_threads += made;
   m_idle += made;  // until it takes a job
   return made;

@@ -137,24 +137,35 @@ def postgres(*options):
         lambda port: [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", port], user="postgres")
 
 
-def mariadb_with(prepare, *options, under=()):
-    own = ["--no-defaults", *(["--user=root"] if os.getuid() == 0 else [])]
+def mariadb_with(prepare, *options, under=(), user="root"):
+    """A server that root starts becomes `user`."""
+    own = ["--no-defaults", *([f"--user={user}"] if os.getuid() == 0 else [])]
     return Daemon(
         lambda port, folder: [*under, "/usr/sbin/mariadbd", *own, f"--datadir={folder}/data", "--bind-address=127.0.0.1", f"--port={port}",
                               f"--socket={folder}/socket", "--innodb-flush-log-at-trx-commit=0", *options],
-        lambda folder: prepare(folder, own))
+        lambda folder: [*([["chown", user, folder]] if os.getuid() == 0 else []), *prepare(folder, own)])
 
 
-def mariadb(*options, under=()):
+def mariadb(*options, under=(), user="root"):
     return mariadb_with(lambda folder, own: [
         ["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db", f"--datadir={folder}/data"]],
-        *options, under=under)
+        *options, under=under, user=user)
 
 
 def mariadb_in_brief():
     """Is ready in a second, with an empty database `test`, because it has no tables of its own and no InnoDB."""
     return mariadb_with(lambda folder, own: [["mkdir", "-p", f"{folder}/data/test"]],
                         "--skip-grant-tables", "--innodb=OFF", "--default-storage-engine=Aria")
+
+
+def sshd(under=()):
+    """Takes root's logins by the key in `folder`/user. Only root may start it."""
+    options = ["PidFile=none", "UsePAM=no", "StrictModes=no", "PermitRootLogin=yes", "ListenAddress=127.0.0.1"]
+    return Daemon(
+        lambda port, folder: [*under, "/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", f"-oPort={port}", f"-oHostKey={folder}/host",
+                              f"-oAuthorizedKeysFile={folder}/user.pub", *(f"-o{option}" for option in options)],
+        lambda folder: [["mkdir", "-p", "/run/sshd"],
+                        *(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/{key}"] for key in ("host", "user"))])
 
 
 def memcached(*options, under=()):

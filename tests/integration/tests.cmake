@@ -122,6 +122,17 @@ if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND CMAKE_BUILD_TYPE MATCHES "^R
   target_compile_definitions(integration_idle_test PRIVATE SYLAR_IDLE_SERVER="$<TARGET_FILE:integration_idle_server_program>")
 endif()
 
+# A program that drops its privileges.
+if(NOT SYLAR_SANITIZE)
+  add_executable(integration_set_ids_program ${CMAKE_CURRENT_LIST_DIR}/set_ids_program.cc)
+  target_link_libraries(integration_set_ids_program PRIVATE sylar_flags Threads::Threads)
+  target_compile_options(integration_set_ids_program PRIVATE -fPIC)  # so that it has no copy of libc's variables, as a program in C
+  set_target_properties(integration_set_ids_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  add_test(NAME Run.SetIds COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/set_ids_test.py $<TARGET_FILE:integration_set_ids_program>
+    $<IF:$<TARGET_EXISTS:example_drop_privileges>,$<TARGET_FILE:example_drop_privileges>,-> $<IF:$<TARGET_EXISTS:sylar-run>,$<TARGET_FILE:sylar-run>,->)
+  set_tests_properties(Run.SetIds PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+endif()
+
 # sylar-run: programs that know nothing of fibers give the same results under it.
 if(TARGET sylar-run)
   add_executable(integration_run_program ${CMAKE_CURRENT_LIST_DIR}/run_program.cc)
