@@ -13,6 +13,7 @@
 #include "sylar/http/limits.h"
 #include "sylar/tcp_server.h"
 #include "sylar/timer.h"
+#include "tests/support/beside_program.h"
 
 namespace sylar {
 namespace {
@@ -86,7 +87,7 @@ TEST(LibrarySettings, ThePidFileCountsFromTheWorkPath) {
 }
 
 TEST(LibrarySettings, AreAllInTheReference) {
-  std::ifstream file(SYLAR_SOURCE_DIR "/config/README.md");
+  std::ifstream file(test::besideProgram(SYLAR_SETTINGS_PAGE));
   const std::string reference{std::istreambuf_iterator<char>(file), {}};
   ASSERT_FALSE(reference.empty());
   Config::Visit([&](const ConfigVarBase::ptr& var) {

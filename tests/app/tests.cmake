@@ -3,7 +3,7 @@ sylar_tests(app LINKS sylar::app sylar::hook FILES
 sylar_test(app/settings_clash_test LINKS sylar::app)
 sylar_test(app/no_application_test LINKS sylar::app sylar::testing)
 sylar_test(app/settings_test LINKS sylar::app)
-target_compile_definitions(app_settings_test PRIVATE SYLAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+sylar_test_path(app_settings_test SYLAR_SETTINGS_PAGE ${PROJECT_SOURCE_DIR}/config/README.md)
 
 # The demo service as its users see it. A sanitizer's runtime makes system calls of its own.
 if(TARGET service)

@@ -16,9 +16,10 @@ sylar_test(fiber/wait_word_race_test LINKS sylar::fiber)
 
 # What a compiler takes for granted about threads shows with optimisation only, so these are -O2 in every preset. The second
 # program takes them from a shared library, as third-party clients come: there each thread_local goes through __tls_get_addr.
-sylar_test(fiber/pinning_test LINKS sylar::io sylar::hook)
-target_sources(fiber_pinning_test PRIVATE fiber/pinning_programs.cc)
-set_source_files_properties(fiber/pinning_programs.cc PROPERTIES COMPILE_OPTIONS "-O2" SKIP_PRECOMPILE_HEADERS ON)
+add_library(fiber_pinning_inside OBJECT fiber/pinning_programs.cc)
+target_compile_options(fiber_pinning_inside PRIVATE -O2)
+target_link_libraries(fiber_pinning_inside PRIVATE sylar_flags)
+sylar_test(fiber/pinning_test LINKS fiber_pinning_inside sylar::io sylar::hook)
 
 add_library(fiber_pinning_programs SHARED fiber/pinning_programs.cc)
 target_include_directories(fiber_pinning_programs PRIVATE ${PROJECT_SOURCE_DIR})

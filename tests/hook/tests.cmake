@@ -91,7 +91,7 @@ set_target_properties(nss_sylar PROPERTIES SUFFIX .so.2 LIBRARY_OUTPUT_DIRECTORY
 target_link_options(nss_sylar PRIVATE -Wl,-soname,libnss_sylar.so.2)
 function(sylar_asks_nss_module target)
   add_dependencies(${target} nss_sylar)
-  target_compile_definitions(${target} PRIVATE SYLAR_NSS_MODULE="$<TARGET_FILE:nss_sylar>")
+  target_compile_definitions(${target} PRIVATE SYLAR_NSS_MODULE="$<TARGET_FILE_NAME:nss_sylar>")
 endfunction()
 sylar_test(hook/names_test LINKS sylar::sylar sylar::hook)
 sylar_asks_nss_module(hook_names_test)

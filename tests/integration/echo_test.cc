@@ -7,6 +7,7 @@
 
 #include "tests/hook/support.h"
 #include "tests/integration/child.h"
+#include "tests/support/beside_program.h"
 
 namespace sylar::test {
 namespace {
@@ -21,9 +22,9 @@ std::string addressFrom(const std::string& line) {
 #ifdef SYLAR_ECHO_SERVER
 // FM-07. 1 000 connections at once, 100 000 messages of random size, every byte right; Ctrl-C ends it with 0.
 TEST(EchoServer, AnswersThousandConnectionsAndEndsCleanly) {
-  Child server({SYLAR_ECHO_SERVER, "0"});
+  Child server({besideProgram(SYLAR_ECHO_SERVER), "0"});
   const std::string address = addressFrom(server.line());
-  Child client({SYLAR_ECHO_CLIENT, address, "1000", SYLAR_ECHO_MESSAGES});
+  Child client({besideProgram(SYLAR_ECHO_CLIENT), address, "1000", SYLAR_ECHO_MESSAGES});
   const std::string seed = client.line();
   const std::string summary = client.line();
   EXPECT_EQ(client.wait(), 0) << seed;
@@ -34,7 +35,7 @@ TEST(EchoServer, AnswersThousandConnectionsAndEndsCleanly) {
 
 // It ends also while connections are open and idle.
 TEST(EchoServer, EndsWhileClientsAreConnected) {
-  Child server({SYLAR_ECHO_SERVER, "0"});
+  Child server({besideProgram(SYLAR_ECHO_SERVER), "0"});
   const std::string address = addressFrom(server.line());
   const auto port = static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
   std::vector<int> clients;

@@ -5,6 +5,7 @@
 
 #include "tests/hook/support.h"
 #include "tests/integration/child.h"
+#include "tests/support/beside_program.h"
 #include "tests/support/stopwatch.h"
 
 namespace sylar::test {
@@ -35,7 +36,7 @@ uint16_t portOf(Child& server) {
 
 // Every request that was sent is answered; who only waits is sent home.
 TEST(GracefulStop, AnswersWhatIsAtHandAndEnds) {
-  Child server({SYLAR_GRACEFUL_STOP, "0"});
+  Child server({besideProgram(SYLAR_GRACEFUL_STOP), "0"});
   const uint16_t port = portOf(server);
   std::vector<int> clients;
   for (int i = 0; i < 10; ++i) clients.push_back(clientWith(port, "500"));
@@ -55,7 +56,7 @@ TEST(GracefulStop, AnswersWhatIsAtHandAndEnds) {
 
 // An answer that takes too long is cut short at the deadline: two seconds, and what the library promises beyond.
 TEST(GracefulStop, EndsInTime) {
-  Child server({SYLAR_GRACEFUL_STOP, "0"});
+  Child server({besideProgram(SYLAR_GRACEFUL_STOP), "0"});
   const int fd = clientWith(portOf(server), "600000");
   const Stopwatch watch;
   server.signal(SIGTERM);

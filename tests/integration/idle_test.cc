@@ -27,6 +27,7 @@
 #include "sylar/base/fd.h"
 #include "sylar/base/os_mutex.h"
 #include "tests/integration/child.h"
+#include "tests/support/beside_program.h"
 
 namespace sylar::test {
 namespace {
@@ -103,7 +104,7 @@ class Stalls {
 /// The server, in its own process.
 class Server {
  public:
-  Server() : m_child({SYLAR_IDLE_SERVER, std::to_string(kTimeout.count())}) {
+  Server() : m_child({besideProgram(SYLAR_IDLE_SERVER), std::to_string(kTimeout.count())}) {
     std::sscanf(m_child.line().c_str(), "%hu %hu", &echo_port, &http_port);
   }
   ~Server() {

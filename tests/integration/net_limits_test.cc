@@ -10,6 +10,7 @@
 
 #include "tests/integration/child.h"
 #include "tests/net/server_support.h"
+#include "tests/support/beside_program.h"
 #include "tests/support/stopwatch.h"
 
 namespace sylar::test {
@@ -21,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 /// The example, its log lines among its output.
 class EchoProcess : public Child {
  public:
-  EchoProcess() : Child({"/bin/sh", "-c", "exec " SYLAR_TCP_ECHO " 127.0.0.1:0 2>&1"}) {
+  EchoProcess() : Child({"/bin/sh", "-c", "exec " + besideProgram(SYLAR_TCP_ECHO) + " 127.0.0.1:0 2>&1"}) {
     const std::string text = line();
     const std::string begin = "listening on ";
     EXPECT_EQ(text.substr(0, begin.size()), begin);
@@ -177,7 +178,7 @@ TEST(Flood, FromSeveralAddressesStaysWithinTheLimits) {
 TEST(TcpEcho, AnswersThousandConnectionsAndEndsCleanly) {
   EchoProcess server;
   const std::string messages = std::to_string(SYLAR_TCP_ECHO_MESSAGES);
-  Child client({SYLAR_ECHO_CLIENT, server.address()->toString(), "1000", messages});
+  Child client({besideProgram(SYLAR_ECHO_CLIENT), server.address()->toString(), "1000", messages});
   const std::string seed = client.line();
   const std::string summary = client.line();
   EXPECT_EQ(client.wait(), 0) << seed;

@@ -1,4 +1,4 @@
-// A real server for a test, whose program defines SYLAR_SERVERS as the path of servers.py.
+// A real server for a test, whose program defines SYLAR_SERVERS as the path of servers.py from its folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/integration/child.h"
+#include "tests/support/beside_program.h"
 
 namespace sylar::test {
 
@@ -15,7 +16,7 @@ namespace sylar::test {
 class ServerProcess {
  public:
   explicit ServerProcess(const std::string& name)
-      : m_child({"python3", SYLAR_SERVERS, name}), m_port(std::stoi(m_child.line())) {}
+      : m_child({"python3", besideProgram(SYLAR_SERVERS), name}), m_port(std::stoi(m_child.line())) {}
   ~ServerProcess() {
     m_child.endInput();
     EXPECT_EQ(m_child.wait(), 0);

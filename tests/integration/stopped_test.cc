@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/integration/child.h"
+#include "tests/support/beside_program.h"
 
 namespace sylar::test {
 namespace {
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 // FM-27: the clock jumps by five seconds: what came due meanwhile fires once, nothing early; recurring timers go on after one
 // run, whether with Repeat::kDelay or kSkip. stopped_program.cc counts.
 TEST(Stopped, WhatWasDueMeanwhileFiresOnceAndRecurringTimersDoNotCatchUp) {
-  Child program({SYLAR_STOPPED_PROGRAM});
+  Child program({besideProgram(SYLAR_STOPPED_PROGRAM)});
   ASSERT_EQ(program.line(), "ready");
   program.signal(SIGSTOP);
   std::this_thread::sleep_for(5s);

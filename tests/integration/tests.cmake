@@ -20,7 +20,7 @@ target_link_libraries(integration_stopped_program PRIVATE sylar_flags sylar::syl
 set_target_properties(integration_stopped_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 sylar_test(integration/stopped_test LINKS sylar::sylar)
 add_dependencies(integration_stopped_test integration_stopped_program)
-target_compile_definitions(integration_stopped_test PRIVATE SYLAR_STOPPED_PROGRAM="$<TARGET_FILE:integration_stopped_program>")
+target_compile_definitions(integration_stopped_test PRIVATE SYLAR_STOPPED_PROGRAM="$<TARGET_FILE_NAME:integration_stopped_program>")
 sylar_test(integration/echo_test LINKS sylar::sylar sylar::hook)
 if(TARGET example_echo_server)
   set(echo_messages 100000)
@@ -29,7 +29,7 @@ if(TARGET example_echo_server)
   endif()
   add_dependencies(integration_echo_test example_echo_server echo_client)
   target_compile_definitions(integration_echo_test PRIVATE
-    SYLAR_ECHO_SERVER="$<TARGET_FILE:example_echo_server>" SYLAR_ECHO_CLIENT="$<TARGET_FILE:echo_client>"
+    SYLAR_ECHO_SERVER="$<TARGET_FILE_NAME:example_echo_server>" SYLAR_ECHO_CLIENT="$<TARGET_FILE_NAME:echo_client>"
     SYLAR_ECHO_MESSAGES="${echo_messages}")
 endif()
 sylar_test(integration/stop_deadline_test LINKS sylar::io sylar::hook)
@@ -37,7 +37,7 @@ sylar_test(integration/cycles_test LINKS sylar::io sylar::hook)
 if(TARGET example_graceful_stop)
   sylar_test(integration/graceful_stop_test LINKS sylar::sylar sylar::hook)
   add_dependencies(integration_graceful_stop_test example_graceful_stop)
-  target_compile_definitions(integration_graceful_stop_test PRIVATE SYLAR_GRACEFUL_STOP="$<TARGET_FILE:example_graceful_stop>")
+  target_compile_definitions(integration_graceful_stop_test PRIVATE SYLAR_GRACEFUL_STOP="$<TARGET_FILE_NAME:example_graceful_stop>")
 endif()
 # The examples, which are what the guide shows. Those that are not here are run by a test of their own, above or below.
 if(TARGET example_fibers)
@@ -100,8 +100,8 @@ if(TARGET example_tcp_echo)
   sylar_test(integration/http_slow_reader_test LINKS sylar::sylar sylar::hook)
   sylar_test(integration/net_limits_test LINKS sylar::net)
   add_dependencies(integration_net_limits_test example_tcp_echo echo_client)
-  target_compile_definitions(integration_net_limits_test PRIVATE SYLAR_TCP_ECHO="$<TARGET_FILE:example_tcp_echo>"
-    SYLAR_ECHO_CLIENT="$<TARGET_FILE:echo_client>" SYLAR_TCP_ECHO_MESSAGES=20000)
+  target_compile_definitions(integration_net_limits_test PRIVATE SYLAR_TCP_ECHO="$<TARGET_FILE_NAME:example_tcp_echo>"
+    SYLAR_ECHO_CLIENT="$<TARGET_FILE_NAME:echo_client>" SYLAR_TCP_ECHO_MESSAGES=20000)
   if(NOT SYLAR_SANITIZE)
     target_compile_definitions(integration_net_limits_test PRIVATE SYLAR_MEASURES_MEMORY)
   endif()
@@ -119,7 +119,7 @@ if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND CMAKE_BUILD_TYPE MATCHES "^R
   target_sources(integration_idle_server_program PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/io_engine.cc)
   sylar_with_uring(RELEASE SERIAL integration_idle_test)
   add_dependencies(integration_idle_test integration_idle_server_program)
-  target_compile_definitions(integration_idle_test PRIVATE SYLAR_IDLE_SERVER="$<TARGET_FILE:integration_idle_server_program>")
+  target_compile_definitions(integration_idle_test PRIVATE SYLAR_IDLE_SERVER="$<TARGET_FILE_NAME:integration_idle_server_program>")
 endif()
 
 # A program that drops its privileges.

@@ -32,6 +32,7 @@ def cmake(source_dir, build_dir, *definitions):
 cache = (build / "CMakeCache.txt").read_text()
 os.environ["CXX"] = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)[1]
 os.environ["CCACHE_NOHASHDIR"] = "1"
+os.environ["CCACHE_BASEDIR"] = str(source)
 os.environ["CCACHE_SLOPPINESS"] = "time_macros"
 
 shutil.rmtree(work, ignore_errors=True)

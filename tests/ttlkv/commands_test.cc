@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "examples/ttlkv/command.h"
+#include "tests/support/beside_program.h"
 #include "tests/ttlkv/store.h"
 
 namespace ttlkv::test {
@@ -22,7 +23,7 @@ std::string unescaped(std::string_view text) {
 }
 
 TEST(TtlkvCommands, ReplyAsRedisDoes) {
-  std::ifstream file(TTLKV_REPLIES);
+  std::ifstream file(sylar::test::besideProgram(TTLKV_REPLIES));
   ASSERT_TRUE(file.is_open());
   std::unique_ptr<Store> store;
   std::string line, reply, command;

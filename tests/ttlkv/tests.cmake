@@ -3,7 +3,7 @@ if(TARGET ttlkv)
   sylar_tests(ttlkv LINKS ttlkv_parts sylar::testing PkgConfig::HIREDIS FILES
     commands expirer expiry_heap glob memory pubsub request_reader server snapshot)
   sylar_test(ttlkv/keyspace_race_test LINKS ttlkv_parts sylar::testing PkgConfig::HIREDIS)
-  target_compile_definitions(ttlkv_tests PRIVATE TTLKV_REPLIES="${CMAKE_CURRENT_LIST_DIR}/replies.txt")
+  sylar_test_path(ttlkv_tests TTLKV_REPLIES ${CMAKE_CURRENT_LIST_DIR}/replies.txt)
 
   # redis-py is a package of Debian, and so for its own Python.
   find_program(SYLAR_DEBIAN_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)

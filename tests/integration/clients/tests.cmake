@@ -2,8 +2,7 @@
 function(sylar_client_test name)
   sylar_test(integration/clients/${name}_test LINKS sylar::sylar sylar::hook ${ARGN})
   sylar_asks_nss_module(integration_clients_${name}_test)
-  target_compile_definitions(integration_clients_${name}_test PRIVATE
-    SYLAR_SERVERS="${PROJECT_SOURCE_DIR}/tests/integration/servers.py")
+  sylar_test_path(integration_clients_${name}_test SYLAR_SERVERS ${PROJECT_SOURCE_DIR}/tests/integration/servers.py)
 endfunction()
 sylar_client_test(hiredis PkgConfig::HIREDIS)
 sylar_client_test(libpq PkgConfig::LIBPQ)

@@ -1,0 +1,14 @@
+// Paths of what a test runs or reads. A definition gives them from the folder of the programs, so that objects are the same in each clone.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace sylar::test {
+
+/// Returns the absolute path of `path`, which starts in the folder of this program.
+inline std::string besideProgram(const std::string& path) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / path).string();
+}
+
+}  // namespace sylar::test
