@@ -116,7 +116,7 @@ if(NOT SYLAR_SANITIZE AND NOT BUILD_SHARED_LIBS AND CMAKE_BUILD_TYPE MATCHES "^R
   set_target_properties(integration_idle_server_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   sylar_counts_queue_operations(integration_idle_server_program)
   sylar_test(integration/idle_test LINKS sylar::io SERIAL)  # 10 000 descriptors
-  target_sources(integration_idle_server_program PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/io_engine.cc)
+  target_link_libraries(integration_idle_server_program PRIVATE sylar_test_io_engine)
   sylar_with_uring(RELEASE SERIAL integration_idle_test)
   add_dependencies(integration_idle_test integration_idle_server_program)
   target_compile_definitions(integration_idle_test PRIVATE SYLAR_IDLE_SERVER="$<TARGET_FILE_NAME:integration_idle_server_program>")
