@@ -10,7 +10,8 @@ namespace sylar::test {
 
 /// Has the module call `asked` whenever libc asks it for something.
 inline void whenAsked(void (*asked)()) {
-  static void* const module = ::dlopen(besideProgram(SYLAR_NSS_MODULE).c_str(), RTLD_NOW);  // libc's own dlopen finds it by its name
+  // libc's own dlopen finds it by its name.
+  static void* const module = ::dlopen(besideProgram(SYLAR_NSS_MODULE).c_str(), RTLD_NOW);
   ASSERT_NE(module, nullptr) << ::dlerror();
   *static_cast<void (**)()>(::dlsym(module, "nss_sylar_asked")) = asked;
 }

@@ -1,4 +1,4 @@
-// Paths of what a test runs or reads. A definition gives them from the folder of the programs, so that objects are the same in each clone.
+// Paths of what a test runs or reads. Definitions give them from the folder of the programs, so that all clones have the same objects.
 #pragma once
 
 #include <filesystem>

@@ -28,7 +28,7 @@ pkg_check_modules(ABSL REQUIRED IMPORTED_TARGET absl_synchronization)
 sylar_client_test(absl PkgConfig::ABSL)
 find_package(Boost REQUIRED COMPONENTS thread chrono)
 sylar_client_test(boost_thread Boost::thread Boost::chrono)
-find_path(GRPC_INCLUDE_DIR grpcpp/grpcpp.h REQUIRED)  # pkg-config takes minutes for what it needs
+find_path(GRPC_INCLUDE_DIR grpcpp/grpcpp.h REQUIRED)  # pkg-config is slow to resolve what grpc++ requires
 foreach(part grpc++ grpc gpr)
   find_library(GRPC_LIBRARY_${part} ${part} REQUIRED)
   list(APPEND grpc_libraries ${GRPC_LIBRARY_${part}})
