@@ -1,0 +1,26 @@
+# Every header of the library compiles alone, without a warning: nobody who includes it need know anything else. A public one sees public
+# ones only. An internal header that some source includes before anything else is compiled so with that source.
+function(sylar_compile_headers name)
+  set(sources "")
+  foreach(header ${ARGN})
+    file(CONFIGURE OUTPUT headers/${header}.cc CONTENT "#include \"${header}\"\n")
+    list(APPEND sources ${CMAKE_CURRENT_BINARY_DIR}/headers/${header}.cc)
+  endforeach()
+  add_library(sylar_${name}_headers OBJECT ${sources})
+  target_include_directories(sylar_${name}_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(sylar_${name}_headers PRIVATE -O0 -g0)
+  target_link_libraries(sylar_${name}_headers PRIVATE sylar_flags)
+endfunction()
+
+file(GLOB_RECURSE public RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)
+sylar_compile_headers(public ${public})
+
+file(GLOB_RECURSE internal RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS *.h)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
+foreach(source ${sources})
+  file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
+  string(REGEX REPLACE "^#include [\"<]|[\">].*" "" first "${first}")
+  list(REMOVE_ITEM internal "${first}")
+endforeach()
+sylar_compile_headers(internal ${internal})
+target_include_directories(sylar_internal_headers PRIVATE ${PROJECT_SOURCE_DIR})
