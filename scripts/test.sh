@@ -1,33 +1,77 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests. The exit status and the last line are those of ctest.
 #
-#   scripts/test.sh [preset]      release (default), debug, clang, asan, tsan
+#   scripts/test.sh [preset ...]      release (default), debug, clang, asan, tsan; all of them are built before the first is tested
 #
 # With SYLAR_TEST_AGAIN=N a test that failed among all others may run again, alone, and then has to pass N times in a row.
 # SYLAR_MUTANTS=REST/N builds one of N seeded defects (tests/model/tests.cmake).
+# SYLAR_TEST_UNTIL=SECONDS since 1970: then no further test is started, those that run are ended, and the rest is listed and fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-preset=${1:-release}
 jobs=$(nproc)
+costs=${XDG_CACHE_HOME:-$HOME/.cache}/sylar  # of earlier runs, in any clone: ctest starts with what takes longest
+until=${SYLAR_TEST_UNTIL:-}
 
-scripts/setup.sh
-cmake --preset "$preset" -DSYLAR_MUTANTS="${SYLAR_MUTANTS:-0/1}"
-cmake --build --preset "$preset" --parallel "$jobs"
-
-# Most tests wait more than they compute.
-test=(ctest --preset "$preset" --output-on-failure --no-tests=error --parallel "$((2 * jobs))")
-[[ $preset != *san ]] || test=(scripts/run_sanitized.sh "${test[@]}")
-
-run_tests() {
-  "${test[@]}" "$@" && return
-  local -r status=$?
-  [[ ${SYLAR_TEST_AGAIN:-0} -gt 0 && $status == 8 ]] || return "$status"
-  "${test[@]}" "$@" --parallel 1 --rerun-failed --repeat "until-fail:$SYLAR_TEST_AGAIN"
+build() {
+  cmake --preset "$1" -DSYLAR_MUTANTS="${SYLAR_MUTANTS:-0/1}" &&
+    cmake --build --preset "$1" --parallel "$jobs" -- -k 0
 }
 
-if [[ $preset == tsan ]]; then  # races with fibers taken for concurrent wherever they run, so more is found (sylar/base/tsan.h)
-  run_tests --label-exclude race
-  SYLAR_TSAN_STRICT=1 run_tests --label-regex race
-else
-  run_tests
-fi
+late() { [[ -n $until ]] && (($(date +%s) >= until)); }
+
+# Lists those of the chosen tests that are not in ctest's log of this run, and fails if there are any.
+all_ran() {
+  local missed
+  missed=$(comm -23 <("${test[@]}" "$@" --show-only | sed -n 's/^ *Test *#[0-9]*: //p' | sort) \
+    <(sed -n 's|^[0-9]*/[0-9]* Testing: ||p' "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null | sort))
+  [[ -n $missed ]] || return 0
+  printf 'test: the time is up; %d tests of %s did not run:\n%s\n' "$(wc -l <<<"$missed")" "$preset" "$missed"
+  return 1
+}
+
+# Runs the tests that the arguments choose.
+run_tests() {
+  local status=0 stop=()
+  if late; then
+    rm -f "build/$preset/Testing/Temporary/LastTest.log"
+    all_ran "$@" || status=$?
+    return "$status"
+  fi
+  [[ -z $until ]] || stop=(--stop-time "$(date --date="@$until" +%T)")
+  "${test[@]}" "${stop[@]}" "$@" || status=$?
+  if late; then
+    all_ran "$@" || status=1
+  elif [[ ${SYLAR_TEST_AGAIN:-0} -gt 0 && $status == 8 ]]; then
+    status=0
+    "${test[@]}" "${stop[@]}" "$@" --parallel 1 --rerun-failed --repeat "until-fail:$SYLAR_TEST_AGAIN" || status=$?
+    ! late || { echo "test: the time is up, and not all that failed has run again"; status=1; }
+  fi
+  return "$status"
+}
+
+run_all() {
+  preset=$1
+  local -r folder=build/$preset/Testing/Temporary
+  # Most tests wait more than they compute.
+  test=(ctest --preset "$preset" --output-on-failure --no-tests=error --parallel "$((2 * jobs))")
+  [[ $preset != *san ]] || test=(scripts/run_sanitized.sh "${test[@]}")
+  mkdir -p "$folder" "$costs"
+  [[ -e $folder/CTestCostData.txt || ! -e $costs/$preset ]] || cp "$costs/$preset" "$folder/CTestCostData.txt"
+  local status=0
+  if [[ $preset == tsan ]]; then  # races with fibers taken for concurrent wherever they run, so more is found (sylar/base/tsan.h)
+    run_tests --label-exclude race || status=$?
+    SYLAR_TSAN_STRICT=1 run_tests --label-regex race || status=$?
+  else
+    run_tests || status=$?
+  fi
+  [[ ! -e $folder/CTestCostData.txt ]] || cp "$folder/CTestCostData.txt" "$costs/$preset"
+  return "$status"
+}
+
+(($# > 0)) || set -- release
+scripts/setup.sh
+status=0
+for preset in "$@"; do build "$preset" || status=$?; done
+((status == 0)) || exit "$status"
+for preset in "$@"; do run_all "$preset" || status=$?; done
+exit "$status"
