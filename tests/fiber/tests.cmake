@@ -56,7 +56,7 @@ endif()
 if(NOT SYLAR_SANITIZE)  # a sanitizer's runtime is the handler there
   sylar_test(fiber/fault_handlers_test LINKS sylar::fiber)
 endif()
-if(TARGET example_fibers AND NOT SYLAR_SANITIZE)
+if(TARGET example_fibers)
   add_test(NAME Gdb.TraceOfAFiberEnds COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gdb_trace_test.py $<TARGET_FILE:example_fibers>)
   set_tests_properties(Gdb.TraceOfAFiberEnds PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT} SKIP_RETURN_CODE 77)
 endif()

@@ -1,6 +1,7 @@
 sylar_tests(http LINKS sylar::http sylar::sylar sylar::hook sylar::testing FILES
-  buffers char_run chunk_decoder glob message object_pool request_reader response_writer server server_route server_stream servlet
-  verdict virtual_time)
+  object_pool server server_route server_stream virtual_time)
+sylar_tests(http_parts ONE_THREAD LINKS sylar::http FILES
+  buffers char_run chunk_decoder glob message request_reader response_writer servlet verdict)
 sylar_test(http/server_race_test LINKS sylar::sylar sylar::hook)
 sylar_with_uring(RELEASE http_tests)
 sylar_with_uring(http_server_race_test)

@@ -54,9 +54,7 @@ if(TARGET example_fibers)
   sylar_example_test(Fibers fibers "odd squares: 1\nodd squares: 9\nodd squares: 25\nfiber failed: no more numbers\n")
   sylar_example_test(Heartbeat heartbeat
     "silent: closed\nwho is silent: [0-9]+ pings, then the end\nwho answers: 10 pings\n")
-  if(NOT SYLAR_SANITIZE)  # a bound of time
-    sylar_example_test(LibcurlClient libcurl_client)
-  endif()
+  sylar_example_test(LibcurlClient libcurl_client)
   sylar_example_test(Limited limited)
   sylar_example_test(Queue queue)
   sylar_example_test(RequestIds request_ids

@@ -1,4 +1,4 @@
-// addEvent and its kin, on pipes and sockets; over 1, 2, 4 and 8 workers.
+// addEvent and its kin, on pipes and sockets; over several counts of workers.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
 sylar_tests(io LINKS sylar::io FILES
-  bad_input fd_entry fd_entry_signal fd_table iomanager_event iomanager_promises iomanager_timer stop_timer_sync)
+  bad_input iomanager_event iomanager_promises iomanager_timer stop_timer_sync)
+sylar_tests(io_table LINKS sylar::io FILES fd_entry fd_entry_signal fd_table)  # without an engine of the kernel
 sylar_test(io/precise_sleep_test LINKS sylar::io)
 sylar_test(io/sleep_kernel_test LINKS sylar::io)
 sylar_test(io/spin_test LINKS sylar::io)

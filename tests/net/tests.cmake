@@ -1,8 +1,9 @@
 sylar_tests(net LINKS sylar::net sylar::testing FILES
-  address forked_child inherited_listeners lookup peer_scope socket socket_close tcp_server tcp_server_accept)
+  forked_child inherited_listeners lookup peer_scope socket socket_close tcp_server tcp_server_accept)
 sylar_tests(net_race LINKS sylar::net FILES
   socket_race tcp_server_race)
 sylar_with_uring(RELEASE net_tests)
+sylar_test(net/address_test LINKS sylar::net)
 sylar_with_uring(net_race_tests)
 sylar_test(net/tcp_server_idle_test LINKS sylar::net)
 sylar_counts_queue_operations(net_tcp_server_idle_test)

@@ -1,4 +1,4 @@
-// Tests what a Scheduler runs, where, and in which order, over 1, 2, 4 and 8 workers.
+// Tests what a Scheduler runs, where, and in which order, over several counts of workers.
 #include "sylar/scheduler.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// WorkGuard: what somebody outside is going to do keeps a plain stop() waiting; over 1, 2, 4 and 8 workers.
+// WorkGuard: what somebody outside is going to do keeps a plain stop() waiting; over several counts of workers.
 #include <gtest/gtest.h>
 
 #include <atomic>
