@@ -5,12 +5,14 @@
 #
 # With SYLAR_TEST_AGAIN=N a test that failed among all others may run again, alone, and then has to pass N times in a row.
 # SYLAR_MUTANTS=REST/N builds one of N seeded defects (tests/model/tests.cmake).
+# SYLAR_TEST_WITHOUT=LABELS, a regular expression, leaves the tests with such a label out.
 # SYLAR_TEST_UNTIL=SECONDS since 1970: then no further test is started, those that run are ended, and the rest is listed and fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=$(nproc)
 costs=${XDG_CACHE_HOME:-$HOME/.cache}/sylar  # of earlier runs, in any clone: ctest starts with what takes longest
 until=${SYLAR_TEST_UNTIL:-}
+without=${SYLAR_TEST_WITHOUT:-none}
 
 build() {
   cmake --preset "$1" -DSYLAR_MUTANTS="${SYLAR_MUTANTS:-0/1}" &&
@@ -59,10 +61,10 @@ run_all() {
   [[ -e $folder/CTestCostData.txt || ! -e $costs/$preset ]] || cp "$costs/$preset" "$folder/CTestCostData.txt"
   local status=0
   if [[ $preset == tsan ]]; then  # races with fibers taken for concurrent wherever they run, so more is found (sylar/base/tsan.h)
-    run_tests --label-exclude race || status=$?
-    SYLAR_TSAN_STRICT=1 run_tests --label-regex race || status=$?
+    run_tests --label-exclude "race|$without" || status=$?
+    SYLAR_TSAN_STRICT=1 run_tests --label-regex race --label-exclude "$without" || status=$?
   else
-    run_tests || status=$?
+    run_tests --label-exclude "$without" || status=$?
   fi
   [[ ! -e $folder/CTestCostData.txt ]] || cp "$folder/CTestCostData.txt" "$costs/$preset"
   return "$status"

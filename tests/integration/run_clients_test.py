@@ -281,6 +281,7 @@ class ThreadedServers(unittest.TestCase):
         self.assertEqual(result(*cli, "flushall", "async")[1], b"OK\n")
         self.assertEqual(set(self.kernel_threads(server)) - {"jemalloc_bg_thd", "sylar_blocking"}, {"redis-server"})
 
+    @unittest.skipUnless("SYLAR_TEST_MARIADB" in os.environ, "is the test Run.Mariadb, and slow")
     def test_mariadb(self):
         server = self.serving(servers.mariadb, "--innodb-use-native-aio=0")
         client = "mysql", "--no-defaults", "--protocol=tcp", "-h127.0.0.1", "-P", str(server.port), "-uroot"

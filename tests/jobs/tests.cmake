@@ -33,6 +33,7 @@ if(TARGET jobs)
     add_test(NAME Jobs.cluster COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/cluster_test.py $<TARGET_FILE:jobs>)
     add_test(NAME Jobs.page COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/page_test.py $<TARGET_FILE:jobs>)
     set_tests_properties(Jobs.cluster Jobs.page PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+    set_tests_properties(Jobs.page PROPERTIES LABELS nightly)
   endif()
 
   add_test(NAME Jobs.ConfigIsRight COMMAND jobs -c ${PROJECT_SOURCE_DIR}/examples/jobs/config --check-config)
