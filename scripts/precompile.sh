@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a compiler. A header that it compiles has the path of the clone in its bytes. A sum of what went into it is written beside it,
-# which a compiler cache reads instead (CCACHE_PCH_EXTSUM) and finds alike in all clones.
+# Runs a compiler. A header that it compiles has the path of the clone in its bytes. A sum of what went into it is written beside
+# it, which a compiler cache reads instead (CCACHE_PCH_EXTSUM) and finds alike in all clones.
 set -euo pipefail
 "$@"
 while [[ $1 != -o ]]; do shift; done

@@ -1,5 +1,5 @@
-# Every header of the library compiles alone, without a warning: nobody who includes it need know anything else. A public one sees public
-# ones only. An internal header that some source includes before anything else is compiled so with that source.
+# Every header of the library compiles alone, without a warning: nobody who includes it need know anything else. A public one sees
+# public ones only. An internal header that some source includes before anything else is compiled so with that source.
 function(sylar_compile_headers name)
   set(sources "")
   foreach(header ${ARGN})

@@ -1,4 +1,5 @@
-// Paths of what a test runs or reads. Definitions give them from the folder of the programs, so that all clones have the same objects.
+// Paths of what a test runs or reads. Definitions give them from the folder of the programs, so that all clones have the same
+// objects.
 #pragma once
 
 #include <filesystem>
