@@ -115,7 +115,7 @@ void addServlets(sylar::http::ServletDispatch& servlets, Jobs& jobs, const Shown
   });
   add("/healthz", {HttpMethod::GET}, [](auto& /*request*/, auto& response) { answer(response, {{"alive", true}}); });
   add("/readyz", {HttpMethod::GET}, [&jobs](auto& /*request*/, auto& response) {
-    const bool ready = !jobs.draining();
+    const bool ready = jobs.ready();
     answer(response, {{"ready", ready}}, ready ? HttpStatus::OK : HttpStatus::SERVICE_UNAVAILABLE);
   });
   add("/drain", {HttpMethod::POST}, [&jobs](auto& /*request*/, auto& response) {

@@ -19,6 +19,7 @@ void DeadSweep::run() {
   while (!sylar::this_fiber::cancelled()) {
     try {
       sweep();
+      if (m_fence()) m_store.mend(m_options.visibility);
     } catch (const StoreError& failure) {
       if (!sylar::this_fiber::cancelled()) SYLAR_LOG_WARN(g_logger) << "cannot sweep: " << failure.what();
     }

@@ -1,4 +1,5 @@
-// The recurring sweep of the replica that leads: it deletes dead letters that nobody has looked after for a long time.
+// The recurring sweep of the replica that leads: it deletes dead letters that nobody has looked after for a long time, and has the
+// store look for damage.
 #pragma once
 
 #include <atomic>
@@ -14,8 +15,9 @@ namespace jobs {
 class DeadSweep {
  public:
   struct Options {
-    Micros keep = std::chrono::hours(7 * 24);  ///< dead letters are deleted when they are older
-    Micros period = std::chrono::minutes(10);  ///< of the sweep
+    Micros keep = std::chrono::hours(7 * 24);      ///< dead letters are deleted when they are older
+    Micros period = std::chrono::minutes(10);      ///< of the sweep
+    Micros visibility = std::chrono::seconds(30);  ///< after which the job of a replica that is silent goes to another
   };
 
   /// `fence` returns the fencing token of this replica while it leads. The store must outlive the object.

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "plain_text.h"
 #include "sylar/fiber.h"
 #include "sylar/log.h"
 #include "sylar/sync/task_group.h"
@@ -19,14 +20,6 @@ static auto g_logger = SYLAR_LOG_NAME("jobs");
 namespace {
 
 int64_t nanoseconds(Micros time) { return time.count() * 1000; }
-
-/// Text that every store takes: what is no visible ASCII is replaced, and what is too long is cut.
-std::string plain(std::string text) {
-  text.resize(std::min<size_t>(text.size(), 300));
-  std::replace_if(
-      text.begin(), text.end(), [](char each) { return each < ' ' || each > '~'; }, '?');
-  return text;
-}
 
 }  // namespace
 
@@ -70,9 +63,13 @@ void Jobs::claimLoop() {
     const size_t limit = room();
     try {
       const int64_t sent_ns = nowNs();
-      if (limit > 0) take(m_store.claim({limit, m_options.ahead, m_options.visibility, m_options.max_attempts}), sent_ns);
-      failures = 0;
+      if (limit > 0) {
+        take(m_store.claim({limit, m_options.ahead, m_options.visibility, m_options.max_attempts}), sent_ns);
+        failures = 0;
+        m_claims_fail = false;
+      }
     } catch (const StoreError& failure) {
+      m_claims_fail = true;
       if (++failures == 1) SYLAR_LOG_WARN(g_logger) << "cannot claim: " << failure.what();
       m_alarm.set(nowNs() + pauseAfter(failures, m_options.reconnect).count());
     }
@@ -131,6 +128,7 @@ void Jobs::listenLoop() {
     } catch (const StoreError& failure) {
       if (sylar::this_fiber::cancelled()) return;
       if (++failures == 1) SYLAR_LOG_WARN(g_logger) << "cannot listen: " << failure.what();
+      m_alarm.ring();  // a claim shows whether the store is there
       std::this_thread::sleep_for(pauseAfter(failures, m_options.reconnect));
     }
   }
@@ -167,9 +165,9 @@ Outcome Jobs::attempt(const Claim& claim, int64_t lease_end_ns) {
   } catch (...) {
     error = "an exception of an unknown type";
   }
-  if (claim.attempt >= m_options.max_attempts) return {claim.id, claim.token, Verdict::kDead, Micros(0), plain(error)};
+  if (claim.attempt >= m_options.max_attempts) return {claim.id, claim.token, Verdict::kDead, Micros(0), plainText(error)};
   const auto delay = std::chrono::duration_cast<Micros>(pauseAfter(claim.attempt, m_options.retry));
-  return {claim.id, claim.token, Verdict::kRetry, delay, plain(error)};
+  return {claim.id, claim.token, Verdict::kRetry, delay, plainText(error)};
 }
 
 std::chrono::nanoseconds Jobs::pauseAfter(uint32_t failures, const Backoff& backoff) {
@@ -197,8 +195,10 @@ void Jobs::settleLoop() {
       noteSettled(telling, m_store.settle(telling));
       telling.clear();
       failures = 0;
+      m_settles_fail = false;
       std::this_thread::sleep_for(m_options.settle_pause);
     } catch (const StoreError& failure) {
+      m_settles_fail = true;
       if (++failures == 1) SYLAR_LOG_WARN(g_logger) << "cannot settle: " << failure.what();
       std::this_thread::sleep_for(pauseAfter(failures, m_options.reconnect));
       if (sylar::this_fiber::cancelled()) return;
@@ -225,6 +225,7 @@ Counts Jobs::counts() const {
   const auto wall = std::chrono::duration_cast<Time>(std::chrono::system_clock::now().time_since_epoch());
   if (m_clock.known()) counts.skew = m_clock.storeTime(nowNs()) - wall;
   counts.skew_uncertainty = m_clock.uncertainty();
+  counts.damage = m_store.damage();
   return counts;
 }
 

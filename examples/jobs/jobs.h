@@ -54,6 +54,7 @@ struct Counts {
   Micros lag_p99{0};
   Micros skew{0};              ///< of the store's clock, against the time of day here
   Micros skew_uncertainty{0};  ///< how far that may be off
+  Damage damage;               ///< that it has found in the store
 };
 
 /// Thread safety: all calls from any thread, in fibers; run() once.
@@ -76,7 +77,8 @@ class Jobs {
   void run();
   /// Claims no more. May suspend: no.
   void drain();
-  bool draining() const { return m_draining; }
+  /// Returns whether it takes part: it does not drain, and its last calls of the store have not failed. May suspend: no.
+  bool ready() const { return !m_draining && !m_claims_fail && !m_settles_fail; }
   Counts counts() const;
 
  private:
@@ -100,6 +102,8 @@ class Jobs {
   const Options m_options;
   Alarm m_alarm;  // when the store is asked next
   std::atomic<bool> m_draining{false};
+  std::atomic<bool> m_claims_fail{false};   // until one does not
+  std::atomic<bool> m_settles_fail{false};  // the same
 
   mutable sylar::Mutex m_lock;  // guards all below
   StoreClock m_clock;

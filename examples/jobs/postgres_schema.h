@@ -35,6 +35,11 @@ DO $$ BEGIN
       fence    bigint NOT NULL
     );
   END IF;
+  IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass('jobs.job') AND conname = 'whole') THEN
+    -- A job waits or is a dead letter, and no sum of its numbers is too large.
+    ALTER TABLE jobs.job ADD CONSTRAINT whole CHECK ((at IS NULL) <> (died IS NULL) AND period BETWEEN 0 AND 10000000000000000
+      AND greatest(abs(due), abs(at), abs(died)) < 100000000000000000) NOT VALID;
+  END IF;
 END $$)sql";
 
 /// Few rows of a large table are wanted, and always by an index. The planner does not know how few: it would read all jobs to claim

@@ -1,6 +1,7 @@
 #include "postgres_store.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace jobs {
 
@@ -114,7 +115,8 @@ StoreCounts PostgresStore::counts() {
 }
 
 void PostgresStore::listen(const std::function<void(Time)>& earlier) {
-  m_pool.connect()->listen("jobs", [&earlier](const std::string& at) { earlier(at.empty() ? Time(0) : Time(std::stoll(at))); });
+  // What is no number, as anybody may notify, is a time long past.
+  m_pool.connect()->listen("jobs", [&earlier](const std::string& at) { earlier(Time(std::strtoll(at.c_str(), nullptr, 10))); });
 }
 
 }  // namespace jobs

@@ -1,5 +1,7 @@
 #include "redis_connection.h"
 
+#include <string_view>
+
 #include "redis_library.h"
 
 namespace jobs {
@@ -8,7 +10,12 @@ RedisConnection::RedisConnection(const RedisTarget& target) : m_context(redisCon
   if (m_context == nullptr) throw std::bad_alloc();
   if (m_context->err != 0) throw ConnectionLost(std::string("redis: ") + m_context->errstr);
   redisEnableKeepAlive(m_context.get());  // by the kernel, after 15 s of silence
-  command({"FUNCTION", "LOAD", "REPLACE", kRedisLibrary});
+  try {
+    command({"FUNCTION", "LOAD", "REPLACE", kRedisLibrary});
+  } catch (const StoreError& failure) {
+    // A server whose memory is full takes no functions. It has them unless no replica came before.
+    if (!std::string_view(failure.what()).starts_with("redis: OOM")) throw;
+  }
 }
 
 RedisConnection::Reply RedisConnection::command(const std::vector<std::string>& words) {

@@ -2,8 +2,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+
+#include "plain_text.h"
+#include "sylar/fiber.h"
+#include "sylar/log.h"
 
 namespace jobs {
+
+static auto g_logger = SYLAR_LOG_NAME("jobs");
 
 namespace {
 
@@ -14,12 +21,39 @@ int64_t numberOf(const redisReply* reply) {
 }
 Time timeOf(const redisReply* reply) { return Time(numberOf(reply)); }
 
+/// Says so if Redis may throw jobs away when its memory is full.
+void warnOfEviction(RedisConnection& connection) {
+  try {
+    const auto info = connection.command({"INFO", "memory"});
+    std::string_view policy{info->str, info->len};
+    policy.remove_prefix(std::min(policy.find("maxmemory_policy:"), policy.size()));
+    policy = policy.substr(0, policy.find('\r'));
+    if (policy.empty() || policy == "maxmemory_policy:noeviction") return;
+    SYLAR_LOG_WARN(g_logger) << "redis: " << policy << ": when its memory is full, it may throw jobs away; set noeviction";
+  } catch (const StoreError&) {  // there are users who may not ask
+  }
+}
+
 }  // namespace
 
-RedisConnection::Reply RedisStore::call(const char* function, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words{"FCALL", std::string("jobs_") + function, "1", m_prefix};
+RedisStore::Result RedisStore::call(const char* function, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{"FCALL", std::string("jobs_2_") + function, "1", m_prefix};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return m_pool.with([&words](RedisConnection& connection) { return connection.command(words); });
+  Result result{m_pool.with([&words](RedisConnection& connection) { return connection.command(words); })};
+  note(static_cast<uint64_t>(result.reply->element[1]->integer), *result.reply->element[2]);
+  return result;
+}
+
+/// Counts and logs what a function has found damaged.
+void RedisStore::note(uint64_t repaired, const redisReply& dropped) {
+  m_repaired += repaired;
+  m_dropped += dropped.elements;
+  if (repaired > 0) SYLAR_LOG_WARN(g_logger) << "redis: " << repaired << " repaired, which had lost their place in the order";
+  if (dropped.elements == 0) return;
+  std::string names;
+  for (size_t i = 0; i < dropped.elements; ++i) names += ' ' + textOf(dropped.element[i]);
+  SYLAR_LOG_WARN(g_logger) << "redis: dropped " << dropped.elements
+                           << " jobs, whose data are lost or damaged:" << plainText(names);
 }
 
 void RedisStore::put(const std::vector<Job>& jobs) {
@@ -87,9 +121,19 @@ StoreCounts RedisStore::counts() {
   return {.jobs = count(0), .late = count(1), .dead = count(2)};
 }
 
+void RedisStore::mend(Micros visibility) {
+  static constexpr const char* kKeysAtATime = "250";  // so that no call keeps Redis from others for long
+  std::string cursor = "0";
+  do {
+    const auto reply = call("mend", {cursor, kKeysAtATime, textOf(visibility)});
+    cursor = {reply->str, reply->len};
+  } while (cursor != "0" && !sylar::this_fiber::cancelled());
+}
+
 void RedisStore::listen(const std::function<void(Time)>& earlier) {
   try {
     const auto connection = m_pool.connect();
+    warnOfEviction(*connection);
     connection->command({"SUBSCRIBE", m_prefix + ":earlier"});
     for (Time at{0};; at = timeOf(connection->next()->element[2])) earlier(at);
   } catch (const ConnectionLost&) {

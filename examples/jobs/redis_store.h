@@ -1,6 +1,7 @@
 // A Store in Redis, for any number of replicas. How long jobs last is decided by its `appendonly` and `appendfsync`.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,24 @@ class RedisStore final : public Store {
   bool retry(const std::string& id) override;
   std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) override;
   StoreCounts counts() override;
+  void mend(Micros visibility) override;
+  Damage damage() const override { return {m_dropped, m_repaired}; }
   void listen(const std::function<void(Time)>& earlier) override;
 
  private:
-  RedisConnection::Reply call(const char* function, const std::vector<std::string>& arguments);
+  /// What a function has returned.
+  struct Result {
+    RedisConnection::Reply reply;
+    const redisReply* operator->() const { return reply->element[0]; }
+  };
+
+  Result call(const char* function, const std::vector<std::string>& arguments);
+  void note(uint64_t repaired, const redisReply& dropped);
 
   const std::string m_prefix;
   Pool<RedisConnection, RedisTarget> m_pool;
+  std::atomic<uint64_t> m_dropped{0};
+  std::atomic<uint64_t> m_repaired{0};
 };
 
 }  // namespace jobs

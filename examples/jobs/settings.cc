@@ -67,7 +67,9 @@ Options readOptions() {
 }
 
 DeadSweep::Options readSweepOptions() {
-  return {.keep = milliseconds(g_keep_dead->getValue()), .period = milliseconds(g_dead_sweep->getValue())};
+  return {.keep = milliseconds(g_keep_dead->getValue()),
+          .period = milliseconds(g_dead_sweep->getValue()),
+          .visibility = milliseconds(g_visibility->getValue())};
 }
 
 std::string deliverUrl() { return g_url->getValue(); }

@@ -35,6 +35,8 @@ const std::pair<const char*, Json::json_pointer> kColumns[] = {
     {"lag p50, ms", "/lag_ms/p50"_json_pointer},
     {"lag p99, ms", "/lag_ms/p99"_json_pointer},
     {"store's clock ahead, ms", "/store_clock_ahead_ms"_json_pointer},
+    {"dropped", "/dropped"_json_pointer},
+    {"repaired", "/repaired"_json_pointer},
 };
 
 std::string replicasTable(const Json& status) {
@@ -60,7 +62,9 @@ Json aboutOf(const Jobs& jobs) {
           {"lost", here.lost},
           {"lag_ms", {{"p50", milliseconds(here.lag_p50)}, {"p99", milliseconds(here.lag_p99)}}},
           {"store_clock_ahead_ms", milliseconds(here.skew)},
-          {"store_clock_uncertainty_ms", milliseconds(here.skew_uncertainty)}};
+          {"store_clock_uncertainty_ms", milliseconds(here.skew_uncertainty)},
+          {"dropped", here.damage.dropped},
+          {"repaired", here.damage.repaired}};
 }
 
 Json statusOf(Jobs& jobs, const std::string& replica, const std::string& store, const Members& members) {
@@ -77,7 +81,7 @@ Json statusOf(Jobs& jobs, const std::string& replica, const std::string& store, 
     add(each.name, each.name == replica ? here : each.about);
   }
   if (!known) add(replica, here);
-  return {{"replica", replica},  {"ready", !jobs.draining()},
+  return {{"replica", replica},  {"ready", jobs.ready()},
           {"store", store},      {"jobs", {{"all", all.jobs}, {"late", all.late}, {"dead", all.dead}}},
           {"here", here},        {"leader", members.leader.empty() ? Json() : Json(members.leader)},
           {"replicas", replicas}};
@@ -93,7 +97,7 @@ std::string pageOf(const Json& status) {
          "<table id=jobs><tr><th>in " +
          textOf(status["store"]) + "<th>all<th>late<th>dead\n<tr><th><td>" + textOf(jobs["all"]) + "<td>" + textOf(jobs["late"]) +
          "<td><a href=/dead>" + textOf(jobs["dead"]) + "</a></table>\n<h2>Replicas</h2>\n" + replicasTable(status) +
-         "<p>This page is by " + textOf(status["replica"]) + (status["ready"] == true ? "" : ", which drains") +
+         "<p>This page is by " + textOf(status["replica"]) + (status["ready"] == true ? "" : ", which is not ready") +
          ". <a href=/status>As JSON</a></html>\n";
 }
 

@@ -34,6 +34,12 @@ struct StoreCounts {
   uint64_t dead = 0;  ///< dead letters
 };
 
+/// What a replica has found that was not as the calls of a store leave it.
+struct Damage {
+  uint64_t dropped = 0;   ///< jobs and dead letters whose data were lost or damaged; each was logged
+  uint64_t repaired = 0;  ///< those that were whole, and had lost their place in the order
+};
+
 /// Thread safety: all calls from any thread, in fibers. Each may throw StoreError; what it was to do is then done or not. May
 /// suspend: yes.
 class Store {
@@ -57,6 +63,12 @@ class Store {
   /// many. Returns nothing, and nothing changes, if a leader with a higher token has called it.
   virtual std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) = 0;
   virtual StoreCounts counts() = 0;
+
+  /// Looks for damage that no other call would find. A job that a replica may still have comes back after `visibility`. Most stores
+  /// cannot be damaged in part.
+  virtual void mend(Micros /*visibility*/) {}
+  /// Returns what this object has found so far. May suspend: no.
+  virtual Damage damage() const { return {}; }
 
   /// Calls `earlier` with the time of each job that has become the first of all, through whatever replica, and once at the
   /// beginning, with a time long past, because what was before has not been heard. Several threads may call `earlier` at once,

@@ -30,7 +30,10 @@ class StoreClock {
   }
 
   /// The steady time at which the store's clock has reached `at` for certain. Nothing is early by it.
-  int64_t localNs(Time at) const { return at > kFarthest ? INT64_MAX : std::max<int64_t>(0, at.count() * 1000 - m_least); }
+  int64_t localNs(Time at) const {
+    if (at > kFarthest) return INT64_MAX;
+    return at > Time(0) ? std::max<int64_t>(0, at.count() * 1000 - m_least) : 0;
+  }
   /// What the store's clock shows at least.
   Time storeTime(int64_t local_ns) const { return Time((local_ns + m_least) / 1000); }
   /// By how much storeTime() may be too low.

@@ -43,7 +43,10 @@ class TestStore final : public Store {
     sleep(std::exchange(claimed.taken.empty() ? empty_delay_s : answer_delay_s, 0));
     return claimed;
   }
-  size_t settle(const std::vector<Outcome>& outcomes) override { return reached().settle(outcomes); }
+  size_t settle(const std::vector<Outcome>& outcomes) override {
+    if (settles_fail) throw StoreError("busy");
+    return reached().settle(outcomes);
+  }
   std::vector<DeadLetter> deadLetters(size_t limit) override { return reached().deadLetters(limit); }
   bool retry(const std::string& id) override { return reached().retry(id); }
   std::optional<size_t> sweepDead(uint64_t fence, Micros keep, size_t limit) override {
@@ -58,6 +61,7 @@ class TestStore final : public Store {
   unsigned empty_delay_s = 0;   // of the next one that finds nothing
   sylar::Event answers;         // that one is under way
   bool claims_fail = false;
+  bool settles_fail = false;
 
  private:
   MemoryStore& reached() {
@@ -142,6 +146,27 @@ TEST_F(JobsTest, WhatIsHeardBeforeTheFirstAnswerOfTheStoreIsNotForgotten) {
     sleep(200);
   });
   EXPECT_EQ(attempts["a"], (Times{scheduled + 5s}));
+}
+
+// J-5
+TEST_F(JobsTest, WhoseLastClaimOrSettleHasFailedIsNotReady) {
+  run(1, [&] {
+    EXPECT_TRUE(jobs().ready());
+    store.claims_fail = true;
+    jobs().schedule("a", When::in(0s), "");
+    sleep(10);
+    EXPECT_FALSE(jobs().ready());
+    store.claims_fail = false;
+    handler = [this](const Claim&) { store.settles_fail = true; };
+    sleep(10);
+    EXPECT_EQ(claims.size(), 1U);
+    EXPECT_FALSE(jobs().ready()) << "it can claim, and cannot settle";
+    store.settles_fail = false;
+    sleep(10);
+    EXPECT_TRUE(jobs().ready());
+    jobs().drain();
+    EXPECT_FALSE(jobs().ready());
+  });
 }
 
 // J-6

@@ -5,7 +5,7 @@ if(TARGET jobs)
   sylar_test(jobs/jobs_race_test LINKS jobs_parts sylar::testing)
 
   # A server takes seconds to start, so its tests are run by one process.
-  foreach(each redis_store postgres_store leadership)
+  foreach(each redis_store redis_damage postgres_store leadership)
     add_executable(jobs_${each}_test ${CMAKE_CURRENT_LIST_DIR}/${each}_test.cc)
     target_link_libraries(jobs_${each}_test PRIVATE sylar_flags jobs_parts sylar::testing sylar::hook GTest::gtest_main)
     if(SYLAR_SANITIZE)
@@ -28,6 +28,9 @@ if(TARGET jobs)
 
   add_test(NAME Jobs.api COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/api_test.py $<TARGET_FILE:jobs> $<TARGET_FILE:jobs_receiver>)
   set_tests_properties(Jobs.api PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+
+  add_test(NAME Jobs.damage COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/damage_test.py $<TARGET_FILE:jobs> $<TARGET_FILE:jobs_receiver>)
+  set_tests_properties(Jobs.damage PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 
   if(NOT SYLAR_SANITIZE)  # they show what the script, HAProxy and a browser do; the replicas are the other tests' matter
     add_test(NAME Jobs.cluster COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/cluster_test.py $<TARGET_FILE:jobs>)
