@@ -111,8 +111,8 @@ void replyWrongArity(std::string& out, std::string_view name) {
 }
 
 void replyUnknownSubcommand(Call& call, std::string_view command) {
-  const std::string given(call.args[1].substr(0, 128));
-  reply::error(call.out, "ERR unknown subcommand '" + given + "'. Try " + std::string(command) + " HELP.");
+  reply::error(call.out,
+               "ERR unknown subcommand '" + reply::printed(call.args[1], 128) + "'. Try " + std::string(command) + " HELP.");
 }
 
 }  // namespace ttlkv

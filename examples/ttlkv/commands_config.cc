@@ -40,7 +40,7 @@ Error setPolicy(Options::Live& live, std::string_view value) {
 }
 
 Error setNotifications(Options::Live& live, std::string_view value) {
-  const auto set = parseNotifications(value);
+  const auto set = parseNotifications(value.substr(0, value.find('\0')));  // as Redis reads it
   if (!set) return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
   live.notifications = *set;
   return {};
@@ -101,7 +101,7 @@ void setParameters(Call& call) {
     const Parameter* const parameter = findParameter(call.args[i]);
     if (parameter == nullptr) {
       return reply::error(call.out,
-                          "ERR Unknown option or number of arguments for CONFIG SET - '" + std::string(call.args[i]) + "'");
+                          "ERR Unknown option or number of arguments for CONFIG SET - '" + reply::printed(call.args[i]) + "'");
     }
     if (call.args[i + 1] == parameter->get(call.engine)) continue;
     const Error error = parameter->set(live, call.args[i + 1]);

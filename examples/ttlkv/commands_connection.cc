@@ -47,7 +47,7 @@ void hello(Call& call) {
     if (*version != 2) return reply::error(call.out, "NOPROTO unsupported protocol version");
   }
   if (call.args.size() > 2) {
-    return reply::error(call.out, "ERR Syntax error in HELLO option '" + std::string(call.args[2]) + "'");
+    return reply::error(call.out, "ERR Syntax error in HELLO option '" + reply::printed(call.args[2]) + "'");
   }
   reply::array(call.out, 14);
   reply::bulk(call.out, "server");
@@ -129,7 +129,7 @@ void command(Call& call) {
   reply::array(call.out, call.args.size() - 2);
   for (const std::string_view wanted : call.args.subspan(2)) {
     const Command* const found = findCommand(wanted);
-    found != nullptr ? describe(call.out, *found) : reply::nullArray(call.out);
+    found != nullptr ? describe(call.out, *found) : reply::null(call.out);
   }
 }
 

@@ -36,11 +36,13 @@ void type(Call& call) {
 void keys(Call& call) {
   std::vector<std::string> found;
   Keyspace& keyspace = call.keyspace();
+  const std::string_view pattern = call.args[1];
+  const bool all = pattern == "*";  // which in Redis is all keys, and not a pattern: that would leave out the empty key
   for (size_t i = 0; i < keyspace.shardCount(); ++i) {  // one after the other, so that other workers go on meanwhile
     const sylar::ThreadMutex::Lock lock(keyspace.shard(i).mutex);
     const int64_t now_ms = keyspace.nowMs();
     keyspace.shard(i).forEach([&](const Item& item) {
-      if (!item.second.isExpired(now_ms) && globMatches(call.args[1], item.first)) found.push_back(item.first);
+      if (!item.second.isExpired(now_ms) && (all || globMatches(pattern, item.first))) found.push_back(item.first);
     });
   }
   reply::array(call.out, found.size());

@@ -75,7 +75,7 @@ void debug(Call& call) {
     call.engine.expirer().setActive(call.args[2] != "0");
     return reply::ok(call.out);
   }
-  reply::error(call.out, "ERR unknown subcommand or wrong number of arguments for '" + std::string(call.args[1].substr(0, 128)) +
+  reply::error(call.out, "ERR unknown subcommand or wrong number of arguments for '" + reply::printed(call.args[1], 128) +
                              "'. Try DEBUG HELP.");
 }
 

@@ -17,9 +17,9 @@ namespace {
 std::string unknownCommand(std::span<const std::string_view> args) {
   std::string with;
   for (size_t i = 1; i < args.size() && with.size() < 128; ++i) {
-    with += "'" + std::string(args[i].substr(0, 128 - with.size())) + "' ";
+    with += "'" + reply::printed(args[i], 128 - with.size()) + "' ";
   }
-  return "ERR unknown command '" + std::string(args[0].substr(0, 128)) + "', with args beginning with: " + with;
+  return "ERR unknown command '" + reply::printed(args[0], 128) + "', with args beginning with: " + with;
 }
 
 /// Returns whether the line is that of a browser, which a web page may have told to talk to this port. Redis hangs up as well.

@@ -67,7 +67,7 @@ bool parseExpireOptions(Call& call, size_t first, ExpireOptions& options) {
     } else if (equalsIgnoringCase(word, "lt")) {
       options.lt = true;
     } else {
-      reply::error(call.out, "ERR Unsupported option " + std::string(word));
+      reply::error(call.out, "ERR Unsupported option " + reply::printed(word));
       return false;
     }
   }

@@ -46,6 +46,7 @@ bool takeOne(std::string_view& pattern, char c) {
 }  // namespace
 
 bool globMatches(std::string_view pattern, std::string_view text) {
+  if (text.empty()) return pattern.empty();  // so it is in Redis, even for a star
   // If the pattern fails behind a star, the star takes one character more. An earlier star need not be tried again: the last
   // one can take everything that the earlier could.
   std::string_view behind_star, text_at_star;

@@ -3,6 +3,7 @@
 // Source: https://redis.io/docs/reference/protocol-spec
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,6 @@ inline void line(std::string& out, char type, int64_t number) {
 
 inline void ok(std::string& out) { out += "+OK\r\n"; }
 inline void null(std::string& out) { out += "$-1\r\n"; }
-inline void nullArray(std::string& out) { out += "*-1\r\n"; }
 inline void integer(std::string& out, int64_t number) { line(out, ':', number); }
 /// Begins an array; its `size` elements must follow.
 inline void array(std::string& out, size_t size) { line(out, '*', static_cast<int64_t>(size)); }
@@ -45,9 +45,15 @@ inline void bulk(std::string& out, std::string_view bytes) {
   out += "\r\n";
 }
 
+/// Returns what Redis prints of an argument in an error: at most so many bytes, and none behind a NUL.
+inline std::string printed(std::string_view argument, size_t most = std::string_view::npos) {
+  return std::string(argument.substr(0, std::min(most, argument.find('\0'))));
+}
+
 /// Appends an error whose `text` begins with its code, such as "ERR". A client may have put line ends into it, which would end
-/// the reply, so they become spaces.
+/// the reply. So they become spaces, or nothing at the end.
 inline void error(std::string& out, std::string_view text) {
+  text = text.substr(0, text.find_last_not_of("\r\n") + 1);
   out += '-';
   for (const char c : text) out += c == '\r' || c == '\n' ? ' ' : c;
   out += "\r\n";

@@ -8,6 +8,16 @@
 
 namespace ttlkv {
 
+namespace {
+
+/// Returns where `bytes` have `wanted`, which Redis does not find behind a NUL.
+size_t findBeforeNul(std::string_view bytes, char wanted) {
+  const size_t found = bytes.find(wanted);
+  return bytes.substr(0, found).find('\0') == std::string_view::npos ? found : std::string_view::npos;
+}
+
+}  // namespace
+
 std::span<char> RequestReader::space() {
   if (m_begin == m_end) {
     m_begin = m_end = 0;
@@ -58,7 +68,7 @@ RequestReader::Result RequestReader::finished(size_t size) {
 RequestReader::Result RequestReader::takeLength(char type, const char* too_big, bool (RequestReader::*accept)(int64_t),
                                                 const char* invalid) {
   const std::string_view bytes = rest();
-  const size_t end = bytes.find('\r');
+  const size_t end = findBeforeNul(bytes, '\r');
   if (end == std::string_view::npos && bytes.size() > kMaxLine) return broken(too_big);
   if (end == std::string_view::npos || end + 1 >= bytes.size()) return kIncomplete;
   if (bytes[0] != type) return broken(std::string("expected '$', got '") + bytes[0] + "'");
@@ -105,7 +115,7 @@ RequestReader::Result RequestReader::readArguments() {
 
 RequestReader::Result RequestReader::readInline() {
   const std::string_view bytes = rest();
-  const size_t end = bytes.find('\n');
+  const size_t end = findBeforeNul(bytes, '\n');
   if (end == std::string_view::npos) return bytes.size() > kMaxLine ? broken("too big inline request") : kIncomplete;
   const bool has_return = end > 0 && bytes[end - 1] == '\r';
   m_words.clear();

