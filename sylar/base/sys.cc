@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "sylar/base/memory_refused.h"
 #include "sylar/base/own_thread.h"
 #include "sylar/base/sanitizers.h"
 #include "sylar/check.h"
@@ -107,10 +108,11 @@ void claimProcess() {
   if (__libc_single_threaded != 0) makeFirstThread();
   int error = 0;
   void* const memory = mapMemory(4096, &error);
-  if (memory == nullptr) throw std::bad_alloc();
-  if (adviseMemory(memory, 4096, MADV_WIPEONFORK) != 0) {
+  if (memory == nullptr) throw MemoryRefused("mmap of a page", error);
+  error = adviseMemory(memory, 4096, MADV_WIPEONFORK);
+  if (error != 0) {
     unmapMemory(memory, 4096);
-    throw std::bad_alloc();
+    throw MemoryRefused("madvise(MADV_WIPEONFORK), which needs Linux 4.14 and no filter that refuses it", error);
   }
   // In a child of a claimed process the pointer stays set and the word stays wiped.
   const std::atomic<uint32_t>* none = &detail::g_unclaimed;

@@ -12,6 +12,7 @@
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
+#include "sylar/fiber/fiber_refused.h"
 #include "sylar/fiber/stack.h"
 #include "sylar/fiber/thread_fibers.h"
 
@@ -224,7 +225,7 @@ void FiberControl::resume() {
   const Fiber::ptr keep = fiber().weak_from_this().lock();  // the caller's own handle may be dropped while it runs
   if (isUnstarted(was) && !thread.start(fiber())) {
     move(FiberState::kRunning, was);
-    throw std::bad_alloc();
+    throw detail::lastRefused();
   }
   if (!isUnstarted(was)) thread.adopt(fiber());  // a worker may have begun or ended on this thread since
   FiberCore* const me = runningFiber();

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "sylar/base/sys.h"
+#include "sylar/fiber/fiber_refused.h"
 
 namespace sylar::detail {
 
@@ -19,7 +20,10 @@ FiberCore* CorePool::mapSlab() {
   constexpr size_t kSize = sizeof(FiberCore);
   int error = 0;
   auto* const slab = static_cast<char*>(sys::mapMemory(kChunk * kSize, &error));
-  if (slab == nullptr) return nullptr;
+  if (slab == nullptr) {
+    noteRefused("mmap for fibers", error);
+    return nullptr;
+  }
   FiberCore* first = nullptr;
   for (size_t i = 0; i < kChunk; ++i) {
     auto* const core = ::new (slab + i * kSize) FiberCore;

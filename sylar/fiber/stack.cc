@@ -7,6 +7,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
+#include "sylar/fiber/fiber_refused.h"
 
 #ifdef SYLAR_ASAN
 #include <sanitizer/asan_interface.h>
@@ -38,10 +39,15 @@ bool installGuard(void* address) {
   if (light_guards.load(std::memory_order_relaxed)) {
     const int result = sys::adviseMemory(address, kGuardSize, kAdviceGuardInstall);
     if (result == 0) return true;
-    if (result != -EINVAL) return false;
-    light_guards.store(false, std::memory_order_relaxed);  // an older kernel
+    if (result != -EINVAL && result != -EPERM && result != -ENOSYS) {
+      noteRefused("madvise(MADV_GUARD_INSTALL) for the stack of a fiber", result);
+      return false;
+    }
+    light_guards.store(false, std::memory_order_relaxed);  // an older kernel, or a filter that does not know it
   }
-  return sys::protectMemory(address, kGuardSize, PROT_NONE) == 0;
+  const int error = sys::protectMemory(address, kGuardSize, PROT_NONE);
+  if (error != 0) noteRefused("mprotect for the stack of a fiber", error);
+  return error == 0;
 }
 
 /// Clears ASan's poison, which is still there because a fiber's last frames never return.
@@ -51,7 +57,19 @@ void forgetPoison([[maybe_unused]] const Stack& stack) {
 #endif
 }
 
+constinit std::atomic<const char*> g_refused{"memory for a fiber"};
+constinit std::atomic<int> g_error{ENOMEM};
+
 }  // namespace
+
+void noteRefused(const char* call, int error) noexcept {
+  g_refused.store(call, std::memory_order_relaxed);
+  g_error.store(error, std::memory_order_relaxed);
+}
+
+sys::MemoryRefused lastRefused() noexcept {
+  return {g_refused.load(std::memory_order_relaxed), g_error.load(std::memory_order_relaxed)};
+}
 
 StackClass::~StackClass() {
   while (m_free_count > 0) {
@@ -104,6 +122,7 @@ bool StackClass::mapMore(size_t size) {
     return true;
   }
   m_untouched_end = nullptr;
+  noteRefused("mmap for the stack of a fiber", error);
   return false;
 }
 

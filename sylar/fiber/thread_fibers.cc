@@ -13,6 +13,7 @@
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
+#include "sylar/fiber/fiber_refused.h"
 #include "sylar/fiber/suspend_check.h"
 
 extern "C" void* __dso_handle;
@@ -325,7 +326,7 @@ void ThreadFibers::failToStart(Fiber& fiber) {
   SYLAR_DCHECK(control(fiber).core() == nullptr && control(fiber).m_self != nullptr);
   const Fiber::ptr last = std::move(control(fiber).m_self);
   const std::function<void()> captures = std::exchange(control(fiber).m_cb, nullptr);  // destroyed after end()
-  control(fiber).m_exception = std::make_exception_ptr(std::bad_alloc());
+  control(fiber).m_exception = std::make_exception_ptr(lastRefused());
   control(fiber).move(FiberState::kQueued, FiberState::kRunning);
   control(fiber).end(FiberState::kFailed);
 }

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "sylar/base/log.h"
+#include "sylar/base/memory_refused.h"
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 #include "sylar/sched/scheduler_core.h"
@@ -123,7 +124,8 @@ void SchedulerCore::start() {
     }
     for (uint32_t ready; (ready = m_threads_ready.load(std::memory_order_acquire)) < m_threads.size();)
       sys::futexWait(m_threads_ready, ready, kNever);
-    if (m_threads_unfit.load(std::memory_order_relaxed) > 0) throw std::bad_alloc();
+    if (m_threads_unfit.load(std::memory_order_relaxed) > 0)
+      throw sys::MemoryRefused("memory for the fibers of a worker", ENOMEM);
     if (m_options.use_caller) ThreadFibers::current();
   } catch (...) {
     signalStart(kNeverRun);
