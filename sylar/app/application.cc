@@ -60,8 +60,11 @@ void complain(const std::vector<ConfigError>& errors) {
 TcpServer::ptr makeHttpServer(const ServerSetting& setting, const Application::Workers& workers) {
   auto server = std::make_shared<http::HttpServer>(setting.keepalive, workers.process, workers.io, workers.accept);
   http::HttpLimits limits = httpLimitsSetting();
-  // Silent new connections are closed before the deadline of drain(), which would cut them off.
-  limits.new_grace = std::min<std::chrono::nanoseconds>(limits.new_grace, drainSetting() / 2);
+  // Silent connections are closed, with their lingering, before the deadline of drain(), which would cut them off.
+  const auto atMost = [](auto& limit, auto most) { limit = std::min<std::chrono::nanoseconds>(limit, most); };
+  atMost(limits.new_grace, drainSetting() / 2);
+  atMost(limits.kept_grace, drainSetting() / 2);
+  atMost(limits.linger_timeout, drainSetting() / 4);
   if (setting.timeout > 0) limits.first_byte_timeout = limits.idle_timeout = std::chrono::milliseconds(setting.timeout);
   server->setHttpLimits(limits);
   return server;

@@ -34,6 +34,15 @@ HttpSession::State::State(Socket& socket, std::shared_ptr<const HttpShared> of_s
       request(ObjectPool<HttpRequest>::take()),
       body_share(*shared) {}
 
+// A client that has sent its next requests already is answered as long as they are here, but only for a while.
+bool HttpSession::State::isLast() {
+  if (reader.requests() >= shared->limits.max_requests) return true;
+  if (!bytes.isEnding()) return false;
+  const Clock& clock = mayPark() ? waitClock() : steadyClock();
+  if (last_by.isNever()) last_by = Deadline::after(shared->limits.kept_grace, clock);
+  return (reader.buffered().empty() && !bytes.hasUnread()) || clock.nowNs() >= last_by.ns();
+}
+
 // ---- Making one. ------------------------------------------------------------------------------------------------------------
 
 HttpSession::HttpSession(Socket::ptr sock, bool owner)
@@ -68,14 +77,10 @@ HttpRequest::ptr HttpSession::recvHead() {
   m_state->body_share.release();
   if (mayGoOn()) {
     m_state->writer.startRequest();
-    if (m_state->reader.requests() == 0) {
-      m_state->bytes.beginNew();
-    } else if (m_state->reader.buffered().empty()) {
-      m_state->bytes.beginIdle();
-    }
-    const bool came = m_state->reader.awaitRequest();
-    m_state->bytes.endIdle();
-    if (came) {
+    const HttpLimits& limits = m_state->shared->limits;
+    if (m_state->reader.buffered().empty())
+      m_state->bytes.awaitsRequest(m_state->reader.requests() == 0 ? limits.new_grace : limits.kept_grace);
+    if (m_state->reader.awaitRequest()) {
       HttpRequest::ptr request = ObjectPool<HttpRequest>::take();
       if (m_state->reader.readAwaited(*request).ok()) return m_state->request = std::move(request);
     }
@@ -130,7 +135,7 @@ void HttpSession::finish() {
   m_state->over = true;
   const Verdict& verdict = m_state->reader.verdict();
   if (verdict.kind == Verdict::Kind::kGone || m_state->bytes.isCut()) return;
-  if (!verdict.ok() && !isAnswered()) refuse();
+  if (verdict.kind == Verdict::Kind::kRefused && !isAnswered()) refuse();
   m_state->bytes.shutdownWrite();
   m_state->reader.linger();
 }
@@ -145,7 +150,7 @@ bool HttpSession::answering(HttpResponse& response) {
     return false;
   }
   if (!ResponseWriter::canSend(response.getStatus())) return refuseStatus(response);
-  if (m_state->bytes.isEnding() || m_state->reader.requests() >= m_state->shared->limits.max_requests) response.setClose(true);
+  if (m_state->isLast()) response.setClose(true);
   return true;
 }
 

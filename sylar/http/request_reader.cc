@@ -40,7 +40,8 @@ bool RequestReader::awaitRequest() {
   if (!m_buffer.empty()) return true;
   const ssize_t count = m_source.readInto(m_buffer, m_requests == 0 ? m_limits.first_byte_timeout : m_limits.idle_timeout);
   if (count > 0) return true;
-  return endWith(count == 0 ? "end of stream" : errno == EAGAIN ? "no request came" : "connection broken");
+  if (count < 0 && errno == EAGAIN) return record(Verdict::silent("no request came")).ok();
+  return endWith(count == 0 ? "end of stream" : "connection broken");
 }
 
 // Reads until the head is whole. Returns false after a refusal, or if the rest does not come.

@@ -20,6 +20,9 @@ namespace sylar::http {
 struct HttpSession::State {
   State(Socket& socket, std::shared_ptr<const detail::HttpShared> of_server);
 
+  /// Returns true if the answer to the present request ends the connection.
+  bool isLast();
+
   const std::shared_ptr<const detail::HttpShared> shared;
   detail::SocketBytes bytes;
   detail::RequestReader reader;
@@ -27,10 +30,11 @@ struct HttpSession::State {
   HttpRequest::ptr request;      // of the last recvHead(); before the first an empty one, which may be answered
   detail::BodyShare body_share;  // for the body of `request`
   detail::RouteCache routes;
-  bool open_body = false;  // a response was begun and has not ended
-  bool failed = false;     // the handler has failed
-  bool switched = false;   // the connection belongs to another protocol
-  bool over = false;       // there is no next request
+  Deadline last_by = Deadline::never();  // when pipelined requests are no reason to go on, once the end was asked for
+  bool open_body = false;                // a response was begun and has not ended
+  bool failed = false;                   // the handler has failed
+  bool switched = false;                 // the connection belongs to another protocol
+  bool over = false;                     // there is no next request
 };
 
 namespace detail {

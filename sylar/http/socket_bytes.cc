@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "sylar/base/os_mutex.h"
+
 namespace sylar::http::detail {
 
 namespace {
@@ -42,29 +44,41 @@ int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chro
 
 }  // namespace
 
-// Calls `receive(flags)`, which is recv(2) with those flags. The socket keeps its timeout if that is short enough, so that a
-// connection on which requests come and go does not set one each time. If that timeout ends the wait too early, the wait goes on for
-// the time that is left. The time left is computed from the timeouts: if the first wait ended late, as on a busy worker, the whole
-// wait ends that much later. To measure it, every read would have to look at the clock before it begins.
 template <class Receive>
 ssize_t SocketBytes::receiveWithin(std::chrono::nanoseconds timeout, Receive receive) {
-  int64_t left_ms = std::min(toMs(timeout), kLongestMs);
-  if (m_grace.count() > 0) {
-    const auto grace = std::exchange(m_grace, std::chrono::nanoseconds{0});
-    if (grace < timeout) {
-      const ssize_t count = receiveWithin(grace, receive);
-      if (count >= 0 || errno != EAGAIN) return count;
-      left_ms -= std::min(toMs(grace), left_ms);
-      beginIdle();
-    }
+  const auto grace = std::exchange(m_grace, kNoRequest);
+  if (grace == kNoRequest || grace >= timeout) return receiveFor(timeout, receive);
+  if (grace.count() > 0) {
+    const ssize_t count = receiveFor(grace, receive);
+    if (count >= 0 || errno != EAGAIN) return count;
   }
+  return receiveIdle(timeout - grace, receive);
+}
+
+// What has come is received even if the wait has ended for another reason.
+template <class Receive>
+ssize_t SocketBytes::receiveIdle(std::chrono::nanoseconds timeout, Receive receive) {
+  endRequest().idle.store(true);
+  ssize_t count = receiveFor(endRequest().ending.load() ? std::chrono::nanoseconds{0} : timeout, receive);
+  if (count < 0 && errno == ECANCELED && isEnding()) count = receive(MSG_DONTWAIT);
+  endIdle();
+  return count;
+}
+
+// Calls `receive(flags)`, which is recv(2) with those flags. A wait that ends without bytes looks once more. The socket keeps its
+// timeout if that is short enough, so that a connection on which requests come and go does not set one each time. If that timeout
+// ends the wait too early, the wait goes on for the time that is left. The time left is computed from the timeouts: if the first wait
+// ended late, as on a busy worker, the whole wait ends that much later. To measure it, every read would have to look at the clock
+// before it begins.
+template <class Receive>
+ssize_t SocketBytes::receiveFor(std::chrono::nanoseconds timeout, Receive receive) {
+  int64_t left_ms = std::min(toMs(timeout), kLongestMs);
   for (bool again = false;; again = true) {
     const int64_t set_ms = m_socket.getRecvTimeout();
     const bool fits = !again && set_ms > 0 && set_ms <= left_ms;
     if (left_ms > 0 && !fits && !m_socket.setRecvTimeout(left_ms)) return -1;
     const int flags = left_ms > 0 ? 0 : MSG_DONTWAIT;
     const ssize_t count = receive(flags);
-    if (count > 0) endIdle();
     if (count >= 0 || errno != EAGAIN || flags != 0) return count;
     left_ms -= fits ? set_ms : left_ms;
   }
@@ -122,16 +136,19 @@ bool SocketBytes::awaitTaken() {
   return false;
 }
 
-// Bytes that have arrived are read before the end of the stream is. Source: tcp(7), as Linux does it.
-void SocketBytes::beginIdle() {
-  endRequest().idle.store(true);
-  if (endRequest().ending.load()) m_socket.shutdown(SHUT_RD);
+void SocketBytes::endIdle() {
+  if (!endRequest().idle.load(std::memory_order_relaxed)) return;
+  const Lock lock(SocketControl::lock(m_socket));
+  endRequest().idle.store(false, std::memory_order_relaxed);
 }
 
+// A wait that has not begun, or is a plain thread's, cannot be cancelled. It ends by the shutdown, after which bytes that have
+// arrived are still read, but later ones make the kernel reset the connection. Source: tcp(7), as Linux does it.
 void SocketBytes::end(Socket& socket) {
   EndRequest& asked = SocketControl::endRequest(socket);
   asked.ending.store(true);
-  if (asked.idle.load()) socket.shutdown(SHUT_RD);
+  const Lock lock(SocketControl::lock(socket));
+  if (asked.idle.load() && !socket.cancelRead() && SocketControl::unread(socket) <= 0) socket.shutdown(SHUT_RD);
 }
 
 void SocketBytes::shutdownWrite() { m_socket.shutdown(SHUT_WR); }

@@ -26,20 +26,15 @@ class SocketBytes final : public ByteSource, public ByteSink {
   ssize_t readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) override;
   bool writeAll(std::span<iovec> parts) override;
 
-  /// From now on, until bytes have arrived, a read() that finds nothing returns the end of the stream if end() was called or is
-  /// called during the read.
-  void beginIdle();
-  /// Acts as beginIdle() after HttpLimits::new_grace. Until then the next read() waits for bytes whether end() was called or not.
-  void beginNew() {
-    endIdle();
-    m_grace = m_limits.new_grace;
-    if (m_grace.count() <= 0) beginIdle();
-  }
-  void endIdle() { endRequest().idle.store(false, std::memory_order_relaxed); }
+  /// The next read() is for a request of which nothing has come. It waits for `grace` whether end() was called or not. When that
+  /// has passed it is idle: if end() was called, or is called then, it ends as if its timeout had passed.
+  void awaitsRequest(std::chrono::nanoseconds grace) { m_grace = grace; }
   /// Lets no further request begin on `socket`, whether or not a session reads from it yet. Bytes that the kernel has received are
   /// still read.
   static void end(Socket& socket);
   bool isEnding() const { return endRequest().ending.load(std::memory_order_relaxed); }
+  /// Returns true if the kernel has received bytes that were not read.
+  bool hasUnread() const { return SocketControl::unread(m_socket) > 0; }
 
   /// Ends the writing, and tells the peer.
   void shutdownWrite();
@@ -49,18 +44,25 @@ class SocketBytes final : public ByteSource, public ByteSink {
   bool isCut() const { return m_cut; }
 
  private:
+  static constexpr std::chrono::nanoseconds kNoRequest{-1};
+
   template <class Receive>
   ssize_t receiveWithin(std::chrono::nanoseconds timeout, Receive receive);
+  template <class Receive>
+  ssize_t receiveFor(std::chrono::nanoseconds timeout, Receive receive);
+  template <class Receive>
+  ssize_t receiveIdle(std::chrono::nanoseconds timeout, Receive receive);
+  void endIdle();
   bool awaitTaken();
 
-  // beginIdle() sets `idle` and then looks at `ending`; end() sets `ending` and then looks at `idle`. All four are in one total
-  // order, so at least one of the two sees the other.
+  // receiveIdle() sets `idle` and then looks at `ending`; end() sets `ending` and then looks at `idle`. All four are in one total
+  // order, so at least one of the two sees the other. The socket's lock keeps `idle` while end() acts on it.
   EndRequest& endRequest() const { return SocketControl::endRequest(m_socket); }
 
   Socket& m_socket;
   const HttpLimits& m_limits;
   bool m_cut = false;
-  std::chrono::nanoseconds m_grace{0};  // of the next read
+  std::chrono::nanoseconds m_grace = kNoRequest;  // of the next read
 };
 
 }  // namespace sylar::http::detail

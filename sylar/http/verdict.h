@@ -9,12 +9,13 @@
 namespace sylar::http::detail {
 
 /// Says what to do after reading. Only an accepted message may leave the connection in use. After anything else it is closed,
-/// with an answer (kRefused) or silently (kGone).
+/// with an answer (kRefused) or without one.
 struct Verdict {
   enum class Kind : uint8_t {
     kAccepted,  // well formed and complete: handle it
     kRefused,   // answer `status`, then close
-    kGone,      // the peer left, was silent, or the connection broke: close silently
+    kSilent,    // the peer has sent nothing of a request: end the writing, linger, close
+    kGone,      // the peer left, or the connection broke: close
   };
 
   Kind kind = Kind::kAccepted;
@@ -27,6 +28,7 @@ struct Verdict {
 
   static constexpr Verdict accepted(bool keep_alive) { return {Kind::kAccepted, HttpStatus::OK, keep_alive, ""}; }
   static constexpr Verdict refused(HttpStatus status, const char* why) { return {Kind::kRefused, status, false, why}; }
+  static constexpr Verdict silent(const char* why) { return {Kind::kSilent, HttpStatus::OK, false, why}; }
   static constexpr Verdict gone(const char* why) { return {Kind::kGone, HttpStatus::OK, false, why}; }
 
   constexpr bool ok() const { return kind == Kind::kAccepted; }

@@ -271,6 +271,12 @@ int Socket::getUnsent() const {
   return use && ::ioctl(use.fd(), SIOCOUTQ, &bytes) == 0 ? bytes : -1;
 }
 
+int SocketControl::unread(const Socket& socket) {
+  const Socket::Use use(socket, MSG_DONTWAIT);
+  int bytes = 0;
+  return use && ::ioctl(use.fd(), FIONREAD, &bytes) == 0 ? bytes : -1;
+}
+
 /// Waits until a connection may be in the queue of the non-blocking listener `fd`. Returns false with errno on failure.
 bool Socket::awaitConnection(int fd) const {
   if (!m_accept_waits.load(std::memory_order_relaxed)) {

@@ -30,6 +30,10 @@ class SYLAR_API SocketControl {
   static auto& watched(Socket& socket) { return *socket.m_watched; }
 
   static EndRequest& endRequest(Socket& socket) { return socket.m_end; }
+  /// Returns the lock of the socket's addresses, which end requests use as well.
+  static Spinlock& lock(Socket& socket) { return socket.m_lock; }
+  /// Returns how many bytes were received that no call has read, or -1 with errno. Source: tcp(7), SIOCINQ.
+  static int unread(const Socket& socket);
 
   /// Does what Socket::recv() does into `buffer`, as receiveLate() does. May suspend: yes.
   static ssize_t receiveLate(Socket& socket, LateBuffer& buffer, int flags);

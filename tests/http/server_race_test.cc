@@ -1,4 +1,5 @@
 // Requests, changes of the routes and the end of the server, all at the same time.
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -120,6 +121,63 @@ TEST(ServerRace, StopUnderLoadCutsNoAnswer) {
     }
     for (std::thread& client : clients) client.join();
     ASSERT_EQ(whole, kClients);
+  }
+}
+
+/// A client that sends `pieces` as often as it is not told the end, and awaits as many answers as it sends requests.
+struct KeptClient {
+  std::vector<std::string> pieces;
+  int answers;
+};
+
+/// Returns true if the server has ended the connection, so that a request that is sent now need not be answered.
+bool wasTold(const Client& client) {
+  pollfd one{client.fd(), POLLRDHUP, 0};
+  return ::poll(&one, 1, 0) > 0;
+}
+
+/// Asks until the server says that it ends the connection. Returns how many answers are missing to requests that were sent before.
+int askUntilTold(uint16_t port, const KeptClient& kept, std::atomic<int>& answered) {
+  Client client(port);
+  while (!wasTold(client)) {
+    for (const std::string& piece : kept.pieces) client.say(piece);
+    bool last = false;
+    for (int i = 0; i < kept.answers; ++i) {
+      Answer answer = client.read();
+      if (answer.status != 200 || answer.body != "3") return kept.answers - i;
+      last = answer.headers.count("connection") != 0;
+      ++answered;
+    }
+    if (last) return client.rest().empty() && !client.wasReset() ? 0 : 1;
+  }
+  return 0;
+}
+
+// CD-N8
+TEST(ServerRace, StopLosesNoAnswerOfAKeptConnection) {
+  constexpr int kKept = 32;
+  const std::string post = test::request("POST", "/size", "Content-Length: 3\r\n");
+  std::string many;
+  for (int i = 0; i < 20; ++i) many += post + "abc";  // more than is received at once
+  const KeptClient kinds[] = {
+      {{post + "abc"}, 1}, {{many}, 20}, {{post, "abc"}, 1}, {{post.substr(0, 9), post.substr(9) + "abc"}, 1}};
+  HttpLimits limits;
+  limits.kept_grace = 1min;  // so that a client that is held up is not idle
+  for (uint64_t round = scaled(20); round > 0; --round) {
+    std::atomic<int> answered{0}, lost{0};
+    std::vector<std::thread> clients;
+    {
+      Serving server(true, limits);
+      server.on("/size", test::sizeOfBody);
+      for (int i = 0; i < kKept; ++i) {
+        clients.emplace_back([&, port = server.port(), i] { lost += askUntilTold(port, kinds[i % std::size(kinds)], answered); });
+      }
+      while (answered < 100 || server->getCounts().open < kKept) sched_yield();
+      server->stop();
+      EXPECT_TRUE(server->join(Deadline::after(20s)));
+    }
+    for (std::thread& client : clients) client.join();
+    ASSERT_EQ(lost, 0);
   }
 }
 

@@ -324,8 +324,7 @@ TEST_F(Server, TheWaitForARequestEndsWithItsBytes) {
   const HttpLimits limits;
   {
     detail::SocketBytes bytes(*socket, limits);
-    bytes.beginIdle();
-    EXPECT_TRUE(sylar::detail::SocketControl::endRequest(*socket).idle);
+    sylar::detail::SocketControl::endRequest(*socket).idle = true;
   }
   EXPECT_FALSE(sylar::detail::SocketControl::endRequest(*socket).idle);
 }
@@ -789,7 +788,8 @@ TEST_F(Server, PeerThatTakesNothingIsCut) {
 
 TEST_F(Server, StopEndsIdleConnectionsAtOnce) {
   HttpLimits limits;
-  limits.new_grace = 1ms;
+  limits.new_grace = limits.kept_grace = 1ms;
+  limits.linger_timeout = 1ms;  // the clients stay
   Serving server(true, limits);
   server.on("/hello", hello);
   Client fresh(server.port());
@@ -818,6 +818,80 @@ TEST_F(Server, ANewConnectionIsAnsweredAfterStop) {
   EXPECT_EQ(answer.headers["connection"], "close");
   EXPECT_EQ(client.rest(), "");
   EXPECT_TRUE(server->join(Deadline::after(20s)));
+}
+
+// CD-N8
+TEST_F(Server, AKeptConnectionIsAnsweredAfterStop) {
+  HttpLimits limits;
+  limits.kept_grace = limits.idle_timeout = 1h;
+  Serving server(true, limits);
+  server.on("/hello", hello);
+  Client client(server.port());
+  EXPECT_EQ(client.get("/hello").headers.count("connection"), 0u);
+  server->stop();
+  Answer answer = client.get("/hello");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.headers["connection"], "close");
+  EXPECT_EQ(client.rest(), "");
+  EXPECT_TRUE(server->join(Deadline::after(20s)));
+}
+
+/// Too large for the memory of one end, and small enough for that of both.
+constexpr size_t kAnswerUnderWay = 1 << 20;
+
+/// A connection whose client has taken nothing of an answer, and whose session waits for the next request.
+class AnswerUnderWay {
+ public:
+  explicit AnswerUnderWay(Serving& server) : client(server.port()) {
+    server.on("/large", [this](HttpRequest::ptr, HttpResponse::ptr response, HttpSession::ptr session) {
+      response->setBody(std::string(kAnswerUnderWay, 'x'));
+      m_socket.set_value(session->getSocket());
+      return 0;
+    });
+    client.say(request("GET", "/large"));
+    socket = m_socket.get_future().get();
+  }
+  /// The client sends another request, and finds the answer whole.
+  void expectWhole() {
+    client.say("GET /late HTTP/1.1\r\n");
+    EXPECT_EQ(client.read().body.size(), kAnswerUnderWay);
+    EXPECT_EQ(client.rest(), "");
+    EXPECT_FALSE(client.wasReset());
+  }
+
+  Client client;
+  Socket::ptr socket;
+
+ private:
+  std::promise<Socket::ptr> m_socket;
+};
+
+// A close would make the kernel answer the next request with a reset, and throw away what the client has not taken of the last
+// answer.
+TEST_F(Server, TheAnswerBeforeAStopIsNotLostThoughTheClientGoesOnSending) {
+  HttpLimits limits;
+  limits.kept_grace = 0ms;
+  limits.linger_timeout = 20s;
+  Serving server(true, limits, 1);
+  AnswerUnderWay answer(server);
+  while (!sylar::detail::SocketControl::endRequest(*answer.socket).idle) sched_yield();
+  std::promise<void> parked;
+  server.iom().schedule([&] { parked.set_value(); });
+  parked.get_future().wait();
+  server->stop();
+  EXPECT_FALSE(server->join(Deadline::after(1ms)));
+  answer.expectWhole();
+}
+
+TEST_F(Server, TheAnswerBeforeAnIdleTimeoutIsNotLostThoughTheClientGoesOnSending) {
+  HttpLimits limits;
+  limits.idle_timeout = 1ms;
+  limits.linger_timeout = 20s;
+  Serving server(true, limits);
+  AnswerUnderWay answer(server);
+  tcp_info info{};
+  while (answer.socket->getOption(IPPROTO_TCP, TCP_INFO, info) && info.tcpi_state == TCP_ESTABLISHED) sched_yield();
+  answer.expectWhole();
 }
 
 /// A handler that waits until the test lets it go on.
@@ -901,6 +975,42 @@ TEST_F(Server, StopLetsARunningRequestFinishAndSaysClose) {
   EXPECT_EQ(answer.headers["connection"], "close");
   EXPECT_EQ(client.rest(), "");
   EXPECT_TRUE(server->join(Deadline::after(20s)));
+}
+
+// CD-N8
+TEST_F(Server, StopAnswersThePipelinedRequestsThatHaveCome) {
+  Gate gate;
+  Serving server;
+  server.on("/gate", gate.handler());
+  Client client(server.port());
+  std::string all;
+  for (int i = 0; i < 30; ++i) all += request("GET", "/gate");
+  client.say(all);
+  gate.awaitEntry();
+  server->stop();
+  gate.open();
+  for (int i = 0; i < 30; ++i) {
+    Answer answer = client.read();
+    ASSERT_EQ(answer.status, 200) << i;
+    EXPECT_EQ(answer.headers.count("connection"), i < 29 ? 0u : 1u) << i;
+  }
+  EXPECT_EQ(client.rest(), "");
+}
+
+// One who always sends the next requests before the answers is told at some time.
+TEST_F(Server, StopTellsAPipeliningClientTheEndAfterTheGrace) {
+  Gate gate;
+  HttpLimits limits;
+  limits.kept_grace = 0ms;
+  Serving server(true, limits);
+  server.on("/gate", gate.handler());
+  Client client(server.port());
+  client.say(request("GET", "/gate") + request("GET", "/gate"));
+  gate.awaitEntry();
+  server->stop();
+  gate.open();
+  EXPECT_EQ(client.read().headers["connection"], "close");
+  EXPECT_EQ(client.rest(), "");
 }
 
 // A request of which something has come is still taken, and answered.

@@ -84,6 +84,42 @@ TEST(VirtualHttp, AStoppedServerWithoutGraceAwaitsNoNewConnection) {
   EXPECT_LT(time.elapsed(), 4s) << "with what is still read from a peer that stays";
 }
 
+/// The virtual time from the stop of a server to its end, `silence` after the last answer of a connection that stays.
+std::chrono::nanoseconds endOfStopAfter(std::chrono::seconds silence) {
+  VirtualTime time;
+  std::chrono::nanoseconds stopped{0};
+  time.run([&] {
+    IOManager* const iom = IOManager::GetThis();
+    const auto server = std::make_shared<HttpServer>(true, iom, iom, iom);
+    HttpLimits limits;
+    limits.kept_grace = 100s;
+    limits.idle_timeout = 1h;
+    server->setHttpLimits(limits);
+    ASSERT_TRUE(server->bind(IPAddress::Create("127.0.0.1", 0)));
+    ASSERT_TRUE(server->start());
+    const Socket::ptr client = Socket::CreateTCPSocket();
+    ASSERT_TRUE(client->connect(server->getSocks().at(0)->getLocalAddress()));
+    const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    char buffer[1024];
+    ASSERT_EQ(client->send(request.data(), request.size()), static_cast<int>(request.size()));
+    ASSERT_GT(client->recv(buffer, sizeof buffer), 0);
+    ::sleep(static_cast<unsigned>(silence.count()));
+    stopped = time.elapsed();
+    server->stop();
+    EXPECT_TRUE(server->join(Deadline::never()));
+  });
+  return time.elapsed() - stopped;
+}
+
+// One that was active lately may send its next request, up to a time after its last answer. One that was not is ended at once. What
+// is still read from a peer that stays comes on top.
+TEST(VirtualHttp, AStoppedServerAwaitsTheNextRequestOfAKeptConnectionForAWhile) {
+  const auto active = endOfStopAfter(30s);
+  EXPECT_GE(active, 70s);
+  EXPECT_LT(active, 72s);
+  EXPECT_LT(endOfStopAfter(200s), 2s);
+}
+
 TEST(VirtualHttp, AnIdleConnectionIsLeftAfterAnHour) {
   const auto took = untilTheServerEnds("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_GE(took, 1h);

@@ -6,7 +6,7 @@
 //   server->start();
 //   ...
 //   server->stop();                                       // stops accepting, closes idle connections; requests that have arrived
-//                                                         // are answered, new connections get HttpLimits::new_grace
+//                                                         // are answered, HttpLimits::new_grace and kept_grace hold
 //   server->join(Deadline::after(10s));                   // waits for the remaining connections
 //
 // Each connection has its own fiber, so handlers are ordinary blocking code. HEAD is answered as GET without the body, and the

@@ -102,9 +102,10 @@ class SYLAR_API HttpSession final : public SocketStream {
 
   // ---- The end. ------------------------------------------------------------------------------------------------------------
 
-  /// Asks the session to end. It ends at once if it waits for a request of which nothing has arrived, else after the answer to
-  /// the current one, which then says `connection: close`. The first request may still begin within HttpLimits::new_grace. Later
-  /// sessions of the same socket end as well, until the socket is opened again. May be called from any thread. May suspend: no.
+  /// Asks the session to end. It ends after the answer to the current request, which then says `connection: close`, unless further
+  /// requests have arrived. If it waits for a request of which nothing has arrived, that may still begin within
+  /// HttpLimits::new_grace or kept_grace. Later sessions of the same socket end as well, until the socket is opened again. May be
+  /// called from any thread. May suspend: no.
   void end();
 
  private:

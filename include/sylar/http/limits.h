@@ -46,6 +46,8 @@ struct HttpLimits {
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(60);
   /// The time, from its beginning, for which a new connection stays open for its first request although the server is stopping.
   std::chrono::nanoseconds new_grace = std::chrono::seconds(5);
+  /// The time, from its last answer, for which a connection stays open for its next request although the server is stopping.
+  std::chrono::nanoseconds kept_grace = std::chrono::seconds(1);
   /// The average rate, in bytes per second, at which a body must arrive once `body_grace` has passed. Only time spent waiting for
   /// the peer counts.
   uint64_t min_body_rate = 256;
@@ -56,7 +58,8 @@ struct HttpLimits {
   uint64_t min_write_rate = 256;
   /// Maximum number of requests on one connection. The answer to the last one ends the connection.
   uint64_t max_requests = 10'000;
-  /// How much of an unwanted body is still read: this many bytes or for this long, whichever ends first.
+  /// How much is still read of an unwanted body, or of a connection whose end the peer was told: this many bytes or for this long,
+  /// whichever ends first.
   size_t max_linger_bytes = 64 * 1024;
   std::chrono::nanoseconds linger_timeout = std::chrono::seconds(1);
 };
