@@ -47,17 +47,14 @@ int64_t toMs(std::chrono::nanoseconds time) { return std::chrono::ceil<std::chro
 template <class Receive>
 ssize_t SocketBytes::receiveWithin(std::chrono::nanoseconds timeout, Receive receive) {
   const auto grace = std::exchange(m_grace, kNoRequest);
-  if (grace == kNoRequest || grace >= timeout) return receiveFor(timeout, receive);
-  if (grace.count() > 0) {
-    const ssize_t count = receiveFor(grace, receive);
-    if (count >= 0 || errno != EAGAIN) return count;
-  }
+  const ssize_t count = receiveFor(std::min(grace, timeout), receive);
+  if (count >= 0 || errno != EAGAIN || grace >= timeout) return count;
   return receiveIdle(timeout - grace, receive);
 }
 
 // What has come is received even if the wait has ended for another reason.
 template <class Receive>
-ssize_t SocketBytes::receiveIdle(std::chrono::nanoseconds timeout, Receive receive) {
+[[gnu::noinline]] ssize_t SocketBytes::receiveIdle(std::chrono::nanoseconds timeout, Receive receive) {
   endRequest().idle.store(true);
   ssize_t count = receiveFor(endRequest().ending.load() ? std::chrono::nanoseconds{0} : timeout, receive);
   if (count < 0 && errno == ECANCELED && isEnding()) count = receive(MSG_DONTWAIT);
@@ -71,7 +68,7 @@ ssize_t SocketBytes::receiveIdle(std::chrono::nanoseconds timeout, Receive recei
 // ended late, as on a busy worker, the whole wait ends that much later. To measure it, every read would have to look at the clock
 // before it begins.
 template <class Receive>
-ssize_t SocketBytes::receiveFor(std::chrono::nanoseconds timeout, Receive receive) {
+[[gnu::always_inline]] inline ssize_t SocketBytes::receiveFor(std::chrono::nanoseconds timeout, Receive receive) {
   int64_t left_ms = std::min(toMs(timeout), kLongestMs);
   for (bool again = false;; again = true) {
     const int64_t set_ms = m_socket.getRecvTimeout();

@@ -44,7 +44,7 @@ class SocketBytes final : public ByteSource, public ByteSink {
   bool isCut() const { return m_cut; }
 
  private:
-  static constexpr std::chrono::nanoseconds kNoRequest{-1};
+  static constexpr std::chrono::nanoseconds kNoRequest = std::chrono::nanoseconds::max();
 
   template <class Receive>
   ssize_t receiveWithin(std::chrono::nanoseconds timeout, Receive receive);
