@@ -26,6 +26,7 @@
 #include "sylar/app/replacement.h"
 #include "sylar/app/signals.h"
 #include "sylar/base/log.h"
+#include "sylar/base/processors.h"
 #include "sylar/check.h"
 #include "sylar/config.h"
 #include "sylar/http/http_server.h"
@@ -311,7 +312,7 @@ void Application::Impl::warnOfNothing() const {
 
 void Application::Impl::makeWorkers() {
   WorkerSettings settings = workerSettings().getValue();
-  if (settings.empty()) settings["io"].thread_num = std::max(1u, std::thread::hardware_concurrency());
+  if (settings.empty()) settings["io"].thread_num = availableProcessors();
   for (const auto& [name, setting] : settings) {
     auto group = std::make_unique<WorkerGroup>();
     group->name = name;

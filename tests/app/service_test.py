@@ -337,6 +337,17 @@ class Settings(unittest.TestCase):
             self.assertEqual(sum(name.startswith("io_") for name in names), 6)
             self.assertEqual(sum(name.startswith("accept_") for name in names), 1)
 
+    def test_without_workers_there_are_as_many_threads_as_processors(self):
+        one = {min(os.sched_getaffinity(0))}
+        mine = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, one)
+        try:
+            with Service(servers=SERVERS.replace(", accept_worker: accept, io_worker: io", ""), workers="") as service:
+                names = [Path(task, "comm").read_text().strip() for task in Path(f"/proc/{service.process.pid}/task").iterdir()]
+                self.assertEqual(sum(name.startswith("io_") for name in names), 1)
+        finally:
+            os.sched_setaffinity(0, mine)
+
     def test_unix_socket_and_name(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/x.sock"
