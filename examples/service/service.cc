@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
       servlets->addServlet("/echo", echo);
       servlets->addServlet("/time", tellTime);
     }
-    SYLAR_LOG_INFO(g_logger) << "ready";
   });
+  app.onServerUp([] { SYLAR_LOG_INFO(g_logger) << "ready"; });
   return app.main(argc, argv);
 }

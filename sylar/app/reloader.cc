@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "sylar/thread.h"
+
 namespace sylar::detail {
 
 Reloader::~Reloader() {
@@ -19,6 +21,7 @@ void Reloader::ask() {
 }
 
 void Reloader::run() {
+  Thread::SetName("reloader");
   std::unique_lock lock(m_mutex);
   while (std::exchange(m_asked, false)) {
     lock.unlock();

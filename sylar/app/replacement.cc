@@ -20,6 +20,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/net/inherited_listeners.h"
+#include "sylar/thread.h"
 
 namespace sylar::detail {
 namespace {
@@ -180,6 +181,7 @@ Replacement::Replacement(const std::string& program, const std::vector<std::stri
 
 /// Waits until the new process serves or has ended. On a thread of its own.
 void Replacement::follow(int news, const std::function<void(bool serves)>& on_news) {
+  Thread::SetName("replacement");
   char word;
   long got;
   do got = sys::call(SYS_read, news, &word, sizeof word);

@@ -1,5 +1,8 @@
 #include "sylar/log/log_event.h"
 
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,11 +28,20 @@ struct NameLife {
   void touch() {}
 };
 
+/// Returns the name that the kernel has for the calling thread. The first thread has that of the program, and one that was given no
+/// name has that of the thread that made it.
+std::string kernelName() {
+  char name[16] = {};
+  sys::call(SYS_prctl, PR_GET_NAME, name);
+  return name;
+}
+
 std::string threadName() {
-  if (t_name_is_gone) return "UNKNOW";
+  if (t_name_is_gone) return kernelName();
   static thread_local NameLife life;
   life.touch();
-  return Thread::GetName();
+  const std::string& name = Thread::GetName();
+  return name != "UNKNOW" ? name : kernelName();
 }
 
 uint32_t elapsedMs() {

@@ -18,7 +18,9 @@ namespace sylar {
 namespace {
 
 constexpr std::string_view kLetters = "mprctflFN";
-constexpr char kItem = 1;  // instead of a letter, for an item of the program
+constexpr char kItem = 1;   // instead of a letter, for an item of the program
+constexpr char kPlace = 2;  // instead of a letter, for kPlacePattern
+constexpr std::string_view kPlacePattern = "%f:%l";
 
 template <class Number>
 void appendNumber(std::string& out, Number number) {
@@ -79,6 +81,17 @@ void appendTime(std::string& out, const std::string& pattern, const LogEvent& ev
   out += text;
 }
 
+/// Appends the parts of the event's place that `letter` asks for.
+void appendPlace(std::string& out, char letter, const LogEvent& event) {
+  if (event.getFile()[0] == '\0') {
+    out += '-';
+    return;
+  }
+  if (letter != 'l') out += event.getFile();
+  if (letter == kPlace) out += ':';
+  if (letter != 'f') appendNumber(out, event.getLine());
+}
+
 void appendItem(std::string& out, LogFormatter::FormatItem& item, const std::shared_ptr<Logger>& logger, LogLevel::Level level,
                 const LogEvent::ptr& event) {
   std::ostringstream text;
@@ -117,6 +130,11 @@ void LogFormatter::parse(const std::map<char, FormatItem::ptr>& items) {
     }
     if (letter == 'd') {
       at = parseTime(at);
+      continue;
+    }
+    if (pattern.substr(at).starts_with(kPlacePattern) && !items.contains('l')) {
+      m_parts.push_back({kPlace});
+      at += kPlacePattern.size();
       continue;
     }
     if (letter == '%') {
@@ -177,8 +195,9 @@ std::string LogFormatter::format(const std::shared_ptr<Logger>& logger, LogLevel
       case 'r': appendNumber(out, event->getElapse()); break;
       case 'c': log::appendEscaped(out, event->getLogger()->getName()); break;
       case 't': appendNumber(out, event->getThreadId()); break;
-      case 'f': out += event->getFile(); break;
-      case 'l': appendNumber(out, event->getLine()); break;
+      case 'f':
+      case 'l':
+      case kPlace: appendPlace(out, part.letter, *event); break;
       case 'F': appendNumber(out, event->getFiberId()); break;
       case 'N': log::appendEscaped(out, event->getThreadName()); break;
       case 'd': appendTime(out, part.text, *event); break;

@@ -36,7 +36,7 @@ constexpr log::Sink kToSystem{
     [](log::Level level, std::string_view line) noexcept {
       try {
         Logger& system = *g_system.load(std::memory_order_relaxed);
-        const LogEvent::ptr event = LogEvent::make(system.shared_from_this(), toLogLevel(level), "sylar", 0);
+        const LogEvent::ptr event = LogEvent::make(system.shared_from_this(), toLogLevel(level), "", 0);
         event->getSS() << line;
         system.log(toLogLevel(level), event);
       } catch (...) {  // out of memory

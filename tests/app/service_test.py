@@ -218,6 +218,33 @@ class Ends(unittest.TestCase):
             self.assertEqual(service.process.poll(), -signal.SIGTERM)
 
 
+class Logs(unittest.TestCase):
+    """The demo's lines had "UNKNOW" for a thread and "sylar:0" for a place, and "ready" came before the listeners."""
+
+    def test_the_listeners_then_ready(self):
+        with Service() as service:
+            lines = [line.split("\t") for line in service.text().splitlines()]
+        told = [line[-1].split(" on ")[0].split(":")[0] for line in lines]
+        self.assertEqual(told, ["web listens", "echo listens", "ready", "the service runs"])
+
+    def test_the_threads_and_no_false_place(self):
+        with Service() as service:
+            service.process.send_signal(signal.SIGHUP)
+            service.wait_for("0 settings changed")
+            service.process.send_signal(signal.SIGUSR2)
+            service.process.wait(PATIENCE)
+            lines = [line.split("\t") for line in service.text().splitlines()]
+            successor = int(re.findall(r"process (\d+) has taken over", service.text())[0])
+            os.kill(successor, signal.SIGTERM)
+            end = time.monotonic() + PATIENCE
+            while service.text().count("the service has ended") < 2 and time.monotonic() < end:
+                time.sleep(0.01)
+        of_library = [line for line in lines if line[5] == "[system]"]
+        self.assertEqual({line[2] for line in of_library}, {"service", "reloader"}, lines)
+        self.assertEqual({line[6] for line in of_library}, {"-"}, lines)
+        self.assertRegex(next(line[2] for line in lines if line[5] == "[demo]"), "^(accept|io)_")
+
+
 class Reloads(unittest.TestCase):
     def test_what_may_change(self):
         with Service("demo: {greeting: one}\n") as service:

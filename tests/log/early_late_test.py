@@ -2,17 +2,19 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+PROGRAM = Path(sys.argv[1]).name[:15]  # the kernel's name of the first thread, which keeps 15 bytes
 NAME = "a name that does not fit into a short string"
 WANTED = f"""\
-x UNKNOW constructor function
-x UNKNOW first static begins
-x UNKNOW last static begins
+x {PROGRAM} constructor function
+x {PROGRAM} first static begins
+x {PROGRAM} last static begins
 own {NAME} main
 x {NAME} thread_local ends
-x UNKNOW exit handler
-x UNKNOW last static ends
-x UNKNOW first static ends
+x {NAME[:15]} exit handler
+x {NAME[:15]} last static ends
+x {NAME[:15]} first static ends
 """
 
 run = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True, timeout=120)

@@ -63,6 +63,18 @@ TEST_F(LogFormatterTest, EachLetter) {
   }
 }
 
+TEST_F(LogFormatterTest, APlaceMayBePartedAndMayBeMissing) {
+  EXPECT_EQ(format("%f:%l|%l:%f|%f-%l|%f:"), "pay.cc:42|42:pay.cc|pay.cc-42|pay.cc:");
+  const auto nowhere = std::make_shared<LogEvent>(m_logger, LogLevel::WARN, "", 0, 0u, 0u, 0u, 0u, "");
+  const auto at = [&](const LogFormatter& formatter) { return formatter.format(m_logger, LogLevel::WARN, nowhere); };
+  EXPECT_EQ(at(LogFormatter("%f:%l|%f|%l")), "-|-|-");
+  class Own : public LogFormatter::FormatItem {
+    void format(std::ostream& os, std::shared_ptr<Logger>, LogLevel::Level, LogEvent::ptr) override { os << "own"; }
+  };
+  EXPECT_EQ(at(LogFormatter("%f:%l", {{'l', std::make_shared<Own>()}})), "-:own");
+  EXPECT_EQ(at(LogFormatter("%f:%l", {{'f', std::make_shared<Own>()}})), "own:-");
+}
+
 // CD-L1
 TEST_F(LogFormatterTest, FractionsOfASecondAreCutNotRounded) {
   EXPECT_EQ(format("%d{%S.%3N}"), "40.012");

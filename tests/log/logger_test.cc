@@ -1,14 +1,19 @@
 #include "sylar/log/logger.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sylar/base/log.h"
 #include "sylar/base/log_sink.h"
+#include "sylar/fiber.h"
 #include "sylar/log.h"
+#include "sylar/thread.h"
 #include "tests/log/recorder.h"
 
 namespace sylar {
@@ -174,6 +179,36 @@ TEST_F(LoggerTest, LinesOfTheLibraryGoToSystem) {
   log::debug("100 % {}", "{}");
   system->clearAppenders();
   EXPECT_EQ(recorder->lines(), (Lines{"system INFO number 1", "system ERROR number 3", "system DEBUG 100 % {}"}));
+}
+
+std::string kernelName() {
+  char name[16];
+  EXPECT_EQ(::pthread_getname_np(::pthread_self(), name, sizeof name), 0);
+  return name;
+}
+
+// Only threads that `Thread` has named had a name in their lines, and all lines of the library came from "sylar:0".
+TEST_F(LoggerTest, LinesOfTheLibraryNameTheirThreadAndNoFalsePlace) {
+  const auto recorder = std::make_shared<Recorder>("%N %F %f:%l %f %l %l:%f %m");
+  const Logger::ptr system = SYLAR_LOG_NAME("system");
+  system->addAppender(recorder);
+  log::info("main");
+  Thread([] { log::info("named"); }, "of_many_more_bytes").join();
+  std::string inherited;
+  std::thread([&] {
+    inherited = kernelName();
+    log::info("unnamed");
+    ::pthread_setname_np(::pthread_self(), "helper");
+    log::info("named later");
+  }).join();
+  const auto fiber = std::make_shared<Fiber>([] { log::info("fiber"); });
+  const std::string id = std::to_string(fiber->getId());
+  fiber->swapIn();
+  system->clearAppenders();
+  const std::string place = "- - - -:- ";
+  EXPECT_EQ(recorder->lines(), (Lines{kernelName() + " 0 " + place + "main", "of_many_more_bytes 0 " + place + "named",
+                                      inherited + " 0 " + place + "unnamed", "helper 0 " + place + "named later",
+                                      kernelName() + ' ' + id + ' ' + place + "fiber"}));
 }
 
 // SEC-59

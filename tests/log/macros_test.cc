@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cstdarg>
 #include <string>
@@ -90,7 +91,9 @@ TEST_F(Macros, SayWhereAndWho) {
   m_recorder->setFormatter(std::make_shared<LogFormatter>("%c %f:%l %t %N %F"));
   SYLAR_LOG_INFO(g_logger);
   const std::string place = std::string(__FILE__) + ":" + std::to_string(__LINE__ - 1);
-  EXPECT_EQ(lines(), Lines{"macros " + place + " " + std::to_string(sys::threadId()) + " UNKNOW 0"});
+  char name[16];
+  ASSERT_EQ(::pthread_getname_np(::pthread_self(), name, sizeof name), 0);
+  EXPECT_EQ(lines(), Lines{"macros " + place + " " + std::to_string(sys::threadId()) + " " + name + " 0"});
 }
 
 TEST_F(Macros, EventsTakeVaLists) {

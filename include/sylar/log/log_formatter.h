@@ -4,6 +4,8 @@
 //   %f file      %l line      %r ms since the first use of logging
 //   %t thread    %N its name  %F fiber       %n newline   %T tab   %% a percent sign
 //
+// An event without a place has "-" for %f and for %l, and for both as %f:%l. The library's own lines have none.
+//
 // Messages and names are escaped, since peers may have chosen their bytes. A tab follows each newline, so only the first line of
 // an event begins as the pattern says. Other control characters except the tab (U+0000 to U+001F, U+007F to U+009F), line
 // separators (U+2028, U+2029), marks that change the direction of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to
