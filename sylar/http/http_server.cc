@@ -72,6 +72,13 @@ HttpServer::HttpServer(bool keepalive, IOManager* worker, IOManager* io_worker, 
 
 HttpServer::~HttpServer() = default;
 
+bool HttpServer::start() {
+  HttpShared shared = *m_impl->shared;
+  shared.limit_loopback = getLimits().limit_loopback;
+  m_impl->shared = std::make_shared<const HttpShared>(std::move(shared));
+  return TcpServer::start();
+}
+
 ServletDispatch::ptr HttpServer::getServletDispatch() const {
   const Lock lock(m_impl->mutex);
   return m_impl->dispatch;

@@ -32,7 +32,7 @@ HttpSession::State::State(Socket& socket, std::shared_ptr<const HttpShared> of_s
       reader(bytes, bytes, shared->limits, mayPark() ? waitClock() : steadyClock()),
       writer(bytes),
       request(ObjectPool<HttpRequest>::take()),
-      body_share(*shared) {}
+      body_share(*shared, socket) {}
 
 // A client that has sent its next requests already is answered as long as they are here, but only for a while.
 bool HttpSession::State::isLast() {

@@ -92,6 +92,7 @@ const Verdict& RequestReader::readAwaited(HttpRequest& request) {
     m_length = framing.length;
     m_received = 0;
     m_body_started = false;
+    m_least_rate = m_limits.min_body_rate;
     m_linger_until = Deadline::never();
     m_patience_ns = m_limits.body_grace.count();
   }
@@ -112,6 +113,7 @@ Verdict RequestReader::readBody(HttpRequest& request, BodyShare* share) {
       }
       body.resize(size);
     }
+    if (share != nullptr) m_least_rate = share->leastRate();
     const ssize_t count = readBodySome(body.data() + used, body.size() - used);
     if (count > 0) used += static_cast<size_t>(count);
   }
@@ -141,7 +143,7 @@ ssize_t RequestReader::readBodySome(char* buffer, size_t size) {
   }
   const auto bytes = static_cast<uint64_t>(count);
   m_received += bytes;
-  const auto earned = static_cast<int64_t>(std::min<uint64_t>(bytes, 1 << 30) * 1'000'000'000 / m_limits.min_body_rate);
+  const auto earned = static_cast<int64_t>(std::min<uint64_t>(bytes, 1 << 30) * 1'000'000'000 / m_least_rate);
   m_patience_ns = std::min(m_patience_ns + earned, m_limits.body_grace.count());
   if (m_body == Body::kChunked) {
     m_chunks->tookData(bytes);

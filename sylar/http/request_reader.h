@@ -119,6 +119,7 @@ class RequestReader {
   uint64_t m_max_body = 0;
   uint64_t m_length = 0;      // of a counted body
   uint64_t m_received = 0;    // body bytes so far
+  uint64_t m_least_rate = 0;  // of the body, in bytes per second
   int64_t m_patience_ns = 0;  // how long to wait for the peer at most; body bytes earn more
   Deadline m_linger_until = Deadline::never();
   Body m_body = Body::kNone;

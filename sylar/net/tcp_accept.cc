@@ -43,23 +43,6 @@ bool isTransient(int error) {
   }
 }
 
-/// Returns the peer for whose limit `client` counts: its IPv4 address, or its IPv6 network, since a peer that has one address
-/// there has all of them. Returns nothing if no limit concerns it.
-std::optional<std::array<uint8_t, 16>> limitedPeer(const Socket& client, bool limit_loopback) {
-  const Address::ptr address = client.getRemoteAddress();
-  const auto* const ip = dynamic_cast<const IPAddress*>(address.get());
-  if (ip == nullptr || (ip->isLoopback() && !limit_loopback)) return std::nullopt;
-  std::array<uint8_t, 16> peer{};
-  if (ip->getFamily() == AF_INET) {
-    peer[10] = peer[11] = 0xff;  // as IPv6 writes it
-    std::memcpy(&peer[12], &reinterpret_cast<const sockaddr_in*>(ip->getAddr())->sin_addr, 4);
-    return peer;
-  }
-  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(ip->getAddr())->sin6_addr;
-  std::memcpy(peer.data(), v6.s6_addr, IN6_IS_ADDR_V4MAPPED(&v6) ? 16 : 8);
-  return peer;
-}
-
 }  // namespace
 
 /// The time to wait before a failed accept is tried again.
@@ -142,7 +125,7 @@ void TcpServer::Impl::serve(const Socket::ptr& client) {
 
 /// Waits for room. Returns false if the connection is to be closed.
 bool TcpServer::Impl::admit(Connection& connection) {
-  const std::optional<Peer> peer = limitedPeer(*connection.client, limits.limit_loopback);
+  const std::optional<PeerKey> peer = limitedPeer(*connection.client, limits.limit_loopback);
   const Lock lock(mutex);
   if (!stopped && counts.open >= limits.max_connections) ++counts.paused;
   while (counts.open >= limits.max_connections) {

@@ -3,7 +3,6 @@
 // Thread safety: as TcpServer's.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -15,6 +14,7 @@
 
 #include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
+#include "sylar/net/peer_key.h"
 #include "sylar/net/socket_control.h"
 #include "sylar/sync/condition_variable.h"
 #include "sylar/tcp_server.h"
@@ -25,7 +25,6 @@ struct TcpServer::Impl {
   struct Connection;
   class Accepting;
   class Backoff;
-  using Peer = std::array<uint8_t, 16>;
 
   explicit Impl(TcpServer& its_server) : server(its_server) {}
 
@@ -68,7 +67,7 @@ struct TcpServer::Impl {
   std::vector<Socket::ptr> listeners SYLAR_GUARDED_BY(mutex);
   std::shared_ptr<IdleList<Socket>> idle SYLAR_GUARDED_BY(mutex);  // of connections admitted since start(); null if no timeout
   Connection* connections SYLAR_GUARDED_BY(mutex) = nullptr;
-  std::map<Peer, uint32_t> per_peer SYLAR_GUARDED_BY(mutex);  // without peers that have no limit
+  std::map<PeerKey, uint32_t> per_peer SYLAR_GUARDED_BY(mutex);  // without peers that have no limit
   TcpServerCounts counts SYLAR_GUARDED_BY(mutex);
   int64_t next_report_ns SYLAR_GUARDED_BY(mutex) = 0;
 };
@@ -90,7 +89,7 @@ struct TcpServer::Impl::Connection {
   bool late = false;  // admitted after stop() had told the others
   // Under the server's lock:
   bool admitted = false;
-  std::optional<Peer> peer;                // the peer for which it counts
+  std::optional<PeerKey> peer;             // the peer for which it counts
   std::shared_ptr<IdleList<Socket>> idle;  // the server may have another by now
   Connection* next = nullptr;
   Connection* prev = nullptr;

@@ -52,6 +52,9 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(httpLimitsSetting().idle_timeout, 11ms);
   load("http: {request: {max_bodies_size: 8}}");
   EXPECT_EQ(httpLimitsSetting().max_bodies, 8u);
+  load("http: {request: {max_peer_bodies_size: 9, short_body_rate: 10}}");
+  EXPECT_EQ(httpLimitsSetting().max_peer_bodies, 9u);
+  EXPECT_EQ(httpLimitsSetting().short_body_rate, 10u);
   load("tcp_server: {max_connections: 5, max_per_peer: 4, limit_loopback: true, backlog: 3, read_timeout: 2, idle_timeout: 6}");
   EXPECT_EQ(tcpServerLimitsSetting().max_connections, 5u);
   EXPECT_EQ(tcpServerLimitsSetting().max_per_peer, 4u);

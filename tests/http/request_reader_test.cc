@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <utility>
 
 #include "memory_stream.h"
+#include "sylar/socket.h"
 #include "verdict_table.h"
 
 namespace sylar::http {
@@ -46,6 +48,8 @@ TEST(HttpLimits, AreThePromisedOnesByDefault) {
   EXPECT_EQ(limits.max_headers, 100u);
   EXPECT_EQ(limits.max_body, 1048576u);
   EXPECT_EQ(limits.max_bodies, 268435456u);
+  EXPECT_EQ(limits.max_peer_bodies, 67108864u);
+  EXPECT_EQ(limits.short_body_rate, 16384u);
   EXPECT_EQ(limits.max_chunk_line, 256u);
   EXPECT_EQ(limits.max_chunk_extensions, 4096u);
   EXPECT_EQ(limits.max_trailer_bytes, 8192u);
@@ -161,6 +165,39 @@ TEST(RequestReader, RefusesABodyBelowTheLeastRate) {
   expectRefused(c.reader.read(c.request), HttpStatus::REQUEST_TIMEOUT);
   EXPECT_GE(c.passed(), 19s);  // 10 s of grace, lost at half a second a second
   EXPECT_LE(c.passed(), 21s);
+}
+
+/// Reads a body that comes at `rate` bytes a second after its first 8 KiB, while `others` bytes of 2 000 000 are taken.
+Verdict bodyBeside(uint64_t others, size_t rate, std::chrono::nanoseconds& took) {
+  constexpr size_t kSize = 900'000;
+  HttpShared shared;
+  shared.limits.max_bodies = 2'000'000;
+  EXPECT_TRUE(shared.totals->takeBodyBytes(others, std::nullopt, shared.limits));
+  const Socket::ptr socket = Socket::CreateTCPSocket();
+  BodyShare share(shared, *socket);
+  Connection c;
+  c.source.send(table::length(std::to_string(kSize), std::string(8192, 'x')));
+  for (size_t sent = 8192; sent < 400'000; sent += rate) c.source.send(std::string(rate, 'x'), 1s);
+  c.source.send(std::string(kSize, 'x'));
+  EXPECT_TRUE(c.reader.readHead(c.request).ok());
+  const Verdict verdict = c.reader.readBody(c.request, &share);
+  took = c.passed();
+  return verdict;
+}
+
+// SEC-63: 257 connections at 300 bytes a second held all room for bodies.
+TEST(RequestReader, RefusesASlowBodyWhileTheRoomForBodiesIsShort) {
+  std::chrono::nanoseconds took;
+  expectRefused(bodyBeside(1'000'000, 300, took), HttpStatus::REQUEST_TIMEOUT);
+  EXPECT_GE(took, 10s);
+  EXPECT_LE(took, 12s);
+  expectRefused(bodyBeside(1'000'000, 8'192, took), HttpStatus::REQUEST_TIMEOUT);
+  EXPECT_GE(took, 19s);
+  EXPECT_LE(took, 21s);
+  EXPECT_TRUE(bodyBeside(1'000'000, 16'384, took).ok()) << "at the rate";
+  EXPECT_GE(took, 20s);
+  EXPECT_TRUE(bodyBeside(100'000, 300, took).ok()) << "never more than half";
+  EXPECT_GE(took, 1000s);
 }
 
 // SEC-06: what came fast earns no right to be silent for ever.

@@ -204,6 +204,55 @@ TEST_F(ServerRoute, BodiesOfAllConnectionsHaveOneBudget) {
   EXPECT_EQ(small.post("/size", std::string(kFree + 10'000, 'x')).status, 200);
 }
 
+/// A server for which this host is a peer like others.
+struct CountsLoopback : HttpServer {
+  using HttpServer::HttpServer;
+  bool start() override {
+    setLimits({.limit_loopback = true});
+    return HttpServer::start();
+  }
+};
+
+/// Posts bodies up to the share of one address, which is less than all have. Returns the status of one that is a byte larger.
+template <class Server>
+int oneByteBeyondTheShare() {
+  HttpLimits limits;
+  limits.max_bodies = 10'000;
+  limits.max_peer_bodies = 4'000;
+  test::Serving<Server> server(true, limits);
+  std::atomic<bool> held{false}, open{false};
+  server.on("/size", sizeOfBody);
+  server.on("/hold", [&](HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr session) {
+    held = true;
+    while (!open) ::usleep(100);
+    return sizeOfBody(request, response, session);
+  });
+  const auto awaitTaken = [&](uint64_t bytes) {
+    while (server->getBodyBytes() != bytes) sched_yield();
+  };
+  const auto post = [](Client& client, size_t size) { return client.post("/size", std::string(kFree + size, 'x')).status; };
+  Client one(server.port()), two(server.port());
+  one.say(request("POST", "/hold", "Content-Length: " + std::to_string(kFree + 3'000) + "\r\n") +
+          std::string(kFree + 3'000, 'x'));
+  while (!held) sched_yield();
+  EXPECT_EQ(post(two, 1'000), 200) << "the last byte";
+  awaitTaken(3'000);
+  const int beyond = post(two, 1'001);
+  open = true;
+  EXPECT_EQ(one.read().status, 200);
+  awaitTaken(0);
+  EXPECT_EQ(post(one, 4'000), 200) << "what was taken was given back";
+  awaitTaken(0);
+  EXPECT_EQ(post(one, 4'001), beyond) << "at once";
+  return beyond;
+}
+
+// SEC-63
+TEST_F(ServerRoute, TheBodiesOfOneAddressHaveAShare) { EXPECT_EQ(oneByteBeyondTheShare<CountsLoopback>(), 503); }
+
+// SEC-63: as for TcpServerLimits::max_per_peer.
+TEST_F(ServerRoute, TheBodiesOfThisHostHaveNoShare) { EXPECT_EQ(oneByteBeyondTheShare<HttpServer>(), 200); }
+
 // A chunked body takes room as it comes, and gives it back however its connection ends.
 TEST_F(ServerRoute, BodyThatEndsTooEarlyGivesItsRoomBack) {
   HttpLimits limits;

@@ -38,6 +38,8 @@ class SYLAR_API HttpServer : public TcpServer {
                       IOManager* io_worker = IOManager::GetThis(), IOManager* accept_worker = IOManager::GetThis());
   ~HttpServer() override;
 
+  bool start() override;
+
   /// Returns the dispatch that answers requests, which is never null. A connection keeps the dispatch with which it began.
   ServletDispatch::ptr getServletDispatch() const;
   void setServletDispatch(ServletDispatch::ptr dispatch);

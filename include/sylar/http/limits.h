@@ -8,7 +8,7 @@
 
 namespace sylar::http {
 
-/// The limits of one connection, except `max_bodies`, which is one of the whole server. Set the fields before the connection
+/// The limits of one connection, except `max_bodies` and `max_peer_bodies`, which are of the whole server. Set the fields before the connection
 /// starts, since a later change is not seen everywhere.
 ///
 /// Thread safety: none of its own; a connection only reads it.
@@ -27,6 +27,9 @@ struct HttpLimits {
   /// Maximum size in bytes of all bodies that a server has collected, or is collecting, for the requests being served. The first
   /// 4 KiB of each body do not count. Excess is answered with 503 and retry-after.
   uint64_t max_bodies = 256 * 1024 * 1024;
+  /// Maximum size in bytes of those of one IPv4 address or one IPv6 /64. Excess is answered with 503 and retry-after. Unix sockets
+  /// have no such limit, nor has this host unless TcpServerLimits::limit_loopback.
+  uint64_t max_peer_bodies = 64 * 1024 * 1024;
   /// Maximum size of one chunk line in bytes, without its CRLF. A longer one is answered with 400.
   size_t max_chunk_line = 256;
   /// Maximum size of all chunk extensions of a body in bytes. More is answered with 400.
@@ -52,6 +55,9 @@ struct HttpLimits {
   /// the peer counts.
   uint64_t min_body_rate = 256;
   std::chrono::nanoseconds body_grace = std::chrono::seconds(10);
+  /// The rate that takes the place of `min_body_rate`, if it is higher, for a body that counts for `max_bodies` while more than half of
+  /// that is taken.
+  uint64_t short_body_rate = 16 * 1024;
   /// The time that a write may wait for a peer that takes less than `min_write_rate` bytes per second during that wait. Then the
   /// connection is cut.
   std::chrono::nanoseconds write_timeout = std::chrono::seconds(30);
