@@ -128,7 +128,7 @@ class Scheduler {
   /// waiting regardless is abandoned, with a log line. A second call does nothing.
   ///
   /// With use_caller, only the thread that made the scheduler may call this; a fiber of the scheduler itself never may (both
-  /// are checked). Throws what start() throws, if that was not called before. Blocks the thread.
+  /// are checked). Throws what start() throws, if that was not called before. Suspends a fiber of another scheduler, else blocks.
   void stop();
 
   /// Cancels all fibers first and waits neither for timers nor for descriptors: functions return early, hooked calls that would

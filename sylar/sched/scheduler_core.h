@@ -20,6 +20,7 @@
 #include "sylar/check.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/sched/abandoned_fibers.h"
+#include "sylar/sched/auto_advance.h"
 #include "sylar/sched/driver.h"
 #include "sylar/sched/idle.h"
 #include "sylar/sched/placed_count.h"
@@ -126,6 +127,7 @@ class SchedulerCore {
 
   void signalStart(StartSignal how);
   void end(Deadline deadline, bool cancels_all);
+  bool endInThread(Deadline deadline, bool cancels_all);
   static NodeList abandonAll(NodeList unrun, AbandonedFibers& out);
   static void drop(NodeList never_begun);
   void awaitDone();
@@ -153,6 +155,8 @@ class SchedulerCore {
   std::atomic<uint32_t> m_threads_unfit{0};     // those of them that lack something
   std::atomic<uint32_t> m_start_signal{kWait};  // threads begin when all of them are there
   AbandonedFibers m_abandoned;                  // belongs to the stopping thread
+  const Clock* m_stoppers_clock = nullptr;      // of the fiber that waits for the end, if one does
+  ClockHold m_holds_stopper;                    // until that fiber is awake
 
   std::atomic<int> m_leaving{0};  // threads that are telling what detached workers leave
   OsMutex m_stuck_mutex;

@@ -1,12 +1,15 @@
 // The end of a scheduler. idle.h says how its workers find out that nothing is left. stop(deadline) begins with a round of
 // cancelling, and has the last phase of cancelling at the deadline. A worker whose fiber does not come back soon after that is
-// detached.
+// detached. All that blocks the thread, so a fiber of another scheduler has a thread do it, and waits.
 #include <algorithm>
+#include <exception>
+#include <memory>
 #include <new>
 
 #include "sylar/base/memory.h"
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
+#include "sylar/sched/park.h"
 #include "sylar/sched/scheduler_core.h"
 #include "sylar/sched/worker.h"
 
@@ -36,6 +39,7 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
     releaseCaller();
     return;
   }
+  if (!m_options.use_caller && mayPark() && Scheduler::GetThis() != nullptr && endInThread(deadline, cancels_all)) return;
   start();
   if (cancels_all) {
     m_cancels_all.store(true, std::memory_order_relaxed);
@@ -67,6 +71,50 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
     if (!worker->detached()) worker->endDriver();  // now, not with this object: others may wait for what is registered there
   }
   releaseCaller();
+}
+
+/// Does end() in a thread while the calling fiber waits. Returns false if there is no thread.
+bool SchedulerCore::endInThread(Deadline deadline, bool cancels_all) {
+  struct Ending {
+    OsMutex mutex;
+    Waker waker SYLAR_GUARDED_BY(mutex);
+    bool over SYLAR_GUARDED_BY(mutex) = false;
+    std::exception_ptr exception;
+  } ending;
+  const auto run = [&] {
+    try {
+      end(deadline, cancels_all);
+    } catch (...) {
+      ending.exception = std::current_exception();
+    }
+    Lock lock(ending.mutex);
+    ending.over = true;
+    if (ending.waker.core != nullptr && ending.waker.claim(WakeReason::kReady)) Waker::deliver(*ending.waker.core);
+  };
+  m_stoppers_clock = &waitClock();
+  if (m_stoppers_clock != m_options.clock) m_holds_stopper = ClockHold(*m_stoppers_clock);
+  std::unique_ptr<Thread> thread;
+  try {
+    thread = std::make_unique<Thread>(run, getName() + "_end");
+  } catch (const std::exception&) {
+    m_holds_stopper = {};
+    return false;
+  }
+  const this_fiber::CancelShield shield;
+  for (;;) {
+    Wait wait(WaitsFor::kHelper);
+    Lock lock(ending.mutex);
+    ending.waker = wait.waker();
+    const bool over = ending.over;
+    lock.unlock();
+    if (over) wait.withdraw();
+    if (over || wait.park() == WakeReason::kReady) break;
+    // The last phase of cancelling. The thread still uses this stack, so wait on until the fiber is abandoned.
+  }
+  thread->join();
+  m_holds_stopper = {};
+  if (ending.exception != nullptr) std::rethrow_exception(ending.exception);
+  return true;
 }
 
 /// Workers look at the deadline themselves, except those that are stuck.
@@ -170,6 +218,10 @@ void SchedulerCore::drop(NodeList never_begun) {
   while (QueueNode* const node = never_begun.pop()) ThreadFibers::drop(FiberControl::fiberOf(node));
 }
 
-void SchedulerCore::ended() { sys::futexWake(m_idle.doneWord(), 1); }
+/// On virtual time, nobody sees from here on that a fiber which waits for the end is about to wake.
+void SchedulerCore::ended() {
+  if (m_stoppers_clock != nullptr) m_holds_stopper = ClockHold(*m_stoppers_clock);
+  sys::futexWake(m_idle.doneWord(), 1);
+}
 
 }  // namespace sylar::detail

@@ -10,6 +10,7 @@
 
 #include "sylar/hook/parking_lot.h"
 #include "sylar/testing/virtual_time.h"
+#include "sylar/thread.h"
 #include "tests/hook/lock_support.h"
 #include "tests/hook/support.h"
 #include "tests/sched/gate.h"
@@ -724,6 +725,24 @@ TEST(LocksOfOneWorker, AreLibcsWhereTheHooksAreOff) {
     EXPECT_TRUE(other_ran.load());
     holder.join();
   }
+}
+
+// sylar's threads are joined as others are.
+TEST(Joins, OfASylarThreadSuspendTheFiber) {
+  Gate ends;
+  Thread thread([&] { EXPECT_TRUE(ends.wait()); }, "joined");
+  bool joined = false;
+  IOManager iom(1, false, "test");
+  iom.schedule([&] {
+    thread.join();
+    joined = true;
+  });
+  iom.schedule([&] {
+    EXPECT_FALSE(joined);
+    ends.open();
+  });
+  iom.stop();
+  EXPECT_TRUE(joined);
 }
 
 }  // namespace

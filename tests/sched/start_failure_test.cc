@@ -129,6 +129,22 @@ TEST(StartFailure, AFiberThatMovedToTheCallerKeepsTheFunctionThatItIsIn) {
   EXPECT_EQ(capture.use_count(), 2);
 }
 
+// Cause of the fallback: a destructor that stops cannot say that there is no thread to do it.
+TEST(StartFailure, AFiberStopsAnotherSchedulerByItselfWithoutAThread) {
+  const test::LeakCheck leaks;
+  Scheduler scheduler(1, false, "stopping");
+  scheduler.schedule([] {
+    Scheduler other(2, false, "other");
+    bool ran = false;
+    other.start();
+    other.schedule([&] { ran = true; });
+    const FailingThread failing(0);
+    other.stop();
+    EXPECT_TRUE(ran);
+  });
+  scheduler.stop();
+}
+
 // Every descriptor of the start in turn is the one that cannot be had: epolls, wake-up descriptors, the timer's.
 TEST(StartFailure, WithoutDescriptorsAnIOManagerCannotBeMadeAndLeavesNothing) {
   rlimit before{};

@@ -1,7 +1,7 @@
 # CD-H15: none of these links the hooks.
 sylar_tests(sched LINKS sylar::io FILES
-  batch cancel detach idle join_order join_stop mailbox move permit run_queue scheduler spawn_queue stack_trimmer stop subclass timeouts
-  work_guard)
+  batch cancel detach idle join_order join_stop mailbox move permit run_queue scheduler spawn_queue stack_trimmer stop stop_in_fiber subclass
+  timeouts work_guard)
 sylar_tests(sched_race LINKS sylar::io FILES
   mailbox_race move_race park_race spawn_queue_race stop_deadline_race stop_race wakeup_race)
 if("${SYLAR_SANITIZE}" MATCHES thread)

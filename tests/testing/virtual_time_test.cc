@@ -554,5 +554,28 @@ TEST(VirtualTimeDeathTest, MisuseIsReported) {
 
 INSTANTIATE_TEST_SUITE_P(Workers, VirtualTimeOverWorkers, kWorkerCounts);
 
+// Cause: the stop held the worker, so the clock stood still and the other scheduler's sleep had no end.
+TEST(VirtualTime, AFiberMayStopAnotherSchedulerOfTheSameClock) {
+  VirtualTime time;
+  time.run([&] {
+    IOManager other(SchedulerOptions{.threads = 1, .use_caller = false, .name = "other", .clock = &time});
+    other.schedule([] { ::sleep(3600); });
+    other.stop();
+    EXPECT_EQ(time.elapsed(), 1h);
+  });
+  EXPECT_EQ(time.elapsed(), 1h);
+}
+
+// The other one takes real time, of which the clock sees nothing.
+TEST(VirtualTime, StandsStillWhileAFiberStopsASchedulerInRealTime) {
+  VirtualTime time;
+  time.run([&] {
+    IOManager other(1, false, "other");
+    other.schedule([] { ::usleep(10'000); });
+    other.stop();
+    EXPECT_EQ(time.elapsed(), 0h);
+  });
+}
+
 }  // namespace
 }  // namespace sylar::test
