@@ -2,8 +2,8 @@
 //
 //   sylar::Watchdog watchdog(iom, std::chrono::milliseconds(100));
 //
-// With that, a fiber that keeps its worker for more than 100 ms is logged once, with its name, the system call in which its
-// thread waits, and a backtrace. Services get it by the setting `hook.watchdog_ms`.
+// With that, a fiber that keeps its worker for more than 100 ms is logged, with its name, the system call in which its thread
+// waits, and a backtrace. Another line tells for how long, when it lets go. Services get it by the setting `hook.watchdog_ms`.
 #pragma once
 
 #include <sys/types.h>
@@ -33,6 +33,8 @@ struct HeldWorker {
 
 /// Logs `held` as a warning. Thread safety: any thread.
 void logHeldWorker(const HeldWorker& held);
+/// Logs as a warning that `was_held` is back, and for how long it was held. Thread safety: any thread.
+void logWorkerIsBack(const HeldWorker& was_held);
 
 /// Watches the workers of one scheduler.
 ///
@@ -48,10 +50,14 @@ class Watchdog {
  public:
   using Report = std::function<void(const HeldWorker& held)>;
 
-  /// Watches the workers of `scheduler`, which has started and must outlive the object. `report` is called by the watching
-  /// thread, once each time that a worker is held for longer than `limit`. It must not throw. Throws std::invalid_argument if
+  /// Logs what holds the workers of `scheduler`, which has started and must outlive the object. Throws std::invalid_argument if
   /// `limit` is not positive, std::system_error if there is no thread, and std::bad_alloc.
-  Watchdog(Scheduler& scheduler, std::chrono::milliseconds limit, Report report = logHeldWorker);
+  Watchdog(Scheduler& scheduler, std::chrono::milliseconds limit) : Watchdog(scheduler, limit, logHeldWorker, logWorkerIsBack) {}
+  /// Calls `report` instead, once each time that a worker is held for longer than `limit`, and `is_back`, unless it is null, when
+  /// that worker has let go: with what `report` got, except that `held` is the whole time then, to within a quarter of the limit.
+  /// For a worker that is held to the end of the scheduler or of this object there is no such call. The watching thread makes
+  /// both. They must not throw.
+  Watchdog(Scheduler& scheduler, std::chrono::milliseconds limit, Report report, Report is_back = nullptr);
   /// Waits until a report in progress has been made.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

@@ -15,6 +15,7 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "tests/hook/support.h"
+#include "tests/sched/gate.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/thread_state.h"
 
@@ -173,6 +174,38 @@ TEST(Watchdog, TellsOnceOfEachTime) {
   }
 }
 
+// FM-20: it is over then, and nobody need look for it.
+TEST(Watchdog, TellsForHowLongAWorkerWasHeld) {
+  HeldWorker held, was_held;
+  std::atomic<bool> told{false};
+  Gate back;
+  IOManager iom(1, false, "watched");
+  const Watchdog watchdog(
+      iom, kLimit,
+      [&](const HeldWorker& now) {
+        held = now;
+        told = true;
+      },
+      [&](const HeldWorker& now) {
+        was_held = now;
+        back.open();
+      });
+  const auto fiber = std::make_shared<Fiber>([&] {
+    while (!told) {
+    }
+  });
+  fiber->setName("culprit");
+  iom.schedule(fiber);
+  ASSERT_TRUE(back.wait());
+  EXPECT_GE(held.held, kLimit);
+  EXPECT_GE(was_held.held, held.held);
+  EXPECT_EQ(was_held.worker, "watched_0");
+  EXPECT_EQ(was_held.thread, held.thread);
+  EXPECT_EQ(was_held.fiber_id, fiber->getId());
+  EXPECT_EQ(was_held.fiber_name, "culprit");
+  EXPECT_EQ(back.count(), 1u);
+}
+
 TEST(Watchdog, ItsLogLineSaysAll) {
   std::string line;
   const LogLines lines([&](log::Level level, std::string_view text) {
@@ -192,6 +225,9 @@ TEST(Watchdog, ItsLogLineSaysAll) {
   logHeldWorker(held);
   EXPECT_EQ(line,
             "io_0 (thread 12) is held for 103 ms by fiber 7 reports, in flock\n    flock (libc.so.6)\n    lockTable() (reports)");
+  held.held = 1'730ms;
+  logWorkerIsBack(held);
+  EXPECT_EQ(line, "io_0 (thread 12) is back, it was held for 1730 ms by fiber 7 reports");
 }
 
 TEST(Watchdog, EndsWhileAWorkerIsHeld) {
