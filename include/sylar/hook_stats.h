@@ -16,7 +16,7 @@ struct HookStats {
   uint64_t calls = 0;  ///< calls in fibers of an IOManager with hooks on
   uint64_t parks = 0;  ///< how often such a call has waited, or had a helper thread make it; a call may do so more than once
   /// The sum of those waits. Each begins with the iteration of the worker in which the fiber was suspended, so what that iteration ran
-  /// before counts as well: usually less than 1 ms, but all that a fiber computes without a pause.
+  /// before counts as well: usually less than 1 ms, but all that a fiber computes without a pause. Not under `sylar-run --report`.
   std::chrono::nanoseconds parked{};
 };
 

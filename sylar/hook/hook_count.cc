@@ -19,6 +19,8 @@ constexpr const char* kNames[] = {SYLAR_HOOKED_NAMES(SYLAR_NAME_)};
 
 }  // namespace
 
+constinit std::atomic<bool> g_times_each_wait{false};
+
 HookCounters* makeHookCounters(WorkerSlot& slot) {
   SYLAR_DCHECK(slot.hook_counters.load(std::memory_order_relaxed) == nullptr && runningFiber()->home == &slot);
   const long memory =

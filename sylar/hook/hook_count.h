@@ -4,6 +4,8 @@
 // functions further down, finds it.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "sylar/base/counter.h"
@@ -13,6 +15,7 @@
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/handler_scope.h"
 #include "sylar/hook/real.h"
+#include "sylar/sched/park.h"
 #include "sylar/sched/worker_slot.h"
 
 namespace sylar::detail {
@@ -54,11 +57,14 @@ HookCounters* makeHookCounters(WorkerSlot& slot);
   countCallOf(*me, hook);
 }
 
+/// True if a wait begins with its own look at the clock. Otherwise the one that its worker's iteration began with must do.
+extern constinit std::atomic<bool> g_times_each_wait;
+
 /// A wait of the hook in which the fiber is. Begins when it is made, and is counted if the fiber was suspended and goes on.
 class HookPark {
  public:
   HookPark() : HookPark(*runningFiber()) {}
-  explicit HookPark(const FiberCore& me) : m_me(me), m_begin_ns(iterationNs()) {}
+  explicit HookPark(const FiberCore& me) : m_me(me), m_begin_ns(beginNs()) {}
   void count() const {
     SYLAR_DCHECK(&m_me == runningFiber());
     const tsan::Exempt of_this_thread;
@@ -67,7 +73,7 @@ class HookPark {
       return;
     HookCounters::One& mine = counters->of[m_me.hook];
     mine.parks.add();
-    mine.parked_ns.add(static_cast<uint64_t>(slot().iteration_ns - m_begin_ns));
+    mine.parked_ns.add(static_cast<uint64_t>(std::max<int64_t>(slot().iteration_ns - m_begin_ns, 0)));
   }
 
  private:
@@ -75,7 +81,9 @@ class HookPark {
     SYLAR_DCHECK(m_me.home != nullptr);
     return *static_cast<const WorkerSlot*>(m_me.home);
   }
-  int64_t iterationNs() const {
+  int64_t beginNs() const {
+    if (g_times_each_wait.load(std::memory_order_relaxed)) [[unlikely]]
+      return waitClock().nowNs();
     const tsan::Exempt of_this_thread;
     return slot().iteration_ns;
   }

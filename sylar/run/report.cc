@@ -1,5 +1,8 @@
 #include "sylar/run/report.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +14,13 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/raw_line.h"
+#include "sylar/base/sys.h"
+#include "sylar/hook/hook_count.h"
 #include "sylar/hook_stats.h"
 #include "sylar/watchdog.h"
 
@@ -25,6 +31,19 @@ using std::chrono::milliseconds;
 
 /// The thread counts as held after this time.
 constexpr milliseconds kHeld{10};
+
+/// What stderr was at the start, under a number of the library's own. Programs close theirs before the report is written, such as those
+/// of the GNU coreutils.
+int g_stderr = STDERR_FILENO;
+
+void keepStderr() {
+  const int copy = sys::keepOwn(sys::call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (copy < 0) return;
+  g_stderr = copy;
+  ::pthread_atfork(nullptr, nullptr, [] {  // a child that leaves its terminal or pipe must not keep it
+    if (g_stderr != STDERR_FILENO) sys::closeFd(std::exchange(g_stderr, STDERR_FILENO));
+  });
+}
 
 /// What has held the thread, all times with the same call from the same place taken together.
 struct Holder {
@@ -50,7 +69,7 @@ class Row {
   Row& left(std::string_view text, size_t width) { return pad(text, width, true); }
   Row& right(std::string_view text, size_t width) { return pad(text, width, false); }
   Row& right(uint64_t number, size_t width) { return right(std::to_string(number), width); }
-  void write() const { RawLine().text(m_text).text("\n").writeTo(STDERR_FILENO); }
+  void write() const { RawLine().text(m_text).text("\n").writeTo(g_stderr); }
 
  private:
   Row& pad(std::string_view text, size_t width, bool left) {
@@ -74,15 +93,15 @@ class RunReport {
         .text(" (")
         .number(static_cast<uint64_t>(::getpid()))
         .text(") made these calls in main\n");
-    head.writeTo(STDERR_FILENO);
+    head.writeTo(g_stderr);
     Row().left("call", 24).right("calls", 10).right("waits", 10).right("waited ms", 12).write();
     for (const HookStats& one : calls) {
       const auto waited = std::chrono::duration_cast<milliseconds>(one.parked);
       Row().left(one.name, 24).right(one.calls, 10).right(one.parks, 10).right(static_cast<uint64_t>(waited.count()), 12).write();
     }
     const Lock lock(m_mutex);
-    if (m_holders.empty()) return RawLine().text("sylar-run: nothing held the thread for 10 ms\n").writeTo(STDERR_FILENO);
-    RawLine().text("sylar-run: these held the thread for more than 10 ms\n").writeTo(STDERR_FILENO);
+    if (m_holders.empty()) return RawLine().text("sylar-run: nothing held the thread for 10 ms\n").writeTo(g_stderr);
+    RawLine().text("sylar-run: these held the thread for more than 10 ms\n").writeTo(g_stderr);
     Row().left("what", 24).right("times", 10).left("  where", 10).write();
     for (const Holder& one : m_holders) Row().left(one.what, 24).right(one.times, 10).left("  " + one.where, 10).write();
   }
@@ -120,7 +139,7 @@ void writeReport() {
   try {
     g_report->write();
   } catch (const std::bad_alloc&) {
-    RawLine().text("sylar-run: no memory for the report\n").writeTo(STDERR_FILENO);
+    RawLine().text("sylar-run: no memory for the report\n").writeTo(g_stderr);
   }
 }
 
@@ -129,6 +148,8 @@ void writeReport() {
 void beginReport(Scheduler& scheduler) {
   if (std::getenv(kReportVariable) == nullptr) return;
   try {
+    keepStderr();
+    g_times_each_wait.store(true, std::memory_order_relaxed);
     g_report = new RunReport(scheduler);  // never destroyed: exit runs in the fiber, and the worker goes on
     g_process = ::getpid();
     std::atexit(writeReport);

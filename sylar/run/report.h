@@ -10,8 +10,8 @@ namespace sylar::detail {
 /// The environment variable by which sylar-run asks the object for a report.
 inline constexpr char kReportVariable[] = "SYLAR_RUN_REPORT";
 
-/// Begins to watch the worker of `scheduler`, if the environment asks for a report, which exit(3) then writes to stderr. Without memory
-/// or a thread there is none.
+/// Begins to watch the worker of `scheduler`, if the environment asks for a report, which exit(3) then writes to what stderr is now.
+/// Without memory or a thread there is none.
 void beginReport(Scheduler& scheduler);
 
 }  // namespace sylar::detail

@@ -63,6 +63,34 @@ class Start(Folder):
         self.assertGreaterEqual(int(rows["computing"][0]), 1)
         self.assertIn(b"sylar-run: python3", err)
 
+    # Some close their stderr in a handler of exit, as all of the GNU coreutils do, and some all that they have.
+    def test_report_of_a_program_that_has_closed_its_stderr(self):
+        for program in ["sleep", "0.01"], ["python3", "-c", "import os; os.closerange(0, 4096)"]:
+            status, _, err = result(RUN, "--report", *program)
+            self.assertEqual((status, err.count(b"made these calls in main")), (0, 1), program)
+
+    # The report needs stderr at the end, a daemon that has left it does not.
+    def test_report_keeps_no_stderr_of_a_child_open(self):
+        program = "import os; os.fork() or (os.closerange(0, 3), os.read(%d, 1))"
+        told, tells = os.pipe()
+        with subprocess.Popen([RUN, "--report", "python3", "-c", program % told], stderr=subprocess.PIPE, pass_fds=[told]) as run:
+            os.close(told)
+            try:
+                self.assertIn(b"made these calls in main", run.communicate(timeout=60)[1])
+            finally:
+                os.close(tells)
+
+    # A wait was counted from when its worker had last looked at the clock, before all that main had computed.
+    def test_report_counts_no_computing_as_waiting(self):
+        program = (
+            "import time\nbegin = time.monotonic()\nwhile time.monotonic() < begin + 0.3: pass\n"
+            "begin = time.monotonic_ns(); time.sleep(0.02); print(time.monotonic_ns() - begin)"
+        )
+        _, out, err = result(RUN, "--report", "python3", "-c", program)
+        (waited,) = [line.split()[3] for line in err.decode().splitlines() if line.startswith("  clock_nanosleep")]
+        self.assertGreaterEqual(int(waited), 19)
+        self.assertLessEqual(int(waited), int(out) // 1_000_000)
+
     def test_a_child_of_fork_reports_nothing(self):
         status, _, err = result(RUN, "--report", "--", "python3", "-c", "import os, sys; sys.exit(0) if os.fork() == 0 else os.wait()")
         self.assertEqual((status, err.count(b"made these calls in main")), (0, 1))
