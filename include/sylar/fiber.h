@@ -147,16 +147,16 @@ Deadline deadline();
 ///   connect                             -1 with ETIMEDOUT
 ///   locks of files, open of a FIFO      -1 with ETIMEDOUT
 ///   getaddrinfo                         EAI_SYSTEM with ETIMEDOUT
-///   poll                                0
+///   poll, select, epoll_wait            0
 ///   sleep, usleep, nanosleep            the rest, or -1 with EINTR and the rest
 ///   Mutex, Channel and their kin        as if the deadline had been given to the call
-///
-/// Calls that need no waiting succeed even after the deadline. A poll or sleep that begins after it does not wait, but fails with
-/// ETIMEDOUT (sleep returns 0), because loops that poll again or sleep the rest would not end otherwise. In nested scopes the
-/// earliest deadline counts. A CancelShield hides the scopes outside of it, so one that is made inside bounds a clean-up. Not
-/// bounded are Fiber::join, YieldToHold, calls without a deadline of Mutex and RWMutex, and other calls on the blocking pool, such as getpwnam. The clock is the
-/// scheduler's. Has no effect on a thread's own stack. In a fiber that is resumed by hand on a plain thread, it bounds Mutex,
-/// Channel and their kin only, because the other calls are libc's own there.
+///   curl_easy_perform                   CURLE_OPERATION_TIMEDOUT
+/// Calls that need no waiting succeed even after the deadline. A poll, select or sleep that begins after it fails with ETIMEDOUT at
+/// once (sleep returns 0), or loops around it would not end. An epoll_wait that begins after it is not bounded: its loop may serve
+/// others. In nested scopes the earliest deadline counts. A CancelShield hides the scopes outside of it, so one inside bounds a
+/// clean-up. Not bounded are Fiber::join, YieldToHold, calls without a deadline of Mutex and RWMutex, libc's locks, and other calls on
+/// the blocking pool, such as getpwnam. The clock is the scheduler's. Has no effect on a thread's own stack. In a fiber that is resumed
+/// by hand on a plain thread, it bounds Mutex, Channel and their kin only, because the other calls are libc's own there.
 ///
 /// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: Trio's move_on_at, Go's context.WithDeadline.
 class DeadlineScope {

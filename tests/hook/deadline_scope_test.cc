@@ -1,5 +1,6 @@
 // A DeadlineScope bounds what libraries call without knowing of it: each hooked call ends as it does when its own timeout passes.
 // On virtual time, where the deadline is an hour away, except where the kernel's own time matters.
+#include <sys/epoll.h>
 #include <threads.h>
 #include <time.h>
 
@@ -99,6 +100,30 @@ TEST(DeadlineScope, PollsFindNothing) {
       EXPECT_EQ(::poll(&one, 1, timeout_ms), 1);
     });
   }
+}
+
+// The loops around it take an error for the end of everything, so they are told once.
+TEST(DeadlineScope, AnEpollWaitFindsNothingOnce) {
+  const Pair pair = unixPair();
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{EPOLLIN, {}};
+  ASSERT_EQ(::epoll_ctl(epoll, EPOLL_CTL_ADD, pair.a, &event), 0);
+  VirtualTime time;
+  time.run([&] {
+    withDeadline(Deadline::after(1h, time), [&] {
+      EXPECT_EQ(::epoll_wait(epoll, &event, 1, -1), 0);
+      EXPECT_EQ(time.elapsed(), 1h);
+      EXPECT_EQ(::epoll_wait(epoll, &event, 1, 60'000), 0);
+      EXPECT_EQ(time.elapsed(), 1h + 1min) << "the next ends at its own time";
+      IOManager::GetThis()->schedule([&] {
+        ::sleep(3600);
+        EXPECT_EQ(::write(pair.b, "x", 1), 1);
+      });
+      EXPECT_EQ(::epoll_wait(epoll, &event, 1, -1), 1);
+    });
+  });
+  EXPECT_EQ(time.elapsed(), 2h + 1min);
+  ::close(epoll);
 }
 
 TEST(DeadlineScope, SleepsReturnTheRest) {

@@ -281,6 +281,32 @@ TEST_P(Grpc, StreamsGoBothWays) {
       Crowd::Of::kThreads);
 }
 
+// Cause: epoll_wait failed, and gRPC left a call on the fiber's stack to which it went on writing.
+TEST_P(Grpc, ADeadlineScopeEndsNoCall) {
+  init();
+  Gate answers;
+  Server server([&](const std::string& question) {
+    EXPECT_TRUE(answers.wait());
+    return "answer to " + question;
+  });
+  const auto channel = server.channel();
+  inFiber([&] {
+    withDeadline(Deadline::after(20ms), [&] {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + 100ms);
+      EXPECT_EQ(ask(*channel, context, "anything"), kDeadline) << "its own one does";
+      const Deadline scope = this_fiber::deadline();
+      std::thread later([&] {
+        while (steadyClock().nowNs() < scope.ns()) ::sched_yield();
+        answers.open();
+      });
+      EXPECT_EQ(ask(*channel, "something"), "answer to something");
+      later.join();
+    });
+  });
+  BlockingPool::process().endAll();
+}
+
 // The threads of the library, and those of the handlers, are fibers as well.
 TEST_P(Grpc, AllOfItIsFibers) {
   std::atomic<size_t> kernel_threads{0};

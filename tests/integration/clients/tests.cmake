@@ -14,6 +14,7 @@ sylar_client_test(memcached PkgConfig::MEMCACHED)
 find_package(OpenSSL REQUIRED)
 sylar_client_test(openssl OpenSSL::SSL)
 sylar_client_test(beast Boost::headers)
+sylar_client_test(deadline PkgConfig::CURL PkgConfig::HIREDIS PkgConfig::LIBPQ PkgConfig::MARIADB OpenSSL::SSL)
 
 # Client libraries that wait in locks, for threads of their own or for one another. Their own code is not instrumented, so a sanitizer
 # would see no more than in the tests of the locks.
