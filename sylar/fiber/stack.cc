@@ -17,9 +17,10 @@ namespace sylar::detail {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr int kAdviceGuardInstall = 102;  // MADV_GUARD_INSTALL; glibc 2.36 does not name it
-constexpr size_t kColourStep = 128;       // tops that differ by this much fall into different cache sets
-constexpr uint32_t kColours = 12;         // so that the frames of an idle connection fit into the rest of the first page
+constexpr int kAdviceGuardInstall = 102;   // MADV_GUARD_INSTALL; glibc 2.36 does not name it
+constexpr int kAdviceDontNeedLocked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
+constexpr size_t kColourStep = 128;        // tops that differ by this much fall into different cache sets
+constexpr uint32_t kColours = 12;          // so that the frames of an idle connection fit into the rest of the first page
 
 size_t roundUp(size_t size) {
   size = std::clamp(size, kMinStackSize, kMaxStackSize);
@@ -34,20 +35,32 @@ size_t classOf(size_t mapped_size) {
   return std::countr_zero(mapped_size / kMinStackSize);
 }
 
-bool installGuard(void* address) {
+bool installGuard(void* address, size_t size) {
   static constinit std::atomic<bool> light_guards{true};
   if (light_guards.load(std::memory_order_relaxed)) {
-    const int result = sys::adviseMemory(address, kGuardSize, kAdviceGuardInstall);
+    const int result = sys::adviseMemory(address, size, kAdviceGuardInstall);
     if (result == 0) return true;
     if (result != -EINVAL && result != -EPERM && result != -ENOSYS) {
       noteRefused("madvise(MADV_GUARD_INSTALL) for the stack of a fiber", result);
       return false;
     }
-    light_guards.store(false, std::memory_order_relaxed);  // an older kernel, or a filter that does not know it
+    light_guards.store(false, std::memory_order_relaxed);  // an older kernel, a filter that does not know it, or mlockall
   }
-  const int error = sys::protectMemory(address, kGuardSize, PROT_NONE);
-  if (error != 0) noteRefused("mprotect for the stack of a fiber", error);
-  return error == 0;
+  const int error = sys::protectMemory(address, size, PROT_NONE);
+  if (error != 0) {
+    noteRefused("mprotect for the stack of a fiber", error);
+    return false;
+  }
+  sys::adviseMemory(address, size,
+                    kAdviceDontNeedLocked);  // mlockall has filled it; a kernel that does not know this keeps it so
+  return true;
+}
+
+/// How many stacks of all threads have a wide guard.
+constinit std::atomic<long> g_wide_guards{0};
+
+void countGuard(size_t size, long change) {
+  if (size == kGuardSize) g_wide_guards.fetch_add(change, std::memory_order_relaxed);
 }
 
 /// Clears ASan's poison, which is still there because a fiber's last frames never return.
@@ -81,10 +94,13 @@ StackClass::~StackClass() {
 
 Stack StackClass::map(size_t mapped_size) {
   SYLAR_DCHECK(mapped_size >= kMinStackSize && mapped_size % kPage == 0);
-  const size_t size = kGuardSize + mapped_size;
-  if (m_untouched == m_untouched_end && !mapMore(size)) return {};
-  if (!installGuard(m_untouched)) return {};
-  return {std::exchange(m_untouched, m_untouched + size) + kGuardSize, mapped_size - kColourStep * (m_colour++ % kColours)};
+  if (m_untouched == m_untouched_end && !mapMore(mapped_size)) return {};
+  const size_t guard = m_untouched_guard;
+  if (!installGuard(m_untouched, guard)) return {};
+  countGuard(guard, 1);
+  char* const base = std::exchange(m_untouched, m_untouched + guard + mapped_size) + guard;
+  const size_t colour = kColourStep * (m_colour++ % kColours);
+  return {base, static_cast<uint32_t>(mapped_size - colour), static_cast<uint32_t>(guard)};
 }
 
 void StackClass::cool() {
@@ -106,9 +122,11 @@ bool StackClass::unmapSome() {
   return !refused;
 }
 
-/// Maps memory for more stacks of `size` bytes each, guard included.
-bool StackClass::mapMore(size_t size) {
+/// Maps memory for more stacks of `mapped_size` bytes each, and room for their guards.
+bool StackClass::mapMore(size_t mapped_size) {
   SYLAR_DCHECK(m_untouched == m_untouched_end);
+  m_untouched_guard = g_wide_guards.load(std::memory_order_relaxed) < kWideGuards ? kGuardSize : kLeastGuardSize;
+  const size_t size = m_untouched_guard + mapped_size;
   int error = 0;
   for (size_t count = m_at_once; count > 0; count /= 2) {
     m_untouched = static_cast<char*>(sys::mapMemory(count * size, &error));
@@ -137,11 +155,16 @@ void StackClass::unmapFree(Refused refused) {
     *stack = take();
   }
   std::sort(stacks.begin(), end, [](const Stack& a, const Stack& b) { return a.base < b.base; });
-  const size_t size = kGuardSize + mappedSize(stacks.front());
   for (auto stack = stacks.begin(); stack != end;) {
-    auto next = stack + 1;
-    while (next != end && next->base == stack->base + (next - stack) * size) ++next;
-    if (sys::unmapMemory(stack->base - kGuardSize, (next - stack) * size) != 0) std::for_each(stack, next, refused);
+    char* const first = stack->base - stack->guard;
+    char* last = first;
+    auto next = stack;
+    for (; next != end && next->base - next->guard == last; ++next) last = next->base + mappedSize(*next);
+    if (sys::unmapMemory(first, last - first) != 0) {
+      std::for_each(stack, next, refused);
+    } else {
+      std::for_each(stack, next, [](const Stack& gone) { countGuard(gone.guard, -1); });
+    }
     stack = next;
   }
 }

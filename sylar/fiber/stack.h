@@ -1,11 +1,12 @@
 // Internal. Stacks of fibers: mapped memory with a guard area below, and a pool of them per thread.
 //
-// A frame that runs off the low end hits the guard and faults instead of overwriting a neighbour; overflow.h reports it. The
-// guard has 64 KiB, and `-fstack-clash-protection` makes larger frames touch it as well. Where the kernel has MADV_GUARD_INSTALL
-// (Linux 6.13), a guard needs no mapping of its own, so a million stacks fit under the default vm.max_map_count. Elsewhere it is
-// made by mprotect.
+// A frame that runs off the low end hits the guard and faults instead of overwriting a neighbour; overflow.h reports it.
+// `-fstack-clash-protection` makes a frame of any size touch the guard. The wide guard of 1 MiB is for code that was compiled without,
+// and costs page tables, so only the first kWideGuards stacks have it. Where the kernel has MADV_GUARD_INSTALL (Linux 6.13), a guard
+// needs no mapping of its own, so a million stacks fit under the default vm.max_map_count. Elsewhere it is made by mprotect.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -19,7 +20,10 @@
 
 namespace sylar::detail {
 
-inline constexpr size_t kGuardSize = 64 * 1024;
+inline constexpr size_t kGuardSize = size_t{1} << 20;
+inline constexpr size_t kLeastGuardSize = 64 * 1024;
+/// How many stacks of a process have a guard of kGuardSize at once. The others have kLeastGuardSize.
+inline constexpr long kWideGuards = 16 * 1024;
 inline constexpr size_t kMinStackSize = 16 * 1024;
 inline constexpr size_t kMaxStackSize = size_t{1} << 30;
 #ifdef SYLAR_ASAN
@@ -28,15 +32,24 @@ inline constexpr size_t kDefaultStackSize = 256 * 1024;  // ASan's frames are up
 inline constexpr size_t kDefaultStackSize = 128 * 1024;
 #endif
 
-/// A usable range of memory; the guard lies below `base`.
+/// A usable range of memory; the guard lies below `base`. Of 16 bytes, because each fiber has one.
 struct Stack {
   char* base = nullptr;
-  size_t size = 0;
+  uint32_t size = 0;
+  uint32_t guard = kLeastGuardSize;
 
   char* top() const { return base + size; }
-  bool guards(const void* address) const { return base - kGuardSize <= address && address < base; }
+  bool contains(const void* address) const { return base <= address && address < top(); }
+  bool guards(const void* address) const { return base - guard <= address && address < base; }
   explicit operator bool() const { return base != nullptr; }
 };
+
+/// Returns the stack of a thread of libc's, which ends at `top` and has `size` bytes. If it is larger than any of a fiber, the part that is
+/// further down does not count.
+inline Stack stackBelow(char* top, size_t size) {
+  size = std::min(size, kMaxStackSize);
+  return {top - size, static_cast<uint32_t>(size)};
+}
 
 /// The stacks of one mapped size. Free ones are reused last in, first out, so the warmest comes next. Not thread safe.
 ///
@@ -46,7 +59,7 @@ struct Stack {
 class StackClass {
  public:
   static constexpr size_t kReturned = 64;
-  static constexpr size_t kMappedAtOnce = size_t{4} << 20;
+  static constexpr size_t kMappedAtOnce = 32 * (kGuardSize + kDefaultStackSize);
 
   StackClass() = default;
   ~StackClass();
@@ -86,7 +99,7 @@ class StackClass {
     Stack stack;
   };
 
-  bool mapMore(size_t size);
+  bool mapMore(size_t mapped_size);
   template <class Refused>
   void unmapFree(Refused refused);
 
@@ -95,6 +108,7 @@ class StackClass {
   size_t m_warm_count = 0;
   char* m_untouched = nullptr;  // mapped, without guards yet
   char* m_untouched_end = nullptr;
+  size_t m_untouched_guard = 0;
   size_t m_at_once = 1;
   uint32_t m_colour = 0;
 };

@@ -167,7 +167,7 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->deadline_ns = kNever;
   core->stack = stack;
   control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState(*core);
-  core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - sizeof(StartedState)});
+  core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - static_cast<uint32_t>(sizeof(StartedState))});
   moveIn(fiber);
   return true;
 }

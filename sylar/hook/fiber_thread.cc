@@ -101,10 +101,11 @@ bool learnThread(Handover& me) {
   pthread_attr_t attributes;
   if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return false;
   void* base;
-  ::pthread_attr_getstack(&attributes, &base, &me.stack.size);
+  size_t size;
+  ::pthread_attr_getstack(&attributes, &base, &size);
   ::pthread_attr_destroy(&attributes);
   me.id = sys::threadId();
-  me.stack.base = static_cast<char*>(base);
+  me.stack = stackBelow(static_cast<char*>(base) + size, size);
   me.thread_pointer = threadPointer();
   return true;
 }

@@ -29,8 +29,6 @@ namespace {
 constexpr size_t kLoopStackSize = size_t{8} << 20;
 /// What the fiber begins on. It never comes back there.
 constexpr size_t kFirstStackSize = size_t{16} << 10;
-/// Below an unlimited stack, nothing is mapped this far down.
-constexpr size_t kLargestStackSize = size_t{1} << 30;
 
 Stack g_loop_stack;
 Stack g_main_stack;
@@ -39,12 +37,11 @@ Context g_loop;   // left for good at the end of becomeFiber, if that fails
 Context g_first;  // left for good when main goes on as the fiber
 FiberCore* g_main_fiber = nullptr;
 
-/// Returns where a thread's stack that ends at `top` may grow to. A call from further down is libc's.
-Stack stackBelow(void* top) {
+/// Returns where main's stack, which ends at `top`, may grow to.
+Stack mainStack(void* top) {
   rlimit limit{};
   ::getrlimit(RLIMIT_STACK, &limit);
-  const size_t size = std::min<size_t>(limit.rlim_cur, kLargestStackSize);
-  return {static_cast<char*>(top) - size, size};
+  return stackBelow(static_cast<char*>(top), limit.rlim_cur);
 }
 
 /// Makes main the fiber that runs, as if its wait were over. The loop, which the caller is in, must not go on.
@@ -130,7 +127,7 @@ void leaveMain() {
 }
 
 SYLAR_SWITCHES void becomeFiber(void* stack_top) {
-  g_main_stack = stackBelow(stack_top);
+  g_main_stack = mainStack(stack_top);
   g_loop_stack = StackPool().take(kLoopStackSize);
   if (!g_loop_stack) return;
   setConnectTimeout(std::chrono::milliseconds(0));  // the kernel's alone

@@ -63,7 +63,8 @@ TEST(StackSizes, AreThoseThatThePageSays) {
   EXPECT_EQ(kDefaultStackSize, 128u * 1024);
 #endif
   EXPECT_EQ(kMinStackSize, 16u * 1024);
-  EXPECT_EQ(kGuardSize, 64u * 1024);
+  EXPECT_EQ(kGuardSize, 1024u * 1024);
+  EXPECT_EQ(kLeastGuardSize, 64u * 1024);
 }
 
 // RT-4.1
@@ -330,6 +331,24 @@ TEST(StackPoolDeathTest, GuardFaults) {
     }
     for (const Stack& stack : stacks) pool.put(stack);
   }
+}
+
+// RT-4.1: a wide guard costs page tables, so a million stacks do not all have one. Room is made again by those that go.
+TEST(StackPool, SoManyStacksHaveWideGuards) {
+  const auto is_wide = [](const Stack& stack) { return stack.guard == kGuardSize; };
+  {
+    StackPool pool;
+    std::vector<Stack> stacks;
+    for (long i = 0; i < kWideGuards + 1000; ++i) stacks.push_back(pool.take(kMinStackSize));
+    const auto wide = std::ranges::count_if(stacks, is_wide);
+    EXPECT_GT(wide, kWideGuards - 100) << "besides those that the process has already";
+    EXPECT_LE(wide, kWideGuards + static_cast<long>(StackClass::kMappedAtOnce / (kGuardSize + kMinStackSize)));
+    EXPECT_EQ(stacks.back().guard, kLeastGuardSize);
+    EXPECT_FAULT(*static_cast<volatile char*>(stacks.back().base - kLeastGuardSize) = 1);
+    for (const Stack& stack : stacks) pool.put(stack);
+  }
+  StackPool pool;
+  EXPECT_TRUE(is_wide(pool.take(kMinStackSize)));
 }
 
 /// A frame of `Size` bytes of which only the lowest is used.

@@ -38,10 +38,11 @@ foreach(compiler g++ clang++)
   string(REPLACE "++" "xx" overflow_compiler ${compiler})
   find_program(SYLAR_OVERFLOW_${overflow_compiler} ${compiler})
   if(SYLAR_OVERFLOW_${overflow_compiler})
-    foreach(level O0 O2)
+    foreach(level O0 O2 O2_unprobed)
+      string(REPLACE "_unprobed" ";-fno-stack-clash-protection" overflow_flags ${level})
       set(overflow_object ${CMAKE_CURRENT_BINARY_DIR}/overflow_${overflow_compiler}_${level}.o)
       add_custom_command(OUTPUT ${overflow_object}
-        COMMAND ${SYLAR_OVERFLOW_${overflow_compiler}} -std=c++20 -${level} -fPIC -fstack-clash-protection
+        COMMAND ${SYLAR_OVERFLOW_${overflow_compiler}} -std=c++20 -fPIC -fstack-clash-protection -${overflow_flags}
                 -I${PROJECT_SOURCE_DIR} -DSYLAR_BUILD="${overflow_compiler}_${level}"
                 -c ${CMAKE_CURRENT_LIST_DIR}/overflow_programs.cc -o ${overflow_object}
         DEPENDS ${CMAKE_CURRENT_LIST_DIR}/overflow_programs.cc ${CMAKE_CURRENT_LIST_DIR}/overflow_programs.h

@@ -110,6 +110,12 @@ for program in ("consumer", "no_application"):
     run("g++", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", consumer / f"{program}.cc", "-o", work / "by_pkg_config" / program, *flags)
 run_both(work / "by_pkg_config")
 
+# RT-4.2: the frames of users touch the guard, too.
+if "SYLAR_HAS_STACK_PROBES:INTERNAL=1" in cache:
+    for way, text in (("pkg-config", " ".join(flags)), ("CMake", (work / "by_cmake/build.ninja").read_text())):
+        if "-fstack-clash-protection" not in text:
+            sys.exit(f"users by {way} compile without -fstack-clash-protection")
+
 # HA-1: the hooks stay where only other libraries ask for their names.
 (work / "asks_for_nothing.cc").write_text("int main() {}\n")
 run("g++", "-Wl,--as-needed", work / "asks_for_nothing.cc", "-o", work / "asks_for_nothing", *flags)
