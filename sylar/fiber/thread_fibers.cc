@@ -1,6 +1,7 @@
 #include "sylar/fiber/thread_fibers.h"
 
 #include <cxxabi.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,6 +27,18 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local ThreadFibers* t_this = nullptr;
 
+/// Returns true if `address` is on the stack that libc has given the calling thread, and no fiber has it.
+bool onStackOfThread(const void* address) {
+  if (t_running->stack.contains(address)) return false;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return true;
+  void* base;
+  size_t size;
+  ::pthread_attr_getstack(&attributes, &base, &size);
+  ::pthread_attr_destroy(&attributes);
+  return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base) < size;
+}
+
 }  // namespace
 
 [[gnu::noinline]] FiberCore* runningFiber() {
@@ -44,10 +57,9 @@ namespace {
 
 void ThreadFibers::endWithThread(void*) {
   SYLAR_DCHECK(t_this != nullptr);
-  // If exit() was called in a fiber, that fiber goes on using all this. (pthread_exit has left the fiber's stack, which is an
-  // error.)
-  const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
-  if (t_running != nullptr && here >= t_running->stack.base && here < t_running->stack.top()) return;
+  // If exit() was called in a fiber, on whatever stack, that fiber goes on using all this. (pthread_exit has come back to the thread's
+  // stack, which is an error.)
+  if (t_running != nullptr && !onStackOfThread(__builtin_frame_address(0))) return;
   delete t_this;
   t_this = nullptr;
 }

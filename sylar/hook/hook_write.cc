@@ -91,7 +91,7 @@ ssize_t sendMessage(IoCall& call, const msghdr* message, int flags) {
 /// Makes a send that may connect. A blocking one returns when the connection stands, and only then sends the bytes that did not
 /// go with the SYN.
 [[gnu::noinline]] ssize_t sendFastOpen(IoCall& call, const msghdr* message, int flags) {
-  if (onOtherStack()) return real::sendmsg(call.fd(), message, flags);
+  if (onSignalStack()) return real::sendmsg(call.fd(), message, flags);
   const long first = attempt::sendmsg(call.fd(), message, flags);
   flags &= ~MSG_FASTOPEN;
   call.othersRan();
@@ -115,7 +115,7 @@ ssize_t sendMessage(IoCall& call, const msghdr* message, int flags) {
 /// Returns true if a send may wait here. Counts one that may not.
 bool maySendLater(const HookedFd& here, int flags) {
   if (!here.parks()) return false;
-  if ((flags & MSG_DONTWAIT) == 0) return !onOtherStack();
+  if ((flags & MSG_DONTWAIT) == 0) return !onSignalStack();
   chargeCallThatNeverWaits(here.engine());
   return false;
 }
@@ -166,7 +166,7 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
 /// its own. In the posix modes signals and closes end no attempt, and this one lasts a turn.
 Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
   constexpr size_t kMost = 16 * 1024;
-  if (!here.engine().transfers() || size > kMost || !here.entry().isPrivate() || onOtherStack()) return nullptr;
+  if (!here.engine().transfers() || size > kMost || !here.entry().isPrivate() || onSignalStack()) return nullptr;
   if (anyPosixMode() || g_any_lingers.load(std::memory_order_relaxed) || here.engine().retired()) return nullptr;
   return transferRing(here.engine(), here.entry(), Direction::kWrite, size, flags);
 }

@@ -27,7 +27,7 @@ inline Worker* hookWorker() {
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Worker* const worker = static_cast<WorkerSlot*>(me->home)->worker;
   if (worker == nullptr || worker->detached() || sys::inForkedChild()) return nullptr;
-  return Entry::interrupting() || HandlerScope::running() || isOtherStackOf(*me) ? nullptr : worker;
+  return Entry::interrupting() || HandlerScope::running() || onSignalStack(*me) ? nullptr : worker;
 }
 
 bool mayBeUnix(FdKind kind) { return kind == FdKind::kStream || kind == FdKind::kMarkedStream || kind == FdKind::kMessages; }
@@ -43,7 +43,7 @@ bool mayBeUnix(FdKind kind) { return kind == FdKind::kStream || kind == FdKind::
   __asm__ volatile("");
   const FiberCore* const me = t_running;
   EpollEngine* const engine = hookEngineOf(me);
-  return engine == nullptr || isOtherStackOf(*me) ? nullptr : engine;
+  return engine == nullptr || onSignalStack(*me) ? nullptr : engine;
 }
 
 bool yieldIfBudgetIsSpent(EpollEngine& engine) {
@@ -52,7 +52,7 @@ bool yieldIfBudgetIsSpent(EpollEngine& engine) {
   engine.refillBudget();
   const FiberCore* const me = runningFiber();
   // A fiber that is resumed by hand is its resumer's affair.
-  const bool mine = me->live && me->resumer == nullptr && !onOtherStack();
+  const bool mine = me->live && me->resumer == nullptr && !onSignalStack();
   if (!mine) return false;
   // 256 fibers that all have this much to do would keep descriptors and timers waiting, so the worker ends its batch. The worker
   // is null if a stop abandoned it just now.

@@ -32,7 +32,7 @@ class RingTransfer;
 /// Returns the engine in which the calling fiber may wait for descriptors, or null if libc's call is to be made: on plain
 /// threads, with hooks off, in a plain Scheduler, in a signal handler, and in a forked child however it was made.
 EpollEngine* hookEngine();
-/// Inlined form of hookEngine() for `me`, the running fiber or null. Does not check onOtherStack().
+/// Inlined form of hookEngine() for `me`, the running fiber or null. Does not check onSignalStack().
 [[gnu::always_inline]] inline EpollEngine* hookEngineOf(const FiberCore* me) {
   if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
   Driver* const driver = static_cast<WorkerSlot*>(me->home)->fd_driver.load(std::memory_order_acquire);
@@ -42,15 +42,6 @@ EpollEngine* hookEngine();
 }
 /// Does the same for the running fiber, so only for the first line of a hook (see onThreadStack).
 [[gnu::always_inline]] inline EpollEngine* hookEngineHere() { return hookEngineOf(t_running); }
-/// Returns true if the caller is not on the stack of `me`, the running fiber, but is a signal handler with a stack of its own
-/// (SA_ONSTACK). It must not be suspended, because the thread's next handler would use that stack again.
-[[gnu::always_inline]] inline bool isOtherStackOf(const FiberCore& me) {
-  const Stack& stack = me.stack;
-  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  return here - reinterpret_cast<uintptr_t>(stack.base) >= stack.size;
-}
-/// Does the same for the running fiber. To be called in a fiber only.
-[[gnu::always_inline]] inline bool onOtherStack() { return isOtherStackOf(*t_running); }
 /// Returns true if the calling fiber may sleep here.
 bool hookSleeps();
 /// Does what Entry::awaitOpen() does. A fiber that may sleep does so meanwhile. May suspend: yes.
@@ -189,7 +180,7 @@ class IoCall {
  public:
   [[gnu::always_inline]] IoCall(int fd, Direction direction) : IoCall(HookedFd(fd), direction) {}
   IoCall(const HookedFd& hooked, Direction direction)
-      : m_hooked(hooked), m_direction(direction), m_passes_on(hooked.parks() && onOtherStack()) {}
+      : m_hooked(hooked), m_direction(direction), m_passes_on(hooked.parks() && onSignalStack()) {}
 
   /// Does what the destructor of Interruptible does, which must not do that inside of std::optional.
   ~IoCall() noexcept(false) {

@@ -44,6 +44,15 @@ Stack mainStack(void* top) {
   return stackBelow(static_cast<char*>(top), limit.rlim_cur);
 }
 
+/// Returns true if `at` is in a frame of main, which may be on a stack that the program has made, and not in one of a handler that has
+/// interrupted the loop.
+bool isInMain(const void* at) {
+  stack_t signals{};
+  sys::signalStack(nullptr, &signals);
+  const auto in_signals = reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(signals.ss_sp);
+  return in_signals >= signals.ss_size && !g_loop_stack.contains(at);
+}
+
 /// Makes main the fiber that runs, as if its wait were over. The loop, which the caller is in, must not go on.
 void takeOver() {
   (void)g_main_fiber->wait.claim(g_main_fiber->wait.epoch(), WakeReason::kReady);
@@ -51,11 +60,10 @@ void takeOver() {
   t_running = g_main_fiber;
 }
 
-/// In a forked child main goes on, where a handler has interrupted the loop. A handler on main's own stack has interrupted the
-/// switch to the loop.
+/// In a forked child main goes on, where a handler has interrupted the loop. A handler on a stack of main's has interrupted the switch to
+/// the loop.
 SYLAR_SWITCHES void goOnInChild() {
-  const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
-  if (here >= g_main_stack.base && here < g_main_stack.top()) return;
+  if (isInMain(__builtin_frame_address(0))) return;
   takeOver();
   Context::exitTo(g_loop, g_main_fiber->context, ThreadLocals::ofThisThread());
 }
@@ -99,19 +107,10 @@ void hearCancels() {
 #endif
 }
 
-/// Returns true if `to` is in a frame of main, and not in one of a handler whose signal stack is a part of main's.
-bool isInMain(uintptr_t to) {
-  if (to == kSomewhere) return true;
-  stack_t signals{};
-  sys::signalStack(nullptr, &signals);
-  const bool on_signal_stack = to - reinterpret_cast<uintptr_t>(signals.ss_sp) < signals.ss_size;
-  return !on_signal_stack && to - reinterpret_cast<uintptr_t>(g_main_stack.base) < g_main_stack.size;
-}
-
 /// A signal handler that comes while main waits has interrupted the loop. If it jumps back into main, the wait has no end and the loop
 /// goes on no more, so from there on the program runs without fibers: every hooked call is libc's.
 void leaveFibersIfToMain(uintptr_t to) {
-  if (!onThreadStack() || Worker::currentHere() == nullptr || !isInMain(to)) return;
+  if (!onThreadStack() || Worker::currentHere() == nullptr || !isInMain(reinterpret_cast<const void*>(to))) return;
   takeOver();
   Interruptible::leaveAll();
   static constinit std::atomic<uint32_t> none{0};  // as in a forked child, which has no workers either

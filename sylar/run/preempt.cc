@@ -95,7 +95,7 @@ void spareAll() {
 bool mayBePreempted(const ucontext_t& at) {
   const FiberCore* const me = t_running;
   if (me == nullptr || !me->live || !me->hook_enabled || me->resumer != nullptr) return false;
-  if (sys::inForkedChild() || HandlerScope::running() || onOtherStack()) return false;
+  if (sys::inForkedChild() || HandlerScope::running() || onSignalStack()) return false;
   return !g_spared.contains(static_cast<uintptr_t>(at.uc_mcontext.gregs[REG_RIP]));
 }
 

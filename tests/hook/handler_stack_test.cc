@@ -5,6 +5,7 @@
 #include "counted_buffer.h"
 #include "sylar/base/sanitizers.h"
 #include "tests/hook/kinds.h"
+#include "tests/support/coroutine.h"
 
 #ifdef SYLAR_TSAN
 /// The thread raises the signal itself, while it holds nothing, so the handler may allocate memory.
@@ -14,11 +15,20 @@ extern "C" const char* __tsan_default_options() { return "history_size=4:report_
 namespace sylar::test {
 namespace {
 
+#ifdef SYLAR_TSAN
+constexpr bool kCoroutines = false;  // it takes another stack for deep calls
+#else
+constexpr bool kCoroutines = true;
+#endif
+
 std::function<void()>* g_in_handler = nullptr;
 bool g_handling = false;
 
-/// Runs `body` in a handler with SA_ONSTACK, over a fiber whose worker has another one to run.
-void inHandlerOnItsOwnStack(std::function<void()> body) {
+using Install = decltype(&::sigaction);
+
+/// Runs `body` in a handler with SA_ONSTACK that `install` has installed. It interrupts a fiber whose worker has another one to run, in a
+/// coroutine of the fiber's if `in_coroutine`.
+void inHandlerOver(Install install, bool in_coroutine, std::function<void()> body) {
   struct sigaction handler {};
   handler.sa_flags = SA_ONSTACK;
   handler.sa_handler = [](int) {
@@ -27,10 +37,10 @@ void inHandlerOnItsOwnStack(std::function<void()> body) {
     g_handling = false;
   };
   struct sigaction before {};
-  ASSERT_EQ(::sigaction(SIGUSR1, &handler, &before), 0);
+  ASSERT_EQ(install(SIGUSR1, &handler, &before), 0);
   g_in_handler = &body;
   int ran = 0;
-  inFiber([&ran] {
+  inFiber([&ran, in_coroutine] {
     std::vector<char> stack(256 * 1024);
     const stack_t own{stack.data(), 0, stack.size()};
     stack_t was{};
@@ -39,12 +49,21 @@ void inHandlerOnItsOwnStack(std::function<void()> body) {
       EXPECT_FALSE(g_handling);
       ++ran;
     });
-    ::raise(SIGUSR1);
+    in_coroutine ? inCoroutine([] { ::raise(SIGUSR1); }) : void(::raise(SIGUSR1));
     EXPECT_EQ(ran, 0);
     ASSERT_EQ(::sigaltstack(&was, nullptr), 0);
   });
   EXPECT_EQ(ran, 1);
-  ::sigaction(SIGUSR1, &before, nullptr);
+  install(SIGUSR1, &before, nullptr);
+}
+
+/// The hooks know of the handler by its trampoline or, if libc has installed it without their knowledge, by its stack.
+void inHandlerOnItsOwnStack(const std::function<void()>& body) {
+  const auto libcs = reinterpret_cast<Install>(::dlsym(::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), "sigaction"));
+  for (const Install install : {&::sigaction, libcs}) {
+    SCOPED_TRACE(install == libcs ? "installed by libc" : "installed by the hooks");
+    for (const bool in_coroutine : {false, true}) inHandlerOver(install, in_coroutine && kCoroutines, body);
+  }
 }
 
 /// What another thread does, most likely when the handler waits already.
@@ -125,16 +144,17 @@ TEST(HandlerOnItsOwnStack, WritesEverything) {
 }
 
 TEST(HandlerOnItsOwnStack, AcceptsAndConnects) {
-  const Pair listener({boundSocket(hookedCalls(), SOCK_STREAM), ::socket(AF_INET, SOCK_STREAM, 0)});
+  Owned owned;
+  const int listener = owned.keep(boundSocket(hookedCalls(), SOCK_STREAM));
   inHandlerOnItsOwnStack([&] {
-    EXPECT_EQ(connectTo(hookedCalls(), listener.b, addressOf(listener.a)), 0);
-    const int first = ::accept(listener.a, nullptr, nullptr);
+    EXPECT_EQ(connectTo(hookedCalls(), owned.keep(::socket(AF_INET, SOCK_STREAM, 0)), addressOf(listener)), 0);
+    const int first = ::accept(listener, nullptr, nullptr);
     EXPECT_GE(first, 0);
     ::close(first);
     const int client = ::socket(AF_INET, SOCK_STREAM, 0);
     {
-      const Later connects([&](const Calls& libc) { EXPECT_EQ(connectTo(libc, client, addressOf(listener.a)), 0); });
-      const int second = ::accept(listener.a, nullptr, nullptr);
+      const Later connects([&](const Calls& libc) { EXPECT_EQ(connectTo(libc, client, addressOf(listener)), 0); });
+      const int second = ::accept(listener, nullptr, nullptr);
       EXPECT_GE(second, 0);
       ::close(second);
     }

@@ -100,6 +100,8 @@ target_sources(hook_eintr_test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/signal_support.
 # ThreadSanitizer has actions of its own in the kernel's record, and keeps signals back.
 if(NOT SYLAR_SANITIZE MATCHES thread)
   sylar_test(hook/signal_test LINKS sylar::sylar sylar::hook OWN_SANITIZER_OPTIONS)
+  sylar_test(hook/own_stacks_test LINKS sylar::sylar sylar::hook)
+  sylar_with_uring(hook_own_stacks_test)
 endif()
 sylar_test(hook/stay_test LINKS sylar::sylar sylar::hook sylar::testing)
 target_sources(hook_stay_test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/stay_support.cc)

@@ -69,6 +69,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/coroutine.h"
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -4581,6 +4583,43 @@ const Case kRest[] = {
              0);
          ::swapcontext(&outer, &inner);
          return t_zero == i + 100 ? 1 : 0;
+       })});
+     }},
+    {"a wait within a context",
+     [] {
+       const Pipe pipe;
+       const pthread_t other = start([&pipe] {
+         pauseMs(kShortMs);
+         pipe.put('c');
+       });
+       const std::string seen = elsewhere([&pipe] {
+         char got = '-';
+         sylar::test::inCoroutine([&] { got = pipe.get(); });
+         return got == 'c';
+       });
+       return text({seen, joined(other)});
+     }},
+    {"main waits within a context",
+     [] {
+       const Pipe pipe;
+       const pthread_t other = start([&pipe] {
+         pauseMs(kShortMs);
+         pipe.put('c');
+       });
+       char got = '-';
+       sylar::test::inCoroutine([&] { got = pipe.get(); });
+       return text({got == 'c', joined(other)});
+     }},
+    {"a thread spins within a context until another sets a flag",
+     [] {
+       std::atomic<bool> flag{false};
+       return text({runMany(2, [&](int i) {
+         if (i == 1) flag = true;
+         sylar::test::inCoroutine([&] {
+           while (!flag) {
+           }
+         });
+         return 1;
        })});
      }},
     {"asynchronous input",
