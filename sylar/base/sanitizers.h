@@ -12,3 +12,10 @@
 #define SYLAR_TSAN 1
 #endif
 #endif
+
+/// Marks functions that AddressSanitizer must leave as they are, because they leave their stack.
+#ifdef SYLAR_ASAN
+#define SYLAR_UNINSTRUMENTED [[gnu::no_sanitize_address]]
+#else
+#define SYLAR_UNINSTRUMENTED
+#endif

@@ -8,12 +8,6 @@
 #ifndef SYLAR_INLINE_SWITCH
 #include <boost/context/detail/fcontext.hpp>
 #endif
-#ifdef SYLAR_ASAN
-#include <sanitizer/common_interface_defs.h>
-#include <sanitizer/lsan_interface.h>
-
-#include "sylar/check.h"
-#endif
 #ifdef SYLAR_TSAN
 extern "C" {  // GCC 12's header does not declare them, its runtime has them
 void* __tsan_get_current_fiber();
@@ -44,23 +38,6 @@ void Context::makeWith(const Stack& stack, Start start) {
 
 #else
 
-namespace {
-
-void announceLeaving([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom, [[maybe_unused]] size_t size) {
-#ifdef SYLAR_ASAN
-  __sanitizer_start_switch_fiber(fake_stack, bottom, size);
-#endif
-}
-
-}  // namespace
-
-#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
-#define SYLAR_TARGET_STACK_(to) (to).m_stack_bottom, (to).m_stack_size
-#define SYLAR_FAKE_STACK_(from) &(from).m_fake_stack
-#else
-#define SYLAR_TARGET_STACK_(to) nullptr, 0
-#define SYLAR_FAKE_STACK_(from) nullptr
-#endif
 #ifdef SYLAR_TSAN
 #define SYLAR_TSAN_SWITCH_(to, no_sync) __tsan_switch_to_fiber((to).m_tsan_fiber, (no_sync) ? 1 : 0)  // in the frame that jumps
 #else
@@ -74,22 +51,15 @@ void Context::makeWith(const Stack& stack, Start start) {
   m_suspended = ::new (stack.top() - sizeof(Suspended)) Suspended{};
   m_suspended->registers = boost::context::detail::make_fcontext(m_suspended, stack.size - sizeof(Suspended),
                                                                  reinterpret_cast<BoostStart>(reinterpret_cast<void*>(start)));
-#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
-  m_stack_bottom = stack.base;
-  m_stack_size = stack.size;
-#endif
 #ifdef SYLAR_TSAN
   m_tsan_fiber = __tsan_create_fiber(0);
 #endif
 }
 
-void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
+void Context::arrive(Transfer arrival) {
   const tsan::Exempt handed_over;
   auto& left = *static_cast<Context*>(arrival.data);
   left.m_suspended->registers = arrival.context;
-#ifdef SYLAR_ASAN
-  __sanitizer_finish_switch_fiber(self != nullptr ? self->m_fake_stack : nullptr, &left.m_stack_bottom, &left.m_stack_size);
-#endif
 }
 
 // `me` must lie on the true stack, not on ASan's fake one, which ends before the jump.
@@ -97,16 +67,14 @@ void Context::arrive(Transfer arrival, [[maybe_unused]] Context* self) {
                                                                    Kind kind) {
   Suspended me;
   leave(from, me, to, here);
-  announceLeaving(SYLAR_FAKE_STACK_(from), SYLAR_TARGET_STACK_(to));
   SYLAR_TSAN_SWITCH_(to, kind == Kind::kLoop && tsan::strict());
   const auto arrival = boost::context::detail::jump_fcontext(to.m_suspended->registers, &from);
-  arrive({arrival.fctx, arrival.data}, &from);
+  arrive({arrival.fctx, arrival.data});
 }
 
 [[gnu::noinline, gnu::no_sanitize_address]] void Context::exitTo(Context& from, Context& to, const ThreadLocals& here) {
   Suspended me;
   leave(from, me, to, here);
-  announceLeaving(nullptr, SYLAR_TARGET_STACK_(to));
   SYLAR_TSAN_SWITCH_(to, false);  // synchronises, because others wait for this end
   boost::context::detail::jump_fcontext(to.m_suspended->registers, &from);
   checkFailed(__FILE__, __LINE__, "a context that was left for ever is entered");
@@ -119,13 +87,6 @@ void Context::release() {
   SYLAR_DCHECK(m_tsan_fiber != nullptr);
   __tsan_destroy_fiber(m_tsan_fiber);
   m_tsan_fiber = nullptr;
-#endif
-}
-
-void Context::keepForEver([[maybe_unused]] const Stack& stack) {
-  SYLAR_DCHECK(stack);
-#ifdef SYLAR_ASAN
-  __lsan_register_root_region(stack.base, stack.size);
 #endif
 }
 

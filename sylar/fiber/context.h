@@ -4,8 +4,7 @@
 // exception globals (Debian's Boost 1.74 does not). The thread's copies are exchanged before the jump, so nothing has to be
 // looked up afterwards, on whatever thread that is.
 //
-// There are two backends. jump_x86_64.h is inlined. Boost.Context's fcontext is for other processors, for sanitizers (which are
-// told of each switch), and where SYLAR_CONTEXT=boost is configured. Source: Boost.Context fcontext; Itanium C++ ABI,
+// There are two backends. jump_x86_64.h is inlined. Boost.Context's fcontext is for other processors, for sanitizers, and where SYLAR_CONTEXT=boost is configured. Source: Boost.Context fcontext; Itanium C++ ABI,
 // __cxa_get_globals.
 #pragma once
 
@@ -93,10 +92,6 @@ class Context {
   /// Must be called, on another stack, for a context that was made and then left permanently or will never be entered again.
   void release();
 
-  /// Called instead of release() for a context that stays suspended on `stack` permanently. The leak checker then counts nothing
-  /// that the stack holds as a leak.
-  static void keepForEver(const Stack& stack);
-
  private:
 #ifdef SYLAR_INLINE_SWITCH
   using Registers = SavedRegisters;
@@ -113,10 +108,10 @@ class Context {
   static void outermost(Transfer arrival) {
     // Clears the saved frame pointer, where Boost left a code address. There is no caller, so the chain of frames ends here.
     *static_cast<void**>(__builtin_frame_address(0)) = nullptr;
-    arrive(arrival, nullptr);
+    arrive(arrival);
     Entry();
   }
-  static void arrive(Transfer arrival, Context* self);
+  static void arrive(Transfer arrival);
 #endif
 
   /// Lies on the stack that it describes.
@@ -132,11 +127,6 @@ class Context {
   static const Suspended& leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here);
 
   Suspended* m_suspended = nullptr;  // valid while suspended
-#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
-  const void* m_stack_bottom = nullptr;
-  size_t m_stack_size = 0;
-  void* m_fake_stack = nullptr;
-#endif
 #ifdef SYLAR_TSAN
   void* m_tsan_fiber = nullptr;
 #endif

@@ -6,6 +6,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/fiber/fiber_refused.h"
+#include "sylar/fiber/stack_watch.h"
 
 namespace sylar::detail {
 
@@ -24,6 +25,7 @@ FiberCore* CorePool::mapSlab() {
     noteRefused("mmap for fibers", error);
     return nullptr;
   }
+  if (stack_watch::isOn()) stack_watch::hold(slab, kChunk * kSize);
   FiberCore* first = nullptr;
   for (size_t i = 0; i < kChunk; ++i) {
     auto* const core = ::new (slab + i * kSize) FiberCore;

@@ -9,10 +9,6 @@
 #include "sylar/check.h"
 #include "sylar/fiber/fiber_refused.h"
 
-#ifdef SYLAR_ASAN
-#include <sanitizer/asan_interface.h>
-#endif
-
 namespace sylar::detail {
 namespace {
 
@@ -61,13 +57,6 @@ constinit std::atomic<long> g_wide_guards{0};
 
 void countGuard(size_t size, long change) {
   if (size == kGuardSize) g_wide_guards.fetch_add(change, std::memory_order_relaxed);
-}
-
-/// Clears ASan's poison, which is still there because a fiber's last frames never return.
-void forgetPoison([[maybe_unused]] const Stack& stack) {
-#ifdef SYLAR_ASAN
-  __asan_unpoison_memory_region(stack.base, stack.size);
-#endif
 }
 
 constinit std::atomic<const char*> g_refused{"memory for a fiber"};
@@ -186,7 +175,6 @@ Stack StackPool::take(size_t size) {
 
 void StackPool::put(Stack stack) {
   SYLAR_DCHECK(stack);
-  forgetPoison(stack);
   const size_t mapped_size = mappedSize(stack);
   if (mapped_size > kMaxPooledSize) return unmapAlone(stack);
   m_classes[classOf(mapped_size)].put(stack);

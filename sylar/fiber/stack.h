@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "sylar/base/internal.h"
-#include "sylar/base/sanitizers.h"
 #include "sylar/check.h"
 
 namespace sylar::detail {
@@ -26,11 +25,7 @@ inline constexpr size_t kLeastGuardSize = 64 * 1024;
 inline constexpr long kWideGuards = 16 * 1024;
 inline constexpr size_t kMinStackSize = 16 * 1024;
 inline constexpr size_t kMaxStackSize = size_t{1} << 30;
-#ifdef SYLAR_ASAN
-inline constexpr size_t kDefaultStackSize = 256 * 1024;  // ASan's frames are up to 1.7 times as large
-#else
 inline constexpr size_t kDefaultStackSize = 128 * 1024;
-#endif
 
 /// A usable range of memory; the guard lies below `base`. Of 16 bytes, because each fiber has one.
 struct Stack {

@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#include "sylar/base/counter.h"
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
@@ -26,6 +25,7 @@ namespace sylar::detail {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local ThreadFibers* t_this = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_in_exit = false;
 
 /// Returns true if `address` is on the stack that libc has given the calling thread, and no fiber has it.
 bool onStackOfThread(const void* address) {
@@ -55,13 +55,24 @@ bool onStackOfThread(const void* address) {
   t_this != nullptr ? t_this->m_free_controls.put(memory) : ::operator delete(memory);
 }
 
+/// exit() calls this as well, before all other handlers, on the stack on which it was called. (pthread_exit has left the fiber's stack, which
+/// is an error.) Source: glibc, stdlib/exit.c, __call_tls_dtors.
 void ThreadFibers::endWithThread(void*) {
-  SYLAR_DCHECK(t_this != nullptr);
-  // If exit() was called in a fiber, on whatever stack, that fiber goes on using all this. (pthread_exit has come back to the thread's
-  // stack, which is an error.)
-  if (t_running != nullptr && !onStackOfThread(__builtin_frame_address(0))) return;
+  if (t_this == nullptr) return;  // it has been a fiber, and is over
+  const bool in_fiber = t_running != nullptr && !onStackOfThread(__builtin_frame_address(0));
+  t_in_exit = in_fiber || (t_running == nullptr && t_this->m_host != nullptr);
+  if (in_fiber && stack_watch::isOn()) t_this->holdOwnStack();
+  if (t_in_exit) return;  // what runs here goes on using all this
   delete t_this;
   t_this = nullptr;
+}
+
+bool ThreadFibers::inExit() { return t_in_exit; }
+
+void ThreadFibers::leaveFibers() {
+  m_came_back = t_running;  // for the report of an overflow
+  t_running = nullptr;
+  setHost(nullptr, nullptr);
 }
 
 [[gnu::noinline]] ThreadFibers& ThreadFibers::current() {
@@ -76,62 +87,6 @@ void ThreadFibers::endWithThread(void*) {
   // ThreadFibers. Source: Itanium C++ ABI, 3.3.5.
   abi::__cxa_thread_atexit(endWithThread, nullptr, &__dso_handle);
   return *t_this;
-}
-
-/// The count of one thread, and of earlier threads that had its place. The list only grows, so any thread may read it at any
-/// time, and neither a fork nor a signal finds it locked. A thread that has ended leaves its place to a later one.
-struct alignas(64) ThreadFibers::Count {
-  Counter fibers;
-  std::atomic<bool> taken{true};
-  Count* next = nullptr;
-
-  static Count& acquire() {
-    Count* const first = s_first.load(std::memory_order_acquire);
-    for (Count* count = first; count != nullptr; count = count->next) {
-      if (!count->taken.load(std::memory_order_relaxed) && !count->taken.exchange(true, std::memory_order_acquire)) return *count;
-    }
-    auto* const made = new Count;
-    made->next = first;
-    while (!s_first.compare_exchange_weak(made->next, made, std::memory_order_acq_rel, std::memory_order_acquire)) {
-    }
-    return *made;
-  }
-
-  static constinit std::atomic<Count*> s_first;
-  static constinit std::atomic<uint64_t> s_others;  // counted by threads that run no fibers
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Count* t_own;
-};
-constinit std::atomic<ThreadFibers::Count*> ThreadFibers::Count::s_first{nullptr};
-constinit std::atomic<uint64_t> ThreadFibers::Count::s_others{0};
-[[gnu::tls_model("initial-exec")]] constinit thread_local ThreadFibers::Count* ThreadFibers::Count::t_own = nullptr;
-
-ThreadFibers::ThreadFibers() {
-  m_own_stack.adoptThread();
-  tsan::exemptErrno();
-  Count::t_own = &Count::acquire();
-}
-
-ThreadFibers::~ThreadFibers() {
-  SYLAR_CHECK(t_running == nullptr);
-  m_own_handle = nullptr;  // its end is counted
-  std::exchange(Count::t_own, nullptr)->taken.store(false, std::memory_order_release);
-}
-
-[[gnu::noinline]] void ThreadFibers::countFiber(int change) {
-  const auto count = static_cast<uint64_t>(int64_t{change});  // a thread's count may fall below 0: others' fibers end on it
-  if (Count::t_own != nullptr) {
-    Count::t_own->fibers.add(count);
-  } else {
-    Count::s_others.fetch_add(count, std::memory_order_relaxed);
-  }
-}
-
-uint64_t ThreadFibers::countedFibers() {
-  uint64_t total = Count::s_others.load(std::memory_order_relaxed);
-  for (const Count* count = Count::s_first.load(std::memory_order_acquire); count != nullptr; count = count->next) {
-    total += count->fibers.get();
-  }
-  return static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(total), 0));
 }
 
 const FiberCore* ThreadFibers::ownerOfGuard(const void* address) {
@@ -155,7 +110,8 @@ void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
 bool ThreadFibers::start(Fiber& fiber) {
   SYLAR_DCHECK(this == t_this && control(fiber).core() == nullptr);
   const tsan::Exempt of_this_thread;
-  const Stack stack = m_stacks.take(control(fiber).m_stack_size);
+  const bool watched = stack_watch::isOn();
+  const Stack stack = m_stacks.take(control(fiber).m_stack_size << (watched ? 1 : 0));  // its frames are up to twice as large
   if (!stack) return false;
   FiberCore* core = m_cores.take();
   if (core == nullptr) {
@@ -172,12 +128,14 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->shielded = false;
   core->in_deadline_scope = false;
   core->in_cancel_scope = false;
-  core->own_thread_pointer = false;
+  core->special = watched ? FiberCore::kWatched : 0;
   core->sent_by_ring = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
   core->deadline_ns = kNever;
   core->stack = stack;
+  if (watched) [[unlikely]]
+    stack_watch::begin(stack);
   control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState(*core);
   core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - static_cast<uint32_t>(sizeof(StartedState))});
   moveIn(fiber);
@@ -233,9 +191,13 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
   SYLAR_DCHECK(this == t_this && core.fiber != nullptr && &core != t_running);
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
-  if (me != nullptr) core.own_thread_pointer = me->own_thread_pointer;
+  if (me != nullptr) core.setOwnThreadPointer(me->ownsThreadPointer());
   t_running = &core;
-  Context::switchTo(me != nullptr ? me->context : m_own_stack, core.context, m_thread_locals, kindOfSwitch(me));
+  if (core.isWatched()) [[unlikely]] {
+    switchTelling(contextOf(me), &core, kindOfSwitch(me));
+  } else {
+    Context::switchTo(contextOf(me), core.context, m_thread_locals, kindOfSwitch(me));
+  }
   return *m_came_back;
 }
 
@@ -264,18 +226,20 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
 #ifdef SYLAR_THREAD_POINTER
 
 /// The loop finds the thread's own variables. The fiber's say what they always say: that it is the one that runs.
-SYLAR_SWITCHES void ThreadFibers::leaveThreadPointer(FiberCore& me, FiberCore* to) {
+SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) {
+  if (!me.ownsThreadPointer()) return leave<true>(me, to);
   if (to == nullptr && sys::inForkedChild()) return stayInChild(me);
   const uintptr_t mine = threadPointer();
   if (to == nullptr) becomeThread(m_thread_pointer);
-  leave(me, to);
+  leave<true>(me, to);
   becomeThread(mine);
 }
 
 [[gnu::noinline]] void ThreadFibers::adoptThreadPointer(FiberCore& me) {
   t_this = this;
   t_running = &me;
-  me.own_thread_pointer = true;
+  me.setOwnThreadPointer(true);
+  abi::__cxa_thread_atexit(endWithThread, nullptr, &__dso_handle);  // for exit()
 }
 
 [[gnu::noinline]] void ThreadFibers::forgetThread() {
@@ -283,11 +247,18 @@ SYLAR_SWITCHES void ThreadFibers::leaveThreadPointer(FiberCore& me, FiberCore* t
   t_running = nullptr;
 }
 
+#else
+
+SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) { leave<true>(me, to); }
+
 #endif
 
 void ThreadFibers::fiberMain() {
   SYLAR_DCHECK(!onThreadStack());
-  control(*runningFiber()->fiber).run();
+  const FiberCore& me = *runningFiber();
+  if (me.isWatched()) [[unlikely]]
+    arriveTelling(nullptr);
+  control(*me.fiber).run();
   // A tail call. A call that never returns leaves one return address too many on the processor's stack of them, and the joiner's
   // next returns are mispredicted. That is also why exitFiber() is not said to be [[noreturn]].
 #ifdef __clang__
@@ -308,7 +279,9 @@ SYLAR_SWITCHES void ThreadFibers::exitFiber() {
     t_running = me.resumer;
     thread.m_came_back = &me;
   }
-  Context::exitTo(me.context, me.resumer != nullptr ? me.resumer->context : thread.m_own_stack, thread.m_thread_locals);
+  if (me.isWatched()) [[unlikely]]
+    thread.exitTelling(me);
+  Context::exitTo(me.context, thread.contextOf(me.resumer), thread.m_thread_locals);
 }
 
 void ThreadFibers::recycle(FiberCore& core) {
@@ -317,6 +290,8 @@ void ThreadFibers::recycle(FiberCore& core) {
   const tsan::Exempt of_this_thread;
   if (core.timer_linked) m_host->unlinkTimer(core);
   core.context.release();
+  if (core.isWatched()) [[unlikely]]
+    stack_watch::end(core.stack);
   tsan::release(&core);  // for their next users
   tsan::release(core.stack.base);
   m_stacks.put(core.stack);
@@ -357,12 +332,11 @@ void ThreadFibers::drop(Fiber& fiber) {
   control(fiber).m_cb = nullptr;
 }
 
-/// Leaks the fiber and what its stack holds, on purpose.
+/// Leaks the fiber and what its stack holds, on purpose. To a leak checker the stack is still a fiber's.
 void ThreadFibers::keepForEver(Fiber& fiber) {
   SYLAR_DCHECK(control(fiber).core() != nullptr);
   static constinit std::atomic<QueueNode*> g_kept{nullptr};
   tsan::acquire(control(fiber).core());
-  Context::keepForEver(control(fiber).core()->stack);
   FiberControl& kept = control(fiber);
   kept.next = g_kept.load(std::memory_order_relaxed);
   while (!g_kept.compare_exchange_weak(kept.next, &kept, std::memory_order_release, std::memory_order_relaxed)) {

@@ -12,6 +12,7 @@
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
+#include "sylar/fiber/stack_watch.h"
 #include "sylar/fiber/suspend_check.h"
 #include "sylar/fiber/thread_pointer.h"
 
@@ -71,6 +72,11 @@ class FiberHost {
 class ThreadFibers {
  public:
   static ThreadFibers& current();
+
+  /// Returns true on a thread that is in exit(), if a fiber has called that, or the program's code in a worker's loop.
+  static bool inExit();
+  /// Makes the calling fiber its thread for good: it waits as threads do, and has no host. In exit(), when the host is to go.
+  void leaveFibers();
 
   /// Makes `fiber`, which has never run, ready to be entered. Returns false if there is no memory, and then nothing has changed.
   [[nodiscard]] bool start(Fiber& fiber);
@@ -174,9 +180,15 @@ class ThreadFibers {
   void moveIn(Fiber& fiber);
   Context::Kind kindOfSwitch(const FiberCore* resumer) const;
   void switchOut(FiberCore& me, FiberCore* to);
+  template <bool kTells>
   void leave(FiberCore& me, FiberCore* resumer);
+  [[gnu::cold]] void leaveSpecially(FiberCore& me, FiberCore* to);
+  void switchTelling(Context& from, FiberCore* to, Context::Kind kind);
+  [[noreturn]] void exitTelling(FiberCore& me);
+  static void arriveTelling(void* fake_stack);
+  void holdOwnStack() const;
+  Context& contextOf(FiberCore* core) { return core != nullptr ? core->context : m_own_stack; }
 #ifdef SYLAR_THREAD_POINTER
-  [[gnu::cold]] void leaveThreadPointer(FiberCore& me, FiberCore* to);
   const uintptr_t m_thread_pointer = threadPointer();
 #endif
   void discard(Fiber& fiber);
@@ -185,6 +197,8 @@ class ThreadFibers {
   const ThreadLocals m_thread_locals = ThreadLocals::ofThisThread();
   Context m_own_stack;
   FiberCore* m_came_back = nullptr;
+  Stack m_own_bounds;               // of m_own_stack, as the sanitizer knows it
+  bool m_leaves_own_stack = false;  // in a switch that it is told of
   FiberHost* m_host = nullptr;
   FiberHome* m_home = nullptr;
   StackPool m_stacks;
@@ -203,7 +217,11 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
   SYLAR_DCHECK(core.resumer == nullptr || core.live);
   const tsan::Exempt of_this_thread;
   t_running = &core;
-  Context::switchTo(m_own_stack, core.context, m_thread_locals, Context::Kind::kLoop);
+  if (core.isWatched()) [[unlikely]] {
+    switchTelling(m_own_stack, &core, Context::Kind::kLoop);
+  } else {
+    Context::switchTo(m_own_stack, core.context, m_thread_locals, Context::Kind::kLoop);
+  }
   return *m_came_back;
 }
 
@@ -215,15 +233,15 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
     return;
   }
   checkSuspend(me);
-#ifdef SYLAR_THREAD_POINTER
-  if (me.own_thread_pointer) [[unlikely]] {
-    leaveThreadPointer(me, to);
+  if (me.special != 0) [[unlikely]] {
+    leaveSpecially(me, to);
     return;
   }
-#endif
-  leave(me, to);
+  leave<false>(me, to);
 }
 
+/// `kTells`: a fiber that is watched tells of the switch.
+template <bool kTells>
 [[gnu::always_inline]] inline void ThreadFibers::leave(FiberCore& me, FiberCore* resumer) {
   const tsan::Exempt of_this_thread;
   FiberCore* to = resumer;
@@ -235,7 +253,11 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
   t_running = to;
   if (to == &me) return;
   tsan::release(&me);  // for the thread that gives the fiber up
-  Context::switchTo(me.context, to != nullptr ? to->context : m_own_stack, m_thread_locals, kindOfSwitch(resumer));
+  if (kTells && me.isWatched()) {
+    switchTelling(me.context, to, kindOfSwitch(resumer));
+  } else {
+    Context::switchTo(me.context, contextOf(to), m_thread_locals, kindOfSwitch(resumer));
+  }
   if (tsan::strict()) tsan::acquire(&current());
 }
 

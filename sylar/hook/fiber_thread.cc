@@ -20,6 +20,7 @@
 
 #include "sylar/base/own_thread.h"
 #include "sylar/base/sys.h"
+#include "sylar/fiber/stack_watch.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/parking_lot.h"
 #include "sylar/hook/real.h"
@@ -29,13 +30,15 @@
 #include "sylar/sched/worker.h"
 #include "sylar/scheduler.h"
 
+extern "C" decltype(::pthread_create) __interceptor_pthread_create __attribute__((weak));  // a sanitizer's
+
 namespace sylar::detail {
 
 constinit OsMutex g_births;
 
 namespace {
 
-constinit real::Real<decltype(::pthread_create)> g_pthread_create("pthread_create", nullptr);
+constinit real::Real<decltype(::pthread_create)> g_pthread_create("pthread_create", &__interceptor_pthread_create);
 
 /// The fiber begins on it, and ends there when the thread has left.
 constexpr size_t kFirstStackSize = size_t{16} << 10;
@@ -245,8 +248,10 @@ SYLAR_SWITCHES void switchToThread(Handover& thread, FiberCore& me) {
   fibers.adoptThreadPointer(me);
   worker.adoptThreadPointer();
   FiberThread::mine().worker.store(worker.threadId(), std::memory_order_release);
+  if (me.isWatched()) stack_watch::hold(me.stack.base, me.stack.size);
   Context::switchTo(thread.fiber, thread.thread, nothing.locals());
-  me.own_thread_pointer = false;
+  if (me.isWatched()) stack_watch::release(me.stack.base, me.stack.size);
+  me.setOwnThreadPointer(false);
   me.stack = first;
 }
 

@@ -3,7 +3,7 @@
 // libc makes the thread as ever, with a kernel thread that has nothing to do but to leave: it notes where it stands, on the new stack,
 // and exits behind libc's back. libc's record of the thread, its stack and its thread_local variables stay, and wait for whoever runs
 // them. That is a fiber: it takes over the stack and sets the thread pointer, and so is the thread for all compiled code. Whenever it
-// gives its worker back, it sets the worker's own thread pointer (ThreadFibers::leaveThreadPointer).
+// gives its worker back, it sets the worker's own thread pointer (ThreadFibers::leaveSpecially).
 //
 // When the thread's function is over, or pthread_exit or a cancel has unwound it, a new kernel thread takes over stack and record, and
 // ends as threads do: it runs the destructors, gives back the memory, and tells libc's joiners.

@@ -11,6 +11,7 @@
 #include <cstdarg>
 
 #include "sylar/base/sanitizers.h"
+#include "sylar/fiber/stack_watch.h"
 #include "sylar/hook/fifo.h"
 #include "sylar/hook/real.h"
 #include "sylar/hook/ring_call.h"
@@ -34,13 +35,16 @@ void openedPair(int result, const int* fds, FdKind kind, bool is_private, bool n
 
 // The runtimes of sanitizers make pipes by our name and close them by bare system calls, so under them nothing is known of a pipe
 // until it is used.
-#if defined(SYLAR_ASAN) || defined(SYLAR_TSAN)
-constexpr bool kPipesArePrivate = false;
-constexpr FdKind kKindOfPipes = FdKind::kUnknown;
+#ifdef SYLAR_TSAN
+bool knowsPipes() { return false; }
 #else
-constexpr bool kPipesArePrivate = true;
-constexpr FdKind kKindOfPipes = FdKind::kPipe;
+bool knowsPipes() { return !stack_watch::isOn(); }
 #endif
+
+void openedPipe(int result, const int* fds, bool nonblocking) {
+  const bool known = knowsPipes();
+  openedPair(result, fds, known ? FdKind::kPipe : FdKind::kUnknown, known, nonblocking);
+}
 
 /// Notes a file of any kind. libc closes some files by itself (closedir), so the kernel is asked about them before each wait.
 int openedFile(int fd) {
@@ -111,14 +115,14 @@ int socketpair(int domain, int type, int protocol, int fds[2]) noexcept {
 
 int pipe(int fds[2]) noexcept {
   const int result = real::pipe(fds);
-  openedPair(result, fds, kKindOfPipes, kPipesArePrivate, false);
+  openedPipe(result, fds, false);
   return result;
 }
 int __pipe(int fds[2]) { return pipe(fds); }
 
 int pipe2(int fds[2], int flags) noexcept {
   const int result = real::pipe2(fds, flags);
-  openedPair(result, fds, kKindOfPipes, kPipesArePrivate, (flags & O_NONBLOCK) != 0);
+  openedPipe(result, fds, (flags & O_NONBLOCK) != 0);
   return result;
 }
 

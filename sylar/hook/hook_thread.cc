@@ -21,31 +21,25 @@
 #include "sylar/hook/real.h"
 #include "sylar/hook/thread_record.h"
 
+// clang-format off
+#define SYLAR_THREAD_NAMES(X) \
+  X(pthread_create) X(pthread_exit) X(pthread_kill) X(raise) X(pthread_cancel) X(pthread_testcancel) \
+  X(pthread_setcancelstate) X(pthread_setcanceltype) X(pthread_sigmask) X(sigprocmask) \
+  X(pthread_setname_np) X(pthread_getname_np) X(pthread_setaffinity_np) X(pthread_getaffinity_np) \
+  X(pthread_setschedparam) X(pthread_getschedparam) X(pthread_setschedprio) X(pthread_getcpuclockid) \
+  X(pthread_getattr_np) X(sigpending) X(thrd_create)
+// clang-format on
+
+// As in real.cc, a sanitizer's interceptor comes first, or it would not learn that there are threads.
+#define SYLAR_WEAK_(name) extern "C" decltype(::name) __interceptor_##name __attribute__((weak));
+SYLAR_THREAD_NAMES(SYLAR_WEAK_)
+#undef SYLAR_WEAK_
+
 namespace sylar::detail {
 namespace {
 
-#define SYLAR_LIBC_(name) constinit real::Real<decltype(::name)> g_##name(#name, nullptr);
-SYLAR_LIBC_(pthread_create)
-SYLAR_LIBC_(pthread_exit)
-SYLAR_LIBC_(pthread_kill)
-SYLAR_LIBC_(raise)
-SYLAR_LIBC_(pthread_cancel)
-SYLAR_LIBC_(pthread_testcancel)
-SYLAR_LIBC_(pthread_setcancelstate)
-SYLAR_LIBC_(pthread_setcanceltype)
-SYLAR_LIBC_(pthread_sigmask)
-SYLAR_LIBC_(sigprocmask)
-SYLAR_LIBC_(pthread_setname_np)
-SYLAR_LIBC_(pthread_getname_np)
-SYLAR_LIBC_(pthread_setaffinity_np)
-SYLAR_LIBC_(pthread_getaffinity_np)
-SYLAR_LIBC_(pthread_setschedparam)
-SYLAR_LIBC_(pthread_getschedparam)
-SYLAR_LIBC_(pthread_setschedprio)
-SYLAR_LIBC_(pthread_getcpuclockid)
-SYLAR_LIBC_(pthread_getattr_np)
-SYLAR_LIBC_(sigpending)
-SYLAR_LIBC_(thrd_create)
+#define SYLAR_LIBC_(name) constinit real::Real<decltype(::name)> g_##name(#name, &__interceptor_##name);
+SYLAR_THREAD_NAMES(SYLAR_LIBC_)
 #undef SYLAR_LIBC_
 
 constexpr LotKind kLastThread{SyncKind::kOnce};

@@ -301,7 +301,7 @@ void Checker::runThreads() {
       m_threads[i].context.release();
       m_threads[i].body = nullptr;
     } else {  // it was left in the middle, by a failure: what its stack holds stays
-      Context::keepForEver(std::exchange(m_stacks[i], {}));
+      m_stacks[i] = {};
     }
     m_threads[i].interrupt = nullptr;
   }
