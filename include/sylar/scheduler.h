@@ -106,7 +106,8 @@ class Scheduler {
   explicit Scheduler(size_t threads = 1, bool use_caller = true, const std::string& name = "");
   explicit Scheduler(SchedulerOptions options);  ///< also throws it for use_caller with a VirtualTime
 
-  /// Stops the scheduler first, if stop() was not called.
+  /// Stops the scheduler first, if stop() was not called. In an exit() that a fiber has called, of this scheduler or another one, it
+  /// waits for nothing: all workers stand still, and so do fibers, as other threads do in exit(). stop() does the same there.
   virtual ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -248,7 +249,7 @@ class Scheduler {
 
   bool offer(Fiber::ptr&& fiber, int thread);
 
-  const std::unique_ptr<detail::SchedulerCore> m_core;
+  std::unique_ptr<detail::SchedulerCore> m_core;
 };
 
 /// Announces that something outside the scheduler, usually a plain thread, will bring it work or wake one of its held fibers.

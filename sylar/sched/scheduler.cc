@@ -13,7 +13,9 @@ Scheduler::Scheduler(size_t threads, bool use_caller, const std::string& name)
 
 Scheduler::Scheduler(SchedulerOptions options) : m_core(std::make_unique<SchedulerCore>(*this, std::move(options))) {}
 
-Scheduler::~Scheduler() { m_core->close(); }
+Scheduler::~Scheduler() {
+  if (!m_core->close()) (void)m_core.release();
+}
 
 Fiber* Scheduler::GetMainFiber() { return ThreadFibers::current().ownStackHandle().get(); }
 

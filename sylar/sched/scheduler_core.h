@@ -81,8 +81,8 @@ class SchedulerCore {
     SYLAR_DCHECK(!m_started && make != nullptr);
     m_make_driver = std::move(make);
   }
-  /// Ends the scheduler, as ~Scheduler() does.
-  void close();
+  /// Ends the scheduler, as ~Scheduler() does. Returns false if threads that have not ended go on using this object.
+  [[nodiscard]] bool close();
   const std::shared_ptr<SchedulerLink>& link() const { return m_link; }
   /// Moves the running fiber to `target`.
   static void move(std::shared_ptr<MigrationTarget> target);
@@ -132,9 +132,14 @@ class SchedulerCore {
   static void drop(NodeList never_begun);
   void awaitDone();
   void detachStuck();
+  /// Returns true in an exit() that a fiber has called, if the scheduler was there before.
+  bool isLeftByExit() const;
+  void haltForExit();
+  [[noreturn]] void haltHere();
   bool done() const { return m_idle.done(); }
   bool isCaller() const { return ::pthread_equal(m_caller, ::pthread_self()) != 0; }
-  bool nothingExpected() { return cancelsAll() || (!anyGuard() && m_scheduler.stopping()); }
+  bool halts() const { return m_halts.load(std::memory_order_acquire); }
+  bool nothingExpected() { return !halts() && (cancelsAll() || (!anyGuard() && m_scheduler.stopping())); }
   bool anyGuard() const { return m_link->guards.load(std::memory_order_acquire) > 0; }
   void ended();
   /// Returns true in a forked child if the threads run in the parent.
@@ -150,6 +155,7 @@ class SchedulerCore {
   std::vector<std::unique_ptr<Worker>> m_workers;
   std::vector<std::unique_ptr<Thread>> m_threads;  // of the last workers; the caller's has none
   const std::shared_ptr<SchedulerLink> m_link;
+  const bool m_made_in_exit;
   bool m_started = false;
   std::atomic<uint32_t> m_threads_ready{0};     // threads that exist, whether they have what they need or not
   std::atomic<uint32_t> m_threads_unfit{0};     // those of them that lack something
@@ -163,6 +169,8 @@ class SchedulerCore {
   AbandonedFibers m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
   std::atomic<bool> m_cancels_all{false};
   std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
+  std::atomic<bool> m_halts{false};                 // the workers stand still: see haltForExit()
+  std::atomic<uint32_t> m_halted{0};                // those that do
 
   Idle m_idle{*this};
 };

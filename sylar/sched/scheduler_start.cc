@@ -25,7 +25,8 @@ SchedulerCore::SchedulerCore(Scheduler& scheduler, SchedulerOptions options)
       m_options(std::move(options)),
       m_caller(::pthread_self()),
       m_caller_id(sys::threadId()),
-      m_link(std::make_shared<SchedulerLink>(this)) {
+      m_link(std::make_shared<SchedulerLink>(this)),
+      m_made_in_exit(ThreadFibers::inExit()) {
   if (m_options.threads == 0 || m_options.threads > kMaxThreads) {
     throw std::invalid_argument(
         fmt::format("sylar::Scheduler {}: threads is {}, it must be in [1, {}]", m_options.name, m_options.threads, kMaxThreads));
@@ -48,10 +49,10 @@ SchedulerCore::SchedulerCore(Scheduler& scheduler, SchedulerOptions options)
 
 SchedulerCore::~SchedulerCore() = default;
 
-void SchedulerCore::close() {
+bool SchedulerCore::close() {
   if (isParents()) {
     forget();
-    return;
+    return true;
   }
   try {
     stop();
@@ -69,6 +70,7 @@ void SchedulerCore::close() {
     worker->slot().scheduler.store(nullptr, std::memory_order_release);
     (void)worker.release();  // its thread keeps it permanently
   }
+  return !halts();
 }
 
 bool SchedulerCore::isParents() const { return sys::inForkedChild() && m_started && !done(); }

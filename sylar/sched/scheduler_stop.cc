@@ -31,6 +31,7 @@ StopResult SchedulerCore::stop(Deadline deadline) {
 
 void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   if (isParents()) return;
+  if (isLeftByExit()) return haltForExit();
   Worker* const inside = Worker::current();
   SYLAR_CHECK(inside == nullptr || inside->slot().scheduler != this);
   if (done()) return;
@@ -117,6 +118,32 @@ bool SchedulerCore::endInThread(Deadline deadline, bool cancels_all) {
   return true;
 }
 
+bool SchedulerCore::isLeftByExit() const { return ThreadFibers::inExit() && !m_made_in_exit && !done(); }
+
+/// Lets the workers stand still, and returns when they do, or after kGraceNs if a fiber computes for that long. The caller's own worker cannot
+/// come back to its loop, so what runs on it goes on as the thread. The destructor calls this a second time.
+void SchedulerCore::haltForExit() {
+  if (m_halts.exchange(true, std::memory_order_seq_cst)) return;
+  m_idle.beginStop(false);
+  m_idle.wakeAll();
+  const Worker* const here = Worker::current();
+  const auto is_other = [here](const auto& worker) { return worker.get() != here && worker->threadId() != 0; };
+  const auto others = static_cast<uint32_t>(std::ranges::count_if(m_workers, is_other));
+  const int64_t end_ns = saturatingAdd(steadyClock().nowNs(), kGraceNs);
+  for (uint32_t halted; (halted = m_halted.load(std::memory_order_acquire)) < others && steadyClock().nowNs() < end_ns;) {
+    sys::futexWait(m_halted, halted, end_ns);
+  }
+  if (here == nullptr || &here->scheduler() != this) return;
+  Worker::forgetThread();
+  ThreadFibers::current().leaveFibers();
+}
+
+void SchedulerCore::haltHere() {
+  if (Worker::current() != nullptr) m_halted.fetch_add(1, std::memory_order_release);
+  sys::futexWake(m_halted, 1);
+  sys::haltThread();
+}
+
 /// Workers look at the deadline themselves, except those that are stuck.
 void SchedulerCore::awaitDone() {
   while (!done()) {
@@ -128,6 +155,7 @@ void SchedulerCore::awaitDone() {
 }
 
 void SchedulerCore::watchDeadline() {
+  if (halts()) haltHere();
   const int64_t deadline_ns = m_stop_deadline_ns.load(std::memory_order_relaxed);
   if (deadline_ns == kNever) return;
   const int64_t now_ns = steadyClock().nowNs();

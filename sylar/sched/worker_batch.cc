@@ -271,6 +271,7 @@ bool Worker::goesOn() {
   m_joined = nullptr;
   m_spawned.share(m_scheduler.idle());
   runNode(stolen);
+  if (m_scheduler.isStopping()) m_scheduler.watchDeadline();
   return true;
 }
 
