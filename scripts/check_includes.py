@@ -28,9 +28,9 @@ NO_REGEX = "std::regex is slow and overflows the stack on long input; parse by h
 
 # What may be included, or written, in one place only: (pattern, files that may, what would be right).
 RESTRICTED_INCLUDES = [
-    (re.compile(r"boost/(?!lexical_cast/)"), re.compile(r"sylar/fiber/context\.\w+"), "only sylar/fiber/context.* may use Boost"),
-    (re.compile(r"boost/lexical_cast/"), re.compile(r"sylar/config/lexical_cast\.cc"), "only sylar/config/lexical_cast.cc may"),
-    (re.compile(r"yaml-cpp/"), re.compile(r"sylar/config/(lexical_cast|yaml_\w+)\.cc"), "only sources of module config may use yaml-cpp"),
+    (re.compile(r"boost/(?!lexical_cast[/.])"), re.compile(r"sylar/fiber/context\.\w+"), "only sylar/fiber/context.* may use Boost"),
+    (re.compile(r"boost/lexical_cast[/.]"), re.compile(r"sylar/config/lexical_cast\.cc|" + UMBRELLA), "only sylar/config/lexical_cast.cc may"),
+    (re.compile(r"yaml-cpp/"), re.compile(r"sylar/config/(lexical_cast|yaml_\w+)\.cc|" + UMBRELLA), "only sources of module config may use yaml-cpp"),
     (re.compile(r"spdlog/"), re.compile(r"sylar/base/log\.cc"), "only sylar/base/log.cc may use spdlog; use sylar/base/log.h"),
     (re.compile(r"regex$"), None, NO_REGEX),
 ]

@@ -1,4 +1,5 @@
-// All of sylar in one include, as programs written for sylar expect it.
+// All of sylar in one include, as programs written for sylar expect it, with yaml-cpp and, where it is installed, Boost's lexical_cast,
+// which they use through it. New programs include the headers that they need, none of which brings either.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -7,10 +8,15 @@
 
 #include <string.h>
 #include <unistd.h>
+#include <yaml-cpp/yaml.h>
 
 #include <list>
 #include <map>
 #include <vector>
+
+#if __has_include(<boost/lexical_cast.hpp>)
+#include <boost/lexical_cast.hpp>
+#endif
 
 #include "sylar/application.h"
 #include "sylar/cancel.h"
