@@ -111,7 +111,10 @@ FdKind askKind(int fd) {
   if (sys::call(SYS_fstat, fd, &status) != 0) return FdKind::kUnknown;
   switch (status.st_mode & S_IFMT) {
     case S_IFIFO: return FdKind::kPipe;
-    case S_IFCHR: return probe::isTerminal(fd) ? FdKind::kTerminal : FdKind::kPolled;
+    case S_IFCHR:
+      if (probe::isTerminal(fd)) return FdKind::kTerminal;
+      // One that nobody can wait for, such as /dev/zero, is ready at all times, and an attempt that must not wait may give less.
+      return probe::isWaitable(fd) ? FdKind::kPolled : FdKind::kOther;
     case S_IFREG:
     case S_IFBLK: return FdKind::kFile;
     case S_IFDIR: return FdKind::kOther;

@@ -72,6 +72,11 @@ class End {
     return probe::copyIn(&given, offset, sizeof given) ? given : -1;
   }
 
+  /// Returns for how many of `size` bytes a splice waits. TCP does not look at the mark (SO_RCVLOWAT) there.
+  size_t mark(size_t size) const {
+    if (kind() != FdKind::kMarkedStream || probe::isTcp(fd())) return 1;
+    return std::min(size, static_cast<size_t>(std::max(probe::socketOption(fd(), SO_RCVLOWAT), 1)));
+  }
   bool isReady() const { return probe::isReady(fd(), m_reads ? POLLIN : POLLOUT); }
   /// Returns true if a call would wait for this end although it is told not to; pipes obey.
   bool wouldBlock() const { return waits() && !isPipe() && !isReady(); }
@@ -158,7 +163,16 @@ long spliceHere(End& in, off64_t* in_offset, End& out, off64_t* out_offset, size
   const auto step = [&](size_t most) {
     return transfer(in, out, [&] { return spliceNow(in, in_offset, out, out_offset, most, flags); });
   };
-  if (out.isPipe() || isFile(out.kind())) return step(size);
+  if (out.isPipe() || isFile(out.kind())) {
+    long done = step(size);
+    while (done > 0 && static_cast<size_t>(done) < in.mark(size)) {
+      out.waitNever();
+      const long more = step(size - static_cast<size_t>(done));
+      if (more <= 0) break;
+      done += more;
+    }
+    return done;
+  }
   bool first = true;
   return inPieces(std::min(size, kMaxTransfer), roomOf(out.fd(), out.kind()), [&](size_t most) {
     // The kernel takes what is in the pipe, and does not wait for more.

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -102,6 +103,15 @@ bool isEventfd(int fd) {
   char name[kName.size() + 1];
   const long size = sys::call(SYS_readlink, pathOf(fd).data(), name, sizeof name);
   return size == static_cast<long>(kName.size()) && std::string_view(name, kName.size()) == kName;
+}
+
+bool isWaitable(int fd) {
+  const long epoll = sys::call(SYS_epoll_create1, EPOLL_CLOEXEC);
+  if (epoll < 0) return true;
+  epoll_event nothing{};
+  const bool refused = sys::call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, fd, &nothing) == -EPERM;
+  sys::closeFd(static_cast<int>(epoll));
+  return !refused;
 }
 
 std::array<char, 32> pathOf(int fd) {

@@ -34,6 +34,8 @@ bool tcpConnects(int fd);
 /// Returns the path by which the open file of `fd` can be looked at and opened again. proc(5).
 std::array<char, 32> pathOf(int fd);
 bool isEventfd(int fd);
+/// Returns false if the kernel lets nobody wait for `fd` (EPERM of epoll_ctl).
+bool isWaitable(int fd);
 bool isTerminal(int fd);
 /// Returns true if `fd` is a connection of AF_UNIX.
 bool isUnixConnection(int fd);

@@ -52,7 +52,7 @@ enum class FdKind : uint8_t {
   kSyncFile,  ///< the same, but its writes wait for the disk
   kSlowFile,  ///< one of a network, or that bypasses the page cache: each call may wait
   kFuseFile,  ///< one of a process: the same
-  kOther,     ///< a file that does not tell, such as those in memory, or a directory: calls go to libc
+  kOther,     ///< a file that does not tell, such as those in memory, or a device that never waits: calls go to libc
 };
 inline bool isFile(FdKind kind) { return kind >= FdKind::kFile; }
 

@@ -204,6 +204,14 @@ std::vector<Case> spliceCases() {
       run.got("splice", run.call.splice(socket[0], nullptr, pipe[1], nullptr, 10, flags));
       run.got("to it", run.call.splice(pipe[0], nullptr, socket[0], nullptr, 10, flags));
     });
+    add("SpliceUpToAMark" + suffix, [=](Run& run) {
+      const Ends socket = run.keep(makeUnix(run.make, SOCK_STREAM)), pipe = run.keep(makePipe(run.make));
+      const int mark = 8;
+      EXPECT_EQ(run.make.setsockopt(socket[0], SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark), 0);
+      libcCalls().write(socket[1], "hello", 5);
+      if (flags == 0) run.whileItWaits([=](const Calls& libc) { libc.write(socket[1], ", world", 7); });
+      run.got("splice", run.call.splice(socket[0], nullptr, pipe[1], nullptr, 100, flags));
+    });
     add("SpliceOnlyWhatIsInThePipe" + suffix, [=](Run& run) {
       const Ends socket = run.keep(makeUnix(run.make, SOCK_STREAM)), pipe = run.keep(makePipe(run.make));
       setBuffer(socket[0], SO_SNDBUF, 4608);
