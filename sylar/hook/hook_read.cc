@@ -45,6 +45,29 @@ bool neverWaits(IoCall& call, int flags) {
   return (flags & MSG_OOB) != 0 && attempt::isStreamSocket(call.kind());
 }
 
+/// Writes down from whom a message came, as the kernel does for recvfrom. Returns 0 or -errno.
+long tellSender(const sockaddr_storage& sender, socklen_t size, sockaddr* from, socklen_t* from_size) {
+  int room;
+  if (!probe::copyIn(&room, from_size, sizeof room)) return -EFAULT;
+  if (room < 0) return -EINVAL;
+  const size_t told = std::min(static_cast<size_t>(room), static_cast<size_t>(size));
+  const bool written = (told == 0 || probe::copyOut(from, &sender, told)) && probe::copyOut(from_size, &size, sizeof size);
+  return written ? 0 : -EFAULT;
+}
+
+/// Receives with an address. It is done by recvmsg, because recvfrom does not tell that descriptors end a receive.
+long receiveMoreFrom(IoCall& call, iovec part, int flags, sockaddr* from, socklen_t* from_size) {
+  sockaddr_storage sender;
+  msghdr message{};
+  message.msg_name = &sender;
+  message.msg_namelen = sizeof sender;
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  const long n = receiveMore(call, &message, flags);
+  const long error = n >= 0 ? tellSender(sender, message.msg_namelen, from, from_size) : 0;
+  return error < 0 ? error : n;
+}
+
 /// Receives with flags or from a socket with a mark (SO_RCVLOWAT).
 [[gnu::noinline]] long receiveSpecially(IoCall& call, void* buffer, size_t size, int flags, sockaddr* from,
                                         socklen_t* from_size) {
@@ -52,9 +75,7 @@ bool neverWaits(IoCall& call, int flags) {
   const auto plain = [&] { return attempt::plainRecvfrom(call.fd(), buffer, size, flags, from, from_size); };
   const iovec part{buffer, std::min(size, kMaxTransfer)};
   if (!waitsForMore(call.kind(), flags)) return call.receive(once, plain);
-  if (from == nullptr) return receiveMore(call, &part, 1, flags);
-  const long first = call.run(once);  // only the kernel can write an address
-  return first <= 0 ? first : receiveMore(call, &part, 1, flags, static_cast<size_t>(first));
+  return from == nullptr ? receiveMore(call, &part, 1, flags) : receiveMoreFrom(call, part, flags, from, from_size);
 }
 
 /// Goes on with a receive after the first of its attempts, which would have blocked. The kernel makes the next one when bytes are there.
@@ -237,6 +258,16 @@ long receiveMessages(IoCall& call, mmsghdr* messages, unsigned count, int flags,
   return done;
 }
 
+/// Returns true for a vector of readv that has room, as far as it can be read.
+bool wantsBytes(const iovec* parts, int count) {
+  if (count > UIO_MAXIOV) return false;
+  iovec part{};
+  for (int i = 0; i < count && part.iov_len == 0; ++i) {
+    if (!probe::copyIn(&part, parts + i, sizeof part)) return false;
+  }
+  return part.iov_len > 0;
+}
+
 /// Reads in a fiber. A function of its own, so that outside fibers nothing is set up for it.
 [[gnu::noinline]] ssize_t readInFiber(int fd, void* buffer, size_t size) {
   HookedFd here(fd, Hook::read);
@@ -282,11 +313,16 @@ ssize_t readv(int fd, const iovec* parts, int count) {
   if (isFile(kind)) return readFile(here, parts, count, kAtPosition, [=] { return real::readv(fd, parts, count); });
   const auto once = [&] { return attempt::readv(call.entry(), kind, call.fd(), parts, count); };
   const auto plain = [&] { return attempt::plainReadv(call.fd(), parts, count); };
-  long n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
-  if (n == -EOPNOTSUPP) n = readTerminal(call, SIZE_MAX, [&](size_t) { return plain(); });
-  if (n > 0 && kind == FdKind::kMarkedStream) {
-    return IoCall::result(receiveMore(call, parts, static_cast<size_t>(count), 0, static_cast<size_t>(n)));
+  long n;
+  if (kind == FdKind::kMarkedStream && wantsBytes(parts, count)) {
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(parts);
+    message.msg_iovlen = static_cast<size_t>(count);
+    n = receiveMore(call, &message, 0);
+  } else {
+    n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
   }
+  if (n == -EOPNOTSUPP) n = readTerminal(call, SIZE_MAX, [&](size_t) { return plain(); });
   return call.passesOn() ? real::readv(call.fd(), parts, count) : IoCall::result(n);
 }
 

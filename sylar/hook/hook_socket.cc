@@ -118,20 +118,17 @@ long connectOn(IoCall& call, const sockaddr* address, socklen_t size, int64_t ti
   SYLAR_DCHECK(call.parks() && mayPark());
   const bool limited = timeout_ns >= 0;
   call.limit(limited ? Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock()) : Deadline::never(), ETIMEDOUT);
-  call.setTimeoutError(EINPROGRESS);
   // It is finished by a second connect and not by SO_ERROR, because only then does the socket leave its "connecting" state as
   // after a blocking call.
   long answer = 0;
   bool begun = false;
   const long result = call.run([&]() -> long {
     answer = attempt::connect(call.entry(), call.fd(), address, size);
-    if (answer == -EAGAIN) {  // an AF_UNIX listener with a full backlog, which never reports room
-      call.setTimeoutError(EAGAIN);
-      call.askAgainLater();
-    }
     if (answer == -EISCONN && begun) return 0;
-    if (answer != -EINPROGRESS && answer != -EALREADY) return answer;
-    begun = true;
+    const bool is_full = answer == -EAGAIN;  // an AF_UNIX listener, which never reports room
+    if (!is_full && answer != -EINPROGRESS && answer != -EALREADY) return answer;
+    if (!begun) call.setTimeoutError(static_cast<int>(-answer));
+    is_full ? call.askAgainLater() : void(begun = true);
     return -EAGAIN;
   });
   return call.passesOn() ? answer : result;

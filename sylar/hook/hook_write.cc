@@ -98,7 +98,8 @@ ssize_t sendMessage(IoCall& call, const msghdr* message, int flags) {
   if (first == -EINPROGRESS || (first >= 0 && probe::tcpConnects(call.fd()))) {
     if (probe::isNonblocking(call.fd())) return IoCall::result(first);
     const auto* const to = static_cast<const sockaddr*>(message->msg_name);
-    const long error = connectOn(call, to, message->msg_namelen, connectTimeoutNs());
+    long error = connectOn(call, to, message->msg_namelen, connectTimeoutNs());
+    if (error == -EALREADY) error = -EINPROGRESS;  // the send has begun it
     if (error == -EINPROGRESS && first > 0) return IoCall::result(first);
     if (error != 0 && error != -EISCONN) return IoCall::result(error);
     call.beginNextMessage();

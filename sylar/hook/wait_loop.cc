@@ -114,7 +114,9 @@ inline int IoCall::learnLimits() {
   m_limits_known = true;
   if (mayBeInScope(*t_running)) [[unlikely]]
     m_deadline = withinScope(m_deadline);
-  if (m_direction == Direction::kWrite) m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());
+  // One that asks again, such as a connect, hears of its error by that.
+  if (m_direction == Direction::kWrite && !m_asks_again)
+    m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());
   const bool remembered = entry().isPrivate();
   return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
 }

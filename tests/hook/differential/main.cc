@@ -1,6 +1,6 @@
 // Compares the hooks with libc on plans made from seeds, until a number of plans or of seconds is through, or a plan differs.
 //
-//   hook_differential [--seed N] [--plans N] [--seconds N] [--steps N] [--replay SEED]
+//   hook_differential [--seed N] [--plans N] [--seconds N] [--steps N] [--replay SEED] [--engine auto|epoll|uring]
 //
 // A replay also tells what libc gave.
 #include <chrono>
@@ -34,6 +34,11 @@ bool parse(int count, char** words, Options& options) {
       options.seconds = static_cast<int64_t>(value);
     } else if (name == "--steps") {
       options.steps = static_cast<int>(value);
+    } else if (name == "--engine") {
+      const std::string engine = words[i + 1];
+      sylar::setIOEngine(engine == "epoll"   ? sylar::IOEngine::kEpoll
+                         : engine == "uring" ? sylar::IOEngine::kUring
+                                             : sylar::IOEngine::kAuto);
     } else if (name == "--replay") {
       options.seed = value;
       options.plans = 1;
@@ -50,13 +55,16 @@ bool parse(int count, char** words, Options& options) {
 int main(int count, char** words) {
   Options options;
   if (!parse(count, words, options)) {
-    std::fputs("usage: hook_differential [--seed N] [--plans N] [--seconds N] [--steps N] [--replay SEED]\n", stderr);
+    std::fputs(
+        "usage: hook_differential [--seed N] [--plans N] [--seconds N] [--steps N] [--replay SEED] [--engine auto|epoll|uring]\n",
+        stderr);
     return 2;
   }
   std::signal(SIGPIPE, SIG_IGN);
   struct sigaction interrupts {};  // without SA_RESTART
   interrupts.sa_handler = [](int) {};
   ::sigaction(SIGUSR1, &interrupts, nullptr);
+  sylar::setConnectTimeout(std::chrono::milliseconds(0));  // libc has none
   Comparison comparison;
   const auto begun = std::chrono::steady_clock::now();
   const auto seconds = [&] {

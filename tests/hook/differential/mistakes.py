@@ -30,6 +30,10 @@ MISTAKES = {
     "unix_writer_not_told_of_the_end": (
         "wait_loop.cc", "m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());", "m_writes_to_unix = false;"),
     "sets_of_select_left_empty": ("hook_select.cc", "      sets.restore();\n      const int now", "      const int now"),
+    "address_hides_descriptors": (
+        "hook_read.cc", "receiveMoreFrom(call, part, flags, from, from_size);",
+        "[&] { const long n = call.run(once); return n <= 0 ? n : receiveMore(call, &part, 1, flags, size_t(n)); }();"),
+    "connect_is_taken_for_a_write": ("wait_loop.cc", "m_direction == Direction::kWrite && !m_asks_again", "m_direction == Direction::kWrite"),
     "mark_not_noted": ("hook_flags.cc", "(option == SO_RCVLOWAT ||", "(option == -1 ||"),
 }
 

@@ -50,6 +50,15 @@ Ends makeFifo(const Calls& make) {
   return {reader, writer};
 }
 
+/// A listener that is full with one connection.
+int makeUnixListener(const Calls& make) {
+  const int fd = make.socket(AF_UNIX, SOCK_STREAM, 0);
+  const sockaddr_un any{.sun_family = AF_UNIX, .sun_path = {}};
+  EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family), 0);  // to a free name
+  EXPECT_EQ(::listen(fd, 0), 0);
+  return fd;
+}
+
 Ends makeEnds(const Calls& make, Kind kind) {
   switch (kind) {
     case Kind::kTcp: return makeTcp(make);
@@ -60,6 +69,7 @@ Ends makeEnds(const Calls& make, Kind kind) {
     case Kind::kFifo: return makeFifo(make);
     case Kind::kEventfd: return {static_cast<int>(::syscall(SYS_eventfd2, 0, 0)), -1};
     case Kind::kListener: return {boundSocket(make, SOCK_STREAM), -1};
+    case Kind::kUnixListener: return {makeUnixListener(make), -1};
   }
   return {-1, -1};
 }
@@ -72,10 +82,18 @@ void bound(const Ends& ends, Kind kind) {
   }
 }
 
+/// Puts a descriptor into a message.
+void addRight(msghdr& message, char* control, size_t size, int fd) {
+  message.msg_control = control;
+  message.msg_controllen = size;
+  *CMSG_FIRSTHDR(&message) = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+  std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof fd);
+}
+
 void receiveMessage(Work& work, const Calls& call, std::string& room) {
   const size_t half = room.size() / 2;
   iovec parts[2] = {{room.data(), half}, {room.data() + half, room.size() - half}};
-  char control[64] = {};
+  alignas(cmsghdr) char control[64] = {};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
@@ -83,7 +101,13 @@ void receiveMessage(Work& work, const Calls& call, std::string& room) {
   message.msg_controllen = sizeof control;
   const ssize_t n = call.recvmsg(work.fd, &message, work.step.flags);
   work.gave = told(n);
-  if (n >= 0) work.gave += " flags " + std::to_string(message.msg_flags) + " control " + std::to_string(message.msg_controllen);
+  if (n < 0) return;
+  work.gave += " flags " + std::to_string(message.msg_flags) + " control " + std::to_string(message.msg_controllen);
+  for (const cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr && one->cmsg_len == CMSG_LEN(sizeof(int)); one = nullptr) {
+    int passenger;
+    std::memcpy(&passenger, CMSG_DATA(one), sizeof passenger);
+    call.close(passenger);
+  }
 }
 
 ssize_t sendMessage(const Work& work, const Calls& call, std::string& bytes) {
@@ -92,6 +116,8 @@ ssize_t sendMessage(const Work& work, const Calls& call, std::string& bytes) {
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (work.step.op == Op::k_sendrights) addRight(message, control, sizeof control, STDERR_FILENO);
   return call.sendmsg(work.fd, &message, work.step.flags);
 }
 
@@ -164,9 +190,16 @@ void epollOne(Work& work, const Calls& call) {
   call.close(epoll);
 }
 
-void connectTo(Work& work, const Calls& make, const Calls& call) {
-  work.made[0] = make.socket(AF_INET, SOCK_STREAM, 0);
-  work.gave = told(test::connectTo(call, work.made[0], addressOf(work.fd)));
+ssize_t connectTo(int listener, int fd, const Calls& call) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return call.connect(fd, reinterpret_cast<sockaddr*>(&address), size);
+}
+
+void connectNew(Work& work, const Calls& make, const Calls& call) {
+  work.made[0] = make.socket(work.step.kind == Kind::kListener ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
+  work.gave = told(connectTo(work.fd, work.made[0], call));
 }
 
 /// Sends the descriptor to itself.
@@ -178,13 +211,7 @@ void pass(Work& work, const Calls& make, const Calls& call) {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const right = CMSG_FIRSTHDR(&message);
-  right->cmsg_level = SOL_SOCKET;
-  right->cmsg_type = SCM_RIGHTS;
-  right->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(right), &work.fd, sizeof(int));
+  addRight(message, control, sizeof control, work.fd);
   work.gave = told(call.sendmsg(ends[0], &message, 0)) + ", ";
   work.gave += told(call.recvmsg(ends[1], &message, 0));
   std::memcpy(&work.made[0], CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
@@ -230,7 +257,8 @@ void perform(Work& work, const Calls& make, const Calls& call) {
     case Op::k_write:
     case Op::k_writev:
     case Op::k_send:
-    case Op::k_sendmsg: step.kind == Kind::kEventfd ? eventfdTransfer(work, call) : transferOut(work, call); break;
+    case Op::k_sendmsg:
+    case Op::k_sendrights: step.kind == Kind::kEventfd ? eventfdTransfer(work, call) : transferOut(work, call); break;
     case Op::k_poll: pollBoth(work, call); break;
     case Op::k_select: selectOne(work, call); break;
     case Op::k_epoll: epollOne(work, call); break;
@@ -248,7 +276,8 @@ void perform(Work& work, const Calls& make, const Calls& call) {
                                           : call.fcntl(work.fd, F_SETFL, on != 0 ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
       break;
     }
-    case Op::k_connect: connectTo(work, make, call); break;
+    case Op::k_connect: connectNew(work, make, call); break;
+    case Op::k_reconnect: work.gave = told(connectTo(work.other, work.fd, call)); break;
     case Op::k_accept: work.gave = (work.made[0] = call.accept(work.fd, nullptr, nullptr)) >= 0 ? "accepted" : told(-1); break;
     case Op::k_pass: pass(work, make, call); break;
     case Op::k_available: {

@@ -24,20 +24,22 @@ class Dice {
 };
 
 /// How often each step is taken. Those that transfer are the most.
-constexpr Op kOps[] = {Op::k_create,  Op::k_create, Op::k_dup,       Op::k_dup2,    Op::k_close,    Op::k_read,
-                       Op::k_read,    Op::k_readv,  Op::k_recv,      Op::k_recv,    Op::k_recvfrom, Op::k_recvmsg,
-                       Op::k_recvmsg, Op::k_write,  Op::k_write,     Op::k_write,   Op::k_writev,   Op::k_send,
-                       Op::k_sendmsg, Op::k_poll,   Op::k_poll,      Op::k_select,  Op::k_epoll,    Op::k_shutdown,
-                       Op::k_timeout, Op::k_mark,   Op::k_nonblock,  Op::k_connect, Op::k_connect,  Op::k_accept,
-                       Op::k_accept,  Op::k_pass,   Op::k_available, Op::k_drain,   Op::k_drain};
+constexpr Op kOps[] = {Op::k_create,    Op::k_create,  Op::k_dup,       Op::k_dup2,       Op::k_close,      Op::k_read,
+                       Op::k_read,      Op::k_readv,   Op::k_recv,      Op::k_recv,       Op::k_recvfrom,   Op::k_recvfrom,
+                       Op::k_recvfrom,  Op::k_recvmsg, Op::k_recvmsg,   Op::k_write,      Op::k_write,      Op::k_write,
+                       Op::k_writev,    Op::k_send,    Op::k_sendmsg,   Op::k_sendrights, Op::k_sendrights, Op::k_sendrights,
+                       Op::k_reconnect, Op::k_poll,    Op::k_poll,      Op::k_select,     Op::k_epoll,      Op::k_shutdown,
+                       Op::k_timeout,   Op::k_mark,    Op::k_nonblock,  Op::k_connect,    Op::k_connect,    Op::k_accept,
+                       Op::k_accept,    Op::k_pass,    Op::k_available, Op::k_drain,      Op::k_drain};
 
 int flagsOf(Op op, Dice& dice) {
   switch (op) {
+    case Op::k_recvfrom: return dice.oneOf<int>({0, MSG_WAITALL, MSG_WAITALL, MSG_WAITALL, MSG_PEEK | MSG_WAITALL});
     case Op::k_recv:
-    case Op::k_recvfrom:
     case Op::k_recvmsg: return dice.oneOf<int>({0, 0, MSG_PEEK, MSG_WAITALL, MSG_WAITALL, MSG_DONTWAIT, MSG_PEEK | MSG_WAITALL});
     case Op::k_send:
-    case Op::k_sendmsg: return dice.oneOf<int>({0, 0, MSG_DONTWAIT, MSG_NOSIGNAL});
+    case Op::k_sendmsg:
+    case Op::k_sendrights: return dice.oneOf<int>({0, 0, MSG_DONTWAIT, MSG_NOSIGNAL});
     case Op::k_poll:
     case Op::k_select:
     case Op::k_epoll: return dice.oneOf<int>({POLLIN, POLLIN, POLLOUT, POLLIN | POLLOUT});
@@ -50,9 +52,9 @@ int flagsOf(Op op, Dice& dice) {
 bool waitsInMs(Op op) { return op == Op::k_poll || op == Op::k_select || op == Op::k_epoll; }
 
 /// Streams have the most rules.
-constexpr Kind kKindsOften[] = {Kind::kTcp,        Kind::kTcp,          Kind::kTcp,           Kind::kUnixStream,
-                                Kind::kUnixStream, Kind::kUnixDatagram, Kind::kUnixSeqpacket, Kind::kPipe,
-                                Kind::kFifo,       Kind::kEventfd,      Kind::kListener,      Kind::kListener};
+constexpr Kind kKindsOften[] = {
+    Kind::kTcp,  Kind::kTcp,  Kind::kTcp,     Kind::kUnixStream, Kind::kUnixStream, Kind::kUnixDatagram, Kind::kUnixSeqpacket,
+    Kind::kPipe, Kind::kFifo, Kind::kEventfd, Kind::kListener,   Kind::kListener,   Kind::kUnixListener, Kind::kUnixListener};
 
 /// Slots that steps have named lately. Half of the steps come back to one, so that they meet.
 constexpr int kRecent = 3;
@@ -81,8 +83,8 @@ const char* nameOf(Op op) {
 }
 
 const char* nameOf(Kind kind) {
-  static constexpr const char* kNames[] = {"tcp",  "unix stream", "unix dgram", "unix seqpacket",
-                                           "pipe", "fifo",        "eventfd",    "listener"};
+  static constexpr const char* kNames[] = {"tcp",  "unix stream", "unix dgram", "unix seqpacket", "pipe",
+                                           "fifo", "eventfd",     "listener",   "unix listener"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -92,11 +94,15 @@ class Table {
   bool makesSense(const Step& step) const {
     const int kind = at(step.slot);
     const int other = at(step.other);
-    const bool socket = kind != kNone && isSocket(static_cast<Kind>(kind)) && !is(kind, Kind::kListener);
+    const bool listener = isListener(kind);
+    const bool socket = kind != kNone && isSocket(static_cast<Kind>(kind)) && !listener;
+    const bool is_unix = socket && !is(kind, Kind::kTcp);
     switch (step.op) {
       case Op::k_create: return kind == kNone && other == kNone && step.slot != step.other;
       case Op::k_connect:
-      case Op::k_accept: return is(kind, Kind::kListener) && other == kNone;
+      case Op::k_accept: return listener && other == kNone;
+      case Op::k_reconnect: return socket && is(other, is_unix ? Kind::kUnixListener : Kind::kListener);
+      case Op::k_sendrights: return is(kind, Kind::kUnixStream);
       case Op::k_dup:
       case Op::k_pass: return kind != kNone && other == kNone;
       case Op::k_dup2:
@@ -111,9 +117,9 @@ class Table {
       case Op::k_shutdown: return socket;
       case Op::k_read:
       case Op::k_readv:
-      case Op::k_drain: return kind != kNone && !is(kind, Kind::kListener) && !m_writes[static_cast<size_t>(step.slot)];
+      case Op::k_drain: return kind != kNone && !listener && !m_writes[static_cast<size_t>(step.slot)];
       case Op::k_write:
-      case Op::k_writev: return kind != kNone && !is(kind, Kind::kListener) && !m_reads[static_cast<size_t>(step.slot)];
+      case Op::k_writev: return kind != kNone && !listener && !m_reads[static_cast<size_t>(step.slot)];
       default: return kind != kNone;
     }
   }
@@ -122,7 +128,7 @@ class Table {
     const auto other = static_cast<size_t>(step.other);
     if (!makesSense(step)) return;
     if (step.op == Op::k_create) {
-      const bool is_one = step.kind == Kind::kEventfd || step.kind == Kind::kListener;
+      const bool is_one = step.kind == Kind::kEventfd || listens(step.kind);
       const bool is_queue = step.kind == Kind::kPipe || step.kind == Kind::kFifo;
       m_kinds[slot] = static_cast<int>(step.kind);
       m_kinds[other] = is_one ? kNone : m_kinds[slot];
@@ -131,7 +137,7 @@ class Table {
     } else if (step.op == Op::k_close) {
       m_kinds[slot] = kNone;
     } else if (step.op == Op::k_connect || step.op == Op::k_accept) {
-      m_kinds[other] = static_cast<int>(Kind::kTcp);
+      m_kinds[other] = static_cast<int>(is(m_kinds[slot], Kind::kListener) ? Kind::kTcp : Kind::kUnixStream);
       m_reads[other] = m_writes[other] = false;
     } else if (step.op == Op::k_dup || step.op == Op::k_dup2 || step.op == Op::k_pass) {
       m_kinds[other] = m_kinds[slot];
@@ -142,6 +148,7 @@ class Table {
 
  private:
   static constexpr int kNone = -1;
+  static bool isListener(int kind) { return kind != kNone && listens(static_cast<Kind>(kind)); }
   static bool is(int kind, Kind wanted) { return kind == static_cast<int>(wanted); }
   int at(int slot) const { return m_kinds[static_cast<size_t>(slot)]; }
 
@@ -174,6 +181,10 @@ Plan planOf(uint64_t seed, int steps) {
     for (int tries = 0; tries < 30 && !table.makesSense(step); ++tries) step = stepOf(op, dice, recent);
     table.note(step);
     plan.push_back(step);
+    if (op != Op::k_sendrights) continue;
+    Step receive = stepOf(dice.below(2) == 0 ? Op::k_recvfrom : Op::k_readv, dice, recent);
+    receive.slot = step.slot ^ 1;  // where its other end is, if it is one of the first pairs
+    plan.push_back(receive);
   }
   return plan;
 }
@@ -188,6 +199,7 @@ std::string describe(const Step& step) {
     case Op::k_dup:
     case Op::k_dup2:
     case Op::k_connect:
+    case Op::k_reconnect:
     case Op::k_accept:
     case Op::k_pass: add("slot", step.other); break;
     case Op::k_poll: add("slot", step.other); [[fallthrough]];

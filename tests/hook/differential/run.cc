@@ -17,6 +17,7 @@ struct Job {
   std::atomic<bool> begun{false};
   std::atomic<bool> done{false};
   pid_t thread = 0;
+  int listener = -1;  ///< the object to which it connects
   Fiber::ptr fiber;
   std::thread runs_on;
 };
@@ -30,7 +31,7 @@ struct Slot {
 };
 
 bool reads(Op op) { return op >= Op::k_read && op <= Op::k_recvmsg; }
-bool writes(Op op) { return op >= Op::k_write && op <= Op::k_sendmsg; }
+bool writes(Op op) { return op >= Op::k_write && op <= Op::k_sendrights; }
 bool waitsForEvents(Op op) { return op == Op::k_poll || op == Op::k_select || op == Op::k_epoll; }
 bool makes(Op op) {
   return op == Op::k_create || op == Op::k_dup || op == Op::k_connect || op == Op::k_accept || op == Op::k_pass;
@@ -79,7 +80,7 @@ class Runner {
     }
     if (!m_slots[step.slot]) return false;
     if (makes(step.op)) return !m_slots[step.other];
-    return (step.op != Op::k_dup2 && step.op != Op::k_poll) || m_slots[step.other];
+    return (step.op != Op::k_dup2 && step.op != Op::k_poll && step.op != Op::k_reconnect) || m_slots[step.other];
   }
 
   /// Returns true if the outcome is certain with libc, and the same with the hooks.
@@ -90,23 +91,27 @@ class Runner {
     }
     if (step.op == Op::k_create) return true;
     const Slot& slot = *m_slots[step.slot];
-    const bool listens = slot.kind == Kind::kListener;
+    const bool is_listener = listens(slot.kind);
     const bool queue = slot.kind == Kind::kPipe || slot.kind == Kind::kFifo;
     switch (step.op) {
       // Deviation: a close or dup2 wakes those who wait for the number. They are the number's, not the open file's.
       case Op::k_close: return !isUsed(step.slot);
       case Op::k_dup2: return !isUsed(step.other) && step.slot != step.other;
-      case Op::k_connect: return listens;
-      case Op::k_accept: return listens && !isWaitedFor(step.slot, true);
+      case Op::k_connect: return is_listener && !isConnectedTo(slot);
+      case Op::k_reconnect:
+        return isSocket(slot.kind) && !is_listener && listens(m_slots[step.other]->kind) &&
+               !isConnectedTo(*m_slots[step.other]) && !isWaitedFor(step.slot, false);
+      case Op::k_accept: return is_listener && !isWaitedFor(step.slot, true);
       // Deviation: a mark that is set through a copy of the descriptor is not seen.
       case Op::k_mark:
-        return isSocket(slot.kind) && isStream(slot.kind) && !listens && copiesOf(slot) == 1 && !isUsed(step.slot) &&
+        return isSocket(slot.kind) && isStream(slot.kind) && !is_listener && copiesOf(slot) == 1 && !isUsed(step.slot) &&
                step.size < 200;
-      case Op::k_timeout:
-      case Op::k_shutdown: return isSocket(slot.kind);
-      case Op::k_available: return !listens && slot.kind != Kind::kEventfd;
+      case Op::k_timeout: return isSocket(slot.kind);
+      // Deviation: a connect that asks again sees that its listener is shut down.
+      case Op::k_shutdown: return isSocket(slot.kind) && slot.kind != Kind::kUnixListener;
+      case Op::k_available: return !is_listener && slot.kind != Kind::kEventfd;
       case Op::k_drain:
-        return !listens && slot.kind != Kind::kEventfd && !isWaitedFor(step.slot, true) && !(queue && slot.end == 1);
+        return !is_listener && slot.kind != Kind::kEventfd && !isWaitedFor(step.slot, true) && !(queue && slot.end == 1);
       default: break;
     }
     if (waitsForEvents(step.op)) {
@@ -121,14 +126,14 @@ class Runner {
       if (slot.kind == Kind::kEventfd && (step.op != Op::k_read)) return false;
       // A writer on AF_UNIX goes on in the kernel when a quarter is in use, and in the hooks when there is any room. So it is only
       // made room for by a drain, which waits for it.
-      return !listens && !isWaitedFor(step.slot, true) && !isWaitedForAtPeer(slot, false);
+      return !is_listener && !isWaitedFor(step.slot, true) && !isWaitedForAtPeer(slot, false);
     }
     if (writes(step.op)) {
       // Deviation: a write to an eventfd that is nearly full blocks the thread. Small ones never fill it.
       if (slot.kind == Kind::kEventfd) return step.op == Op::k_write;
       // A long write and a reader who is there already take turns as they please.
       if (step.size > 500 && isWaitedForAtPeer(slot, true)) return false;
-      return !listens && !isWaitedFor(step.slot, false) && (queue || !isWaitedForByWriterOf(slot));
+      return !is_listener && !isWaitedFor(step.slot, false) && (queue || !isWaitedForByWriterOf(slot));
     }
     return true;
   }
@@ -137,6 +142,13 @@ class Runner {
     return std::ranges::any_of(m_under_way, [slot](const auto& one) {
       const Step& step = one->work.step;
       return step.slot == slot || (step.other == slot && (step.op == Op::k_poll || step.op == Op::k_dup2));
+    });
+  }
+  /// Returns true if a call that is under way connects to this listener. Several that wait for room are a race.
+  bool isConnectedTo(const Slot& listener) const {
+    return std::ranges::any_of(m_under_way, [&](const auto& one) {
+      const Step& step = one->work.step;
+      return (step.op == Op::k_connect || step.op == Op::k_reconnect) && one->listener == listener.object;
     });
   }
   int copiesOf(const Slot& slot) const {
@@ -169,6 +181,8 @@ class Runner {
       job->work.fd = slot.fd;
       job->work.other = m_slots[step.other] ? m_slots[step.other]->fd : -1;
       if (step.op == Op::k_drain) job->work.until = writerTo(slot);
+      if (step.op == Op::k_connect) job->listener = slot.object;
+      if (step.op == Op::k_reconnect) job->listener = m_slots[step.other]->object;
     }
     const auto body = [job, mode = m_mode] {
       job->thread = threadId();
@@ -207,12 +221,14 @@ class Runner {
   static bool isTimed(const Job& job) {
     const Step& step = job.work.step;
     if (waitsForEvents(step.op)) return step.timeout >= 0;
-    if (step.op == Op::k_drain || step.op == Op::k_pass || step.op == Op::k_create || step.op == Op::k_connect) return true;
+    if (step.op == Op::k_drain || step.op == Op::k_pass || step.op == Op::k_create) return true;
+    if (step.op == Op::k_connect) return step.kind == Kind::kListener;
     timeval in{}, out{};
     socklen_t size = sizeof in;
     ::getsockopt(job.work.fd, SOL_SOCKET, SO_RCVTIMEO, &in, &size);
     ::getsockopt(job.work.fd, SOL_SOCKET, SO_SNDTIMEO, &out, &size);
-    return ((reads(step.op) || step.op == Op::k_accept) && in.tv_usec != 0) || (writes(step.op) && out.tv_usec != 0);
+    return ((reads(step.op) || step.op == Op::k_accept) && in.tv_usec != 0) ||
+           ((writes(step.op) || step.op == Op::k_reconnect) && out.tv_usec != 0);
   }
 
   /// Waits until all is settled. With a script, all that ended in the first run during this step must also end.
@@ -253,16 +269,19 @@ class Runner {
       const int fd = m_slots[step.other]->fd;
       m_slots[step.other] = m_slots[step.slot];
       m_slots[step.other]->fd = fd;
+    } else if (step.op == Op::k_reconnect) {
+      if (job.work.gave.starts_with('0')) m_backlog[job.listener].push_back(m_slots[step.slot]->object);
     } else if (makes(step.op) && job.work.made[0] >= 0) {
       Slot made = *m_slots[step.slot];
+      const Kind kind = made.kind == Kind::kListener ? Kind::kTcp : Kind::kUnixStream;
       if (step.op == Op::k_connect) {
-        m_backlog[made.object].push_back(m_objects);
-        made = {0, m_objects++, 1, Kind::kTcp};
+        if (job.work.gave.starts_with('0')) m_backlog[made.object].push_back(m_objects);
+        made = {0, m_objects++, 1, kind};
       } else if (step.op == Op::k_accept) {
         auto& backlog = m_backlog[made.object];
         const int object = backlog.empty() ? m_objects++ : backlog.front();
         if (!backlog.empty()) backlog.pop_front();
-        made = {0, object, 0, Kind::kTcp};
+        made = {0, object, 0, kind};
       }
       made.fd = job.work.made[0];
       m_slots[step.other] = made;
