@@ -5,13 +5,14 @@
 // libc's. A hooked call gives the kernel's own result and errno: it tries without blocking, waits for the descriptor if it must,
 // and tries again.
 //
-// Calls that suspend: sleep usleep nanosleep clock_nanosleep thrd_sleep; connect accept accept4; read readv recv recvfrom
-// recvmsg recvmmsg eventfd_read; write writev send sendto sendmsg sendmmsg eventfd_write; sendfile splice tee vmsplice; poll
-// ppoll select pselect epoll_wait epoll_pwait epoll_pwait2; wait waitpid waitid wait3 wait4; flock, lockf and the fcntl that
-// wait for a lock; pause sigsuspend sigwait sigwaitinfo sigtimedwait; the open of a FIFO; the locks of libc (setHookLocks); and
-// syscall with the number of one of these. They suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify, and
-// on files if the disk has to be waited for (setHookFiles). A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam,
-// res_query and their kin), system and pclose, and a close that lingers (SO_LINGER).
+// Calls that suspend: sleep usleep nanosleep clock_nanosleep thrd_sleep; connect accept accept4; read readv recv recvfrom recvmsg
+// recvmmsg eventfd_read; write writev send sendto sendmsg sendmmsg eventfd_write; sendfile splice tee vmsplice; poll ppoll select
+// pselect epoll_wait epoll_pwait epoll_pwait2; wait waitpid waitid wait3 wait4; flock, lockf and the fcntl that wait for a lock;
+// mq_receive mq_send and their timed forms; msgrcv msgsnd semop semtimedop; aio_suspend and lio_listio; pause sigsuspend sigwait
+// sigwaitinfo sigtimedwait; the open of a FIFO; the locks of libc (setHookLocks); and syscall with the number of one of these. They
+// suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify, and on files if the disk has to be waited
+// for (setHookFiles). A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and their kin), system
+// and pclose, and a close that lingers (SO_LINGER).
 //
 // A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
 // in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes

@@ -14,13 +14,13 @@ namespace sylar::detail {
 
 /// Makes attempts until one gives something else than -EAGAIN: the next after 1 ms, then less and less often, up to 50 ms. No
 /// helper thread waits instead, because it could not be interrupted, and enough of them would fill the pool for those on whom
-/// they wait. Returns what the last attempt gave, -ECANCELED, -EINTR, -ETIMEDOUT at the deadline of the fiber's DeadlineScope, or
-/// -ENOMEM. Only where hookEngine() gives an engine. May suspend: yes.
+/// they wait. Returns what the last attempt gave, -ECANCELED, -EINTR, -ETIMEDOUT at `latest` or at the deadline of the fiber's
+/// DeadlineScope, or -ENOMEM. Only where hookEngine() gives an engine. May suspend: yes.
 template <class Attempt>
-long askAgain(Interruptible& call, Attempt attempt) {
+long askAgain(Interruptible& call, Attempt attempt, Deadline latest = Deadline::never()) {
   SYLAR_DCHECK(mayPark());
   call.begin();
-  const Deadline end = withinScope(Deadline::never());
+  const Deadline end = withinScope(latest);
   for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
     const long result = attempt();
     if (result != -EAGAIN) return result;

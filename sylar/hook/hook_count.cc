@@ -14,7 +14,7 @@ namespace sylar::detail {
 namespace {
 
 #define SYLAR_NAME_(name) #name,
-constexpr const char* kNames[] = {SYLAR_HOOKED_NAMES(SYLAR_NAME_)};
+constexpr const char* kNames[] = {SYLAR_COUNTED_NAMES(SYLAR_NAME_)};
 #undef SYLAR_NAME_
 
 }  // namespace

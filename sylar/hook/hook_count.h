@@ -21,7 +21,7 @@
 namespace sylar::detail {
 
 #define SYLAR_COUNTED_(name) name,
-enum class Hook : uint8_t { SYLAR_HOOKED_NAMES(SYLAR_COUNTED_) kCount };
+enum class Hook : uint8_t { SYLAR_COUNTED_NAMES(SYLAR_COUNTED_) kCount };
 #undef SYLAR_COUNTED_
 
 /// The counters of one worker slot, which are kept when its worker ends.

@@ -4,13 +4,16 @@
 #ifdef __x86_64__
 
 #include <fcntl.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -215,6 +218,8 @@ long uncancelled(Call call) {
     SYLAR_SAME_(nanosleep); SYLAR_SAME_(sched_yield); SYLAR_SAME_(pause);
     SYLAR_SAME_(flock); SYLAR_SAME_(fsync); SYLAR_SAME_(fdatasync); SYLAR_SAME_(syncfs);
     SYLAR_SAME_(msync); SYLAR_SAME_(sync_file_range); SYLAR_SAME_(wait4);
+    SYLAR_SAME_(mq_timedreceive); SYLAR_SAME_(mq_timedsend); SYLAR_SAME_(msgrcv); SYLAR_SAME_(msgsnd);
+    SYLAR_SAME_(semop); SYLAR_SAME_(semtimedop);
     // clang-format on
 #undef SYLAR_SAME_
     case SYS_preadv2:

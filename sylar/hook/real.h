@@ -5,7 +5,9 @@
 // hides the interceptor, and without it TSan sees false races.)
 #pragma once
 
+#include <aio.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pty.h>
@@ -20,7 +22,9 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -88,13 +92,18 @@ class Real {
 };
 
 // clang-format off
-#define SYLAR_HOOKED_NAMES(X)                                                \
-  X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep) X(sched_yield)          \
-  X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(shutdown) \
-  X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                \
+// Those that make descriptors, install handlers or jump, of which nobody counts the calls.
+#define SYLAR_UNCOUNTED_NAMES(X)                                             \
   X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2)                    \
   X(eventfd) X(timerfd_create) X(signalfd) X(inotify_init) X(inotify_init1)  \
   X(epoll_create) X(epoll_create1)                                           \
+  X(sigaction) X(signal) X(sysv_signal) X(sigset) X(siginterrupt)            \
+  X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)
+// At most 255, by which a fiber remembers its last call.
+#define SYLAR_COUNTED_NAMES(X)                                               \
+  X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep) X(sched_yield)          \
+  X(socket) X(socketpair) X(pipe) X(pipe2) X(accept) X(accept4) X(connect) X(shutdown) \
+  X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                \
   X(close) X(fclose) X(freopen) X(freopen64) X(pclose) X(dup) X(dup2) X(dup3) \
   X(fork) X(_Fork) X(forkpty) X(posix_spawn) X(posix_spawnp) X(popen) X(system)                 \
   X(wait4) X(waitid)                                                         \
@@ -104,8 +113,6 @@ class Real {
   X(pread) X(preadv) X(pwrite) X(pwritev) X(preadv2) X(pwritev2) X(sendfile) X(splice) X(tee) X(vmsplice) X(copy_file_range) X(syscall) \
   X(poll) X(ppoll) X(select) X(pselect) X(epoll_ctl) X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) \
   SYLAR_NAME_CALLS(X)                                                        \
-  X(sigaction) X(signal) X(sysv_signal) X(sigset) X(siginterrupt)          \
-  X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)                      \
   X(pause) X(sigsuspend) X(sigwait) X(sigwaitinfo) X(sigtimedwait)            \
   X(fgets) X(fgetc) X(fread) X(getdelim) X(vfscanf) X(__isoc99_vfscanf)      \
   X(fputs) X(puts) X(fputc) X(fwrite) X(vfprintf) X(__vfprintf_chk) X(fflush) \
@@ -118,7 +125,9 @@ class Real {
   X(sem_wait) X(sem_timedwait) X(sem_clockwait) X(sem_trywait) X(sem_post) \
   X(pthread_join) X(pthread_timedjoin_np) X(pthread_clockjoin_np)            \
   X(flock) X(lockf) X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range) \
-  X(stat) X(lstat) X(fstatat) X(statx)
+  X(stat) X(lstat) X(fstatat) X(statx)                                       \
+  X(mq_timedreceive) X(mq_timedsend) X(msgrcv) X(msgsnd) X(semtimedop) X(aio_suspend) X(lio_listio)
+#define SYLAR_HOOKED_NAMES(X) SYLAR_COUNTED_NAMES(X) SYLAR_UNCOUNTED_NAMES(X)
 // clang-format on
 
 // glibc's access attributes are no part of a type, and GCC warns each time.

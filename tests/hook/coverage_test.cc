@@ -23,6 +23,7 @@
 #include "sylar/testing/virtual_time.h"
 #include "tests/hook/lock_support.h"
 #include "tests/hook/names.h"
+#include "tests/hook/queue_support.h"
 #include "tests/hook/support.h"
 #include "tests/support/sanitized.h"
 
@@ -471,6 +472,68 @@ void awaitsFutex() {
 }
 #endif
 
+Waits receivesFromQueue(const char* name, ssize_t (*receive)(mqd_t queue, char* to, size_t size)) {
+  return {name, "mq_timedreceive", [receive] {
+            const MessageQueue queue;
+            const Peer sender([&] { EXPECT_EQ(::mq_send(queue.fd, "hello", 5, 0), 0); });
+            char bytes[8] = {};
+            EXPECT_EQ(sender.runsDuring([&] { return receive(queue.fd, bytes, sizeof bytes); }), 5);
+            EXPECT_STREQ(bytes, "hello");
+          }};
+}
+Waits sendsToQueue(const char* name, int (*send)(mqd_t queue, const char* from, size_t size)) {
+  return {name, "mq_timedsend", [send] {
+            const MessageQueue queue(0, 1);
+            EXPECT_EQ(::mq_send(queue.fd, "first", 5, 0), 0);
+            char bytes[8];
+            const Peer receiver([&] { EXPECT_EQ(::mq_receive(queue.fd, bytes, sizeof bytes, nullptr), 5); });
+            EXPECT_EQ(receiver.runsDuring([&] { return send(queue.fd, "second", 6); }), 0);
+          }};
+}
+template <auto kReceive>
+void receivesFromSystem() {
+  const SystemQueue queue;
+  const Peer sender([&] { EXPECT_EQ(queue.send(hookedCalls(), 1, "x"), 0); });
+  SystemMessage message;
+  EXPECT_EQ(sender.runsDuring([&] { return kReceive(queue.id, &message, sizeof message.text, 0, 0); }), 8);
+}
+template <auto kSend>
+void sendsToSystem() {
+  const SystemQueue queue;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(queue.send(hookedCalls(), 1, "x"), 0);
+  const Peer receiver([&] { EXPECT_EQ(queue.receive(hookedCalls()), 8); });
+  const SystemMessage message;
+  EXPECT_EQ(receiver.runsDuring([&] { return kSend(queue.id, &message, sizeof message.text, 0); }), 0);
+}
+template <auto kOperate, auto... kMore>
+void takesSemaphore() {
+  const Semaphores set;
+  sembuf give = add(0, 1), take = add(0, -1, SEM_UNDO);
+  const Peer giver([&] { EXPECT_EQ(::semop(set.id, &give, 1), 0); });
+  EXPECT_EQ(giver.runsDuring([&] { return kOperate(set.id, &take, 1, kMore...); }), 0);
+}
+template <class Wait>
+void readsAsynchronously(Wait wait) {
+  const Pair pipe = pipePair();
+  const Peer writer([&] { EXPECT_EQ(::write(pipe.b, "hello", 5), 5); });
+  char bytes[8] = {};
+  aiocb one = request(pipe.a, bytes, sizeof bytes);
+  aiocb* const list[] = {&one};
+  EXPECT_EQ(writer.runsDuring([&] { return wait(list); }), 0);
+  EXPECT_EQ(::aio_return(&one), 5);
+}
+template <auto kSuspend, class Request>
+void suspendsForAsynchronous() {
+  readsAsynchronously([](aiocb* const* list) {
+    EXPECT_EQ(::aio_read(list[0]), 0);
+    return kSuspend(reinterpret_cast<const Request* const*>(list), 1, nullptr);
+  });
+}
+template <auto kList, class Request>
+void listsAsynchronous() {
+  readsAsynchronously([](aiocb* const* list) { return kList(LIO_WAIT, reinterpret_cast<Request* const*>(list), 1, nullptr); });
+}
+
 std::vector<Waits> waitingCalls() {
   return {
       receives("read", "read", plain<&::read>),
@@ -561,6 +624,26 @@ std::vector<Waits> waitingCalls() {
           "pthread_cond_clockwait",
           [](auto* changed, auto* mutex, auto* end) { return ::pthread_cond_clockwait(changed, mutex, CLOCK_REALTIME, end); }),
       {"pthread_once", "pthread_once", comesDuringOnce},
+      receivesFromQueue("mq_receive", [](mqd_t queue, char* to, size_t size) { return ::mq_receive(queue, to, size, nullptr); }),
+      receivesFromQueue("mq_timedreceive",
+                        [](mqd_t queue, char* to, size_t size) {
+                          const timespec late{.tv_sec = INT_MAX, .tv_nsec = 0};
+                          return ::mq_timedreceive(queue, to, size, nullptr, &late);
+                        }),
+      sendsToQueue("mq_send", [](mqd_t queue, const char* from, size_t size) { return ::mq_send(queue, from, size, 0); }),
+      sendsToQueue("mq_timedsend",
+                   [](mqd_t queue, const char* from, size_t size) {
+                     const timespec late{.tv_sec = INT_MAX, .tv_nsec = 0};
+                     return ::mq_timedsend(queue, from, size, 0, &late);
+                   }),
+      {"msgrcv", "msgrcv", receivesFromSystem<&::msgrcv>},
+      {"msgsnd", "msgsnd", sendsToSystem<&::msgsnd>},
+      {"semop", "semtimedop", takesSemaphore<&::semop>},
+      {"semtimedop", "semtimedop", takesSemaphore<&::semtimedop, nullptr>},
+      {"aio_suspend", "aio_suspend", suspendsForAsynchronous<&::aio_suspend, aiocb>},
+      {"aio_suspend64", "aio_suspend", suspendsForAsynchronous<&::aio_suspend64, aiocb64>},
+      {"lio_listio", "lio_listio", listsAsynchronous<&::lio_listio, aiocb>},
+      {"lio_listio64", "lio_listio", listsAsynchronous<&::lio_listio64, aiocb64>},
 #ifdef __x86_64__  // elsewhere it is libc's
       {"syscall futex", "syscall", awaitsFutex},
       receives("syscall read", "read", byNumber<SYS_read, ssize_t, int, char*, size_t>),
@@ -568,6 +651,17 @@ std::vector<Waits> waitingCalls() {
       accepts("syscall accept", [](int fd) { return byNumber<SYS_accept, int>(fd, nullptr, nullptr); }),
       connects("syscall connect", byNumber<SYS_connect, int, int, const sockaddr*, socklen_t>),
       awaits("syscall poll", "poll", byPoll<byNumber<SYS_poll, int, pollfd*, long, long>, -1L>),
+      receivesFromQueue("syscall mq_timedreceive",
+                        [](mqd_t queue, char* to, size_t size) {
+                          return byNumber<SYS_mq_timedreceive, ssize_t>(queue, to, size, nullptr, nullptr);
+                        }),
+      sendsToQueue("syscall mq_timedsend",
+                   [](mqd_t queue, const char* from, size_t size) {
+                     return byNumber<SYS_mq_timedsend, int>(queue, from, size, 0, nullptr);
+                   }),
+      {"syscall msgrcv", "msgrcv", receivesFromSystem<byNumber<SYS_msgrcv, ssize_t, int, void*, size_t, long, int>>},
+      {"syscall msgsnd", "msgsnd", sendsToSystem<byNumber<SYS_msgsnd, int, int, const void*, size_t, int>>},
+      {"syscall semop", "semtimedop", takesSemaphore<byNumber<SYS_semop, int, int, sembuf*, size_t>>},
       sleeps("syscall nanosleep", "nanosleep", [](const timespec& time) { return byNumber<SYS_nanosleep, int>(&time, nullptr); }),
 #endif
   };
@@ -644,6 +738,20 @@ void shutsDown() {
   EXPECT_EQ(atOnce([&] { return ::shutdown(pair.a, SHUT_RD); }), 0);
 }
 
+/// Those who wait for a queue hear of its end.
+void closesQueue() {
+  MessageQueue queue;
+  {
+    const Peer receiver([fd = queue.fd] {
+      char bytes[8];
+      EXPECT_TRUE(!inAFiber() || ::mq_receive(fd, bytes, sizeof bytes, nullptr) == -1);
+      EXPECT_TRUE(!inAFiber() || errno == EBADF);
+    });
+    if (inAFiber()) Fiber::YieldToReady();
+    EXPECT_EQ(::mq_close(std::exchange(queue.fd, -1)), 0);
+  }
+}
+
 /// A recursive mutex of another fiber of this thread, which libc takes for the thread's.
 void triesToLock() {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -714,6 +822,7 @@ std::vector<NeverWaits> uncountedCalls() {
       forks("fork", &::fork),
       forks("vfork", &::vfork),  // which is a fork: it may return from where it is called
       {"shutdown", shutsDown},
+      {"mq_close", closesQueue},
       {"pthread_mutex_trylock", triesToLock},
       {"pthread_mutex_unlock", unlocksForAnother},
       tells("pthread_cond_signal", &::pthread_cond_signal),
@@ -802,6 +911,8 @@ constexpr char kMust[] = R"(
   socket socketpair pipe pipe2 open open64 openat openat64 creat creat64 eventfd timerfd_create signalfd inotify_init inotify_init1
   pthread_mutex_lock pthread_mutex_trylock pthread_mutex_timedlock pthread_mutex_clocklock pthread_mutex_unlock
   pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait pthread_cond_signal pthread_cond_broadcast pthread_once
+  mq_receive mq_timedreceive mq_send mq_timedsend mq_close msgrcv msgsnd semop semtimedop
+  aio_suspend aio_suspend64 lio_listio lio_listio64
   syscall)";
 
 // HA-8

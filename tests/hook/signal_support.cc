@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/hook/children.h"
+#include "tests/hook/queue_support.h"
 
 namespace sylar::test {
 namespace {
@@ -269,6 +270,37 @@ timespec afterSleepTime(clockid_t clock) {
   return {time.tv_sec + more.tv_sec + ns / 1'000'000'000, ns % 1'000'000'000};
 }
 
+Waiting receivesFromQueue() {
+  const auto queue = std::make_shared<MessageQueue>();
+  const auto call = [queue] {
+    char bytes[8];
+    return ::mq_receive(queue->fd, bytes, sizeof bytes, nullptr);
+  };
+  return {call, [queue] { EXPECT_EQ(::mq_send(queue->fd, "x", 1, 0), 0); }};
+}
+Waiting sendsToQueue() {
+  const auto queue = std::make_shared<MessageQueue>(0, 1);
+  EXPECT_EQ(::mq_send(queue->fd, "x", 1, 0), 0);
+  return {[queue] { return ::mq_send(queue->fd, "x", 1, 0); },
+          [queue] {
+            char bytes[8];
+            EXPECT_EQ(::mq_receive(queue->fd, bytes, sizeof bytes, nullptr), 1);
+          }};
+}
+Waiting receivesFromSystem() {
+  const auto queue = std::make_shared<SystemQueue>();
+  return {[queue] { return queue->receive(hookedCalls()); }, [queue] { EXPECT_EQ(queue->send(hookedCalls(), 1, "x"), 0); }};
+}
+Waiting sendsToSystem() {
+  const auto queue = std::make_shared<SystemQueue>();
+  while (queue->send(hookedCalls(), 1, "x", IPC_NOWAIT) == 0) continue;
+  return {[queue] { return queue->send(hookedCalls(), 1, "x"); }, [queue] { EXPECT_EQ(queue->receive(hookedCalls()), 8); }};
+}
+Waiting takesSemaphore(const timespec* timeout) {
+  const auto set = std::make_shared<Semaphores>();
+  return {[set, timeout] { return set->op(hookedCalls(), {add(0, -1)}, timeout); },
+          [set] { EXPECT_EQ(set->op(hookedCalls(), {add(0, 1)}), 0); }};
+}
 void setLock(int fd, int command, short type) {
   struct flock lock {};
   lock.l_type = type;
@@ -438,6 +470,16 @@ std::vector<WaitingCase> waitingCases() {
              [](int fd) { setLock(fd, F_OFD_SETLK, F_WRLCK); }, [](int fd) { setLock(fd, F_OFD_SETLK, F_UNLCK); });
        }},
       {"open_of_a_fifo", false, opensFifo},
+      {"mq_receive", false, receivesFromQueue},
+      {"mq_send", false, sendsToQueue},
+      {"msgrcv", true, receivesFromSystem},
+      {"msgsnd", true, sendsToSystem},
+      {"semop", true, [] { return takesSemaphore(nullptr); }},
+      {"semtimedop", true,
+       [] {
+         static constexpr timespec kMinute{60, 0};
+         return takesSemaphore(&kMinute);
+       }},
   };
 }
 

@@ -1,17 +1,21 @@
 // For the tests of hooks: libc's own functions beside the interposed names, and descriptors in pairs.
 #pragma once
 
+#include <aio.h>
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -56,7 +60,9 @@ namespace sylar::test {
   X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(ppoll) X(select) X(pselect) \
   X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) X(nanosleep) X(usleep) X(clock_nanosleep) \
   SYLAR_NAME_CALLS(X) X(open) X(openat) X(creat) X(flock) X(lockf) \
-  X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range)
+  X(fsync) X(fdatasync) X(syncfs) X(sync) X(msync) X(sync_file_range) \
+  X(mq_receive) X(mq_timedreceive) X(mq_send) X(mq_timedsend) X(mq_close) X(msgrcv) X(msgsnd) X(semop) X(semtimedop) \
+  X(aio_suspend) X(lio_listio)
 // clang-format on
 
 /// One set of implementations of the same functions.

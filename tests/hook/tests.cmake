@@ -9,7 +9,7 @@ foreach(race cancel_scope children close closers eintr locks signal_close stay s
   sylar_with_uring(hook_${race}_race_test)
 endforeach()
 if(NOT SYLAR_SANITIZE)  # answers that are compared, of one worker
-  foreach(calls children connect fast_open fifo file kinds message_end messages names rare ready ready_rare receive refusal reset
+  foreach(calls children connect fast_open fifo file kinds message_end messages names queues rare ready ready_rare receive refusal reset
       rights socket splice transfer unix_write)
     sylar_test(hook/same_as_libc_${calls}_test LINKS sylar::sylar sylar::hook)
     sylar_with_uring(RELEASE hook_same_as_libc_${calls}_test)
