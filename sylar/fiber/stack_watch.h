@@ -54,7 +54,7 @@ inline void end(const Stack& stack) {
   const void* base = nullptr;
   size_t size = 0;
   if (&__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(fake_stack, &base, &size);
-  return {static_cast<char*>(const_cast<void*>(base)), size};
+  return {static_cast<char*>(const_cast<void*>(base)), static_cast<uint32_t>(size)};  // of at most 1 GiB for a sanitizer
 }
 
 }  // namespace sylar::detail::stack_watch
