@@ -37,10 +37,10 @@ struct FiberThread {
   }
 
   std::atomic<uint32_t> state{kIsThread};
-  std::atomic<pid_t> worker{0};  ///< the id of the worker's thread that runs it; 0 before it has begun
+  std::atomic<pid_t> worker{0};              ///< the id of the worker's thread that runs it; 0 before it has begun
   std::atomic<uintptr_t> worker_pointer{0};  ///< the thread pointer of that thread, while it may run this one; else 0
-  bool gets_signal = false;      ///< the signal that is raised now was sent to this thread
-  bool hears_cancel = false;     ///< the library cancels it: it is a fiber, or main
+  bool gets_signal = false;                  ///< the signal that is raised now was sent to this thread
+  bool hears_cancel = false;                 ///< the library cancels it: it is a fiber, or main
   std::atomic<bool> cancel_asked{false};
   std::atomic<bool> cancel_disabled{false};  ///< pthread_setcancelstate
   bool cancel_anywhere = false;              ///< pthread_setcanceltype: it need not wait
