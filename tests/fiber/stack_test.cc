@@ -341,7 +341,8 @@ TEST(StackPool, SoManyStacksHaveWideGuards) {
     std::vector<Stack> stacks;
     for (long i = 0; i < kWideGuards + 1000; ++i) stacks.push_back(pool.take(kMinStackSize));
     const auto wide = std::ranges::count_if(stacks, is_wide);
-    EXPECT_GT(wide, kWideGuards - 100) << "besides those that the process has already";
+    EXPECT_GT(wide, kWideGuards / 2) << "the others are of earlier tests of the process";
+    EXPECT_TRUE(std::ranges::is_partitioned(stacks, is_wide));
     EXPECT_LE(wide, kWideGuards + static_cast<long>(StackClass::kMappedAtOnce / (kGuardSize + kMinStackSize)));
     EXPECT_EQ(stacks.back().guard, kLeastGuardSize);
     EXPECT_FAULT(*static_cast<volatile char*>(stacks.back().base - kLeastGuardSize) = 1);
