@@ -11,6 +11,8 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -96,6 +98,19 @@ struct NothingKept {
   for (;;) sys::call(SYS_exit, 0);
 }
 
+/// Returns an id that the kernel gives to no thread (PID_MAX_LIMIT), and that fits where locks note their owner (FUTEX_TID_MASK). It begins
+/// anywhere, because processes share some locks. Source: pid_max in proc(5), the kernel's robust-futex-ABI.
+pid_t newId() {
+  constexpr uint32_t kFirst = uint32_t{1} << 22;
+  constexpr uint32_t kEnd = uint32_t{1} << 30;
+  static std::atomic<uint32_t> s_next = [] {
+    uint32_t random = 0;
+    sys::call(SYS_getrandom, &random, sizeof random, 0);
+    return random;
+  }();
+  return static_cast<pid_t>(kFirst + s_next.fetch_add(1, std::memory_order_relaxed) % (kEnd - kFirst));
+}
+
 /// Notes what the kernel and libc have agreed on for the calling thread. Returns false if the kernel does not tell.
 bool learnThread(Handover& me) {
   if (sys::call(SYS_prctl, PR_GET_TID_ADDRESS, &me.id_address) != 0 || me.id_address == nullptr) return false;
@@ -107,7 +122,9 @@ bool learnThread(Handover& me) {
   size_t size;
   ::pthread_attr_getstack(&attributes, &base, &size);
   ::pthread_attr_destroy(&attributes);
-  me.id = sys::threadId();
+  me.id = newId();  // the kernel may give that of the kernel thread to another thread
+  *me.id_address = me.id;
+  sys::detail::t_thread_id = me.id;
   me.stack = stackBelow(static_cast<char*>(base) + size, size);
   me.thread_pointer = threadPointer();
   return true;
@@ -226,6 +243,15 @@ SYLAR_SWITCHES int takeOver(void* argument) {
   Context::exitTo(beginning, thread.thread, nothing.locals());
 }
 
+/// The kernel threads that end threads. libc knows these by the threads' ids, so its signals do not reach them. Guarded by g_births.
+constinit std::array<pid_t, 64> g_ending{};
+
+/// Returns a free entry of g_ending, or null.
+pid_t* entryForEnd() SYLAR_REQUIRES(g_births) {
+  const auto found = std::ranges::find_if(g_ending, [](pid_t id) { return id == 0 || !exists(id); });
+  return found != g_ending.end() ? found : nullptr;
+}
+
 /// Makes a kernel thread for what is left of the thread. `thread` must not be used afterwards.
 void endByKernelThread(Handover& thread) {
   constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS |
@@ -233,7 +259,12 @@ void endByKernelThread(Handover& thread) {
   char* const below = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(thread.below) & ~uintptr_t{15});
   const auto made = [&] {
     const SignalsBlocked blocked;
-    return ::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address) != -1;
+    const Lock lock(g_births);
+    pid_t* const entry = entryForEnd();
+    if (entry == nullptr) return false;
+    const int id = ::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address);
+    if (id != -1) *entry = id;
+    return id != -1;
   };
   while (!made()) ::usleep(1000);  // there may be too many threads now; the fiber waits
 }
@@ -281,6 +312,9 @@ uint64_t maskFor(const pthread_attr_t* attributes, uint64_t creators) {
 
 }  // namespace
 
+std::span<const pid_t> endingThreads() { return g_ending; }
+bool exists(pid_t kernel_thread) { return sys::call(SYS_tgkill, sys::call(SYS_getpid), kernel_thread, 0) == 0; }
+
 bool makesFiberThreads() {
   return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && hookSleeps() &&
          Scheduler::GetThis() != nullptr;
@@ -298,14 +332,12 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
     };
     const auto start = std::make_shared<Start>();
     fiber = std::make_shared<Fiber>([start] { runThread(*start->thread, start->id); }, kFirstStackSize);
+    const SignalsBlocked blocked;
     const Lock birth_lasts(g_births);
-    {
-      const SignalsBlocked blocked;
-      keepSignalMask(blocked.before());
-      birth.signal_mask = maskFor(attributes, blocked.before());
-      const int error = g_pthread_create(&id, attributes, begin, &birth);
-      if (error != 0) return error;
-    }
+    keepSignalMask(blocked.before());
+    birth.signal_mask = maskFor(attributes, blocked.before());
+    const int error = g_pthread_create(&id, attributes, begin, &birth);
+    if (error != 0) return error;
     hearSetIdsAsWorker();
     while (const uint32_t stays = birth.stays.load(std::memory_order_acquire)) {
       sys::call(SYS_futex, &birth.stays, FUTEX_WAIT, stays, nullptr);  // not FUTEX_PRIVATE_FLAG, which the kernel's wake has not

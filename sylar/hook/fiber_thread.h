@@ -19,6 +19,8 @@
 
 #include <pthread.h>
 
+#include <span>
+
 #include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/fiber/thread_pointer.h"
@@ -27,8 +29,13 @@ namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
 
-/// Held while a kernel thread exits behind libc's back. Who makes libc signal every thread and wait for each holds it as well.
+/// Held while a kernel thread exits behind libc's back, or takes over a thread at its end. Who makes libc signal every thread and wait for
+/// each holds it as well. Signals are blocked under it.
 extern constinit OsMutex g_births;
+/// Returns the kernel threads that end threads, and are perhaps gone. An unused entry is 0.
+std::span<const pid_t> endingThreads() SYLAR_REQUIRES(g_births);
+/// Returns true if this process has that kernel thread.
+bool exists(pid_t kernel_thread);
 
 /// Returns true if the caller is a fiber whose threads are to be fibers.
 bool makesFiberThreads();

@@ -2,6 +2,8 @@
 // fibers. The ids stay what they are, so anybody may run this; tests/integration/set_ids_test.py gives up root's.
 #include <grp.h>
 #include <pwd.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +19,8 @@
 
 namespace sylar::test {
 namespace {
+
+constexpr uid_t kNobody = 65534;
 
 std::atomic<uint64_t> g_made{0};
 
@@ -99,6 +103,54 @@ TEST_P(SetIds, AreHeardByHelperThreads) {
   setIds();
   iom.stop();
   BlockingPool::process().endAll();
+}
+
+struct AsksAtItsEnd {
+  std::atomic<bool>* begun = nullptr;
+  std::atomic<bool>* may_ask = nullptr;
+  uid_t* user = nullptr;
+  ~AsksAtItsEnd() {
+    if (begun == nullptr) return;
+    begun->store(true);
+    while (!may_ask->load()) ::sched_yield();
+    *user = static_cast<uid_t>(::syscall(SYS_geteuid));
+  }
+};
+thread_local AsksAtItsEnd t_asks;
+
+// libc's signals do not reach the kernel thread that ends a thread, so its destructors went on with root's rights.
+TEST_P(SetIds, AreThoseOfAThreadThatIsEnding) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give up its rights";
+  const ThreadsAreFibers threads_are_fibers;
+  IOManager iom(workers(), false, "ids");
+  iom.schedule([] {
+    std::atomic<bool> begun{false}, may_ask{false};
+    uid_t user = 0;
+    std::thread thread([&] { t_asks.begun = &begun, t_asks.may_ask = &may_ask, t_asks.user = &user; });
+    while (!begun.load()) ::usleep(100);
+    EXPECT_EQ(::seteuid(kNobody), 0);
+    may_ask = true;
+    thread.join();
+    EXPECT_EQ(user, kNobody);
+    EXPECT_EQ(::seteuid(0), 0);
+  });
+  iom.stop();
+}
+
+// The kernel could give the id of a thread that is a fiber to another thread, which then answered for it, and libc went on asking.
+TEST_P(SetIds, FindNoOtherThreadByTheIdOfAFiber) {
+  if (!ThreadsAreFibers::supported()) GTEST_SKIP() << "threads stay threads in this build";
+  const ThreadsAreFibers threads_are_fibers;
+  IOManager iom(workers(), false, "ids");
+  iom.schedule([] {
+    pid_t first = 0, second = 0;
+    std::thread([&] { first = ::gettid(); }).join();
+    std::thread([&] { second = ::gettid(); }).join();
+    EXPECT_GE(first, 1 << 22);  // PID_MAX_LIMIT
+    EXPECT_GE(second, 1 << 22);
+    EXPECT_NE(first, second);
+  });
+  iom.stop();
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ class UnderTheRunner(unittest.TestCase):
 @unittest.skipIf(os.geteuid() != 0, "only root can drop privileges")
 @unittest.skipIf(EXAMPLE == "-", "no examples in this build")
 class Service(unittest.TestCase):
+    # SEC-62
     def test_serves_as_another_user(self):
         with subprocess.Popen([EXAMPLE, "nobody", "0"], stdout=subprocess.PIPE, text=True) as service:
             try:
