@@ -73,9 +73,7 @@ HttpServer::HttpServer(bool keepalive, IOManager* worker, IOManager* io_worker, 
 HttpServer::~HttpServer() = default;
 
 bool HttpServer::start() {
-  HttpShared shared = *m_impl->shared;
-  shared.limit_loopback = getLimits().limit_loopback;
-  m_impl->shared = std::make_shared<const HttpShared>(std::move(shared));
+  m_impl->shared->totals->limit_loopback.store(getLimits().limit_loopback, std::memory_order_relaxed);
   return TcpServer::start();
 }
 

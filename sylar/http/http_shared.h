@@ -44,6 +44,9 @@ class HttpTotals {
     const auto of_peer = m_of_peers.find(*peer);
     if ((of_peer->second -= bytes) == 0) m_of_peers.erase(of_peer);
   }
+  /// True if HttpLimits::max_peer_bodies holds for this host, too.
+  std::atomic<bool> limit_loopback{false};
+
   uint64_t bodyBytes() const { return m_body_bytes.load(std::memory_order_relaxed); }
 
   /// Counts a request that the protocol has answered with `status`, 400 to 599, in place of a handler.
@@ -71,7 +74,6 @@ class HttpTotals {
 
 struct HttpShared {
   HttpLimits limits;
-  bool limit_loopback = false;  // whether HttpLimits::max_peer_bodies holds for this host, too
   std::shared_ptr<HttpTotals> totals = std::make_shared<HttpTotals>();
 };
 
@@ -109,7 +111,9 @@ class BodyShare {
   }
 
  private:
-  std::optional<PeerKey> peer() const { return limitedPeer(m_client, m_shared.limit_loopback); }
+  std::optional<PeerKey> peer() const {
+    return limitedPeer(m_client, m_shared.totals->limit_loopback.load(std::memory_order_relaxed));
+  }
 
   const HttpShared& m_shared;
   const Socket& m_client;
