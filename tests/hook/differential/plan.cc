@@ -5,6 +5,7 @@
 
 #include <array>
 #include <random>
+#include <utility>
 
 namespace sylar::test::differential {
 namespace {
@@ -24,13 +25,13 @@ class Dice {
 };
 
 /// How often each step is taken. Those that transfer are the most.
-constexpr Op kOps[] = {Op::k_create,    Op::k_create,  Op::k_dup,       Op::k_dup2,       Op::k_close,      Op::k_read,
-                       Op::k_read,      Op::k_readv,   Op::k_recv,      Op::k_recv,       Op::k_recvfrom,   Op::k_recvfrom,
-                       Op::k_recvfrom,  Op::k_recvmsg, Op::k_recvmsg,   Op::k_write,      Op::k_write,      Op::k_write,
-                       Op::k_writev,    Op::k_send,    Op::k_sendmsg,   Op::k_sendrights, Op::k_sendrights, Op::k_sendrights,
-                       Op::k_reconnect, Op::k_poll,    Op::k_poll,      Op::k_select,     Op::k_epoll,      Op::k_shutdown,
-                       Op::k_timeout,   Op::k_mark,    Op::k_nonblock,  Op::k_connect,    Op::k_connect,    Op::k_accept,
-                       Op::k_accept,    Op::k_pass,    Op::k_available, Op::k_drain,      Op::k_drain};
+constexpr Op kOps[] = {Op::k_create,   Op::k_create,    Op::k_dup,     Op::k_dup2,       Op::k_close,      Op::k_read,
+                       Op::k_read,     Op::k_readv,     Op::k_recv,    Op::k_recv,       Op::k_recvfrom,   Op::k_recvfrom,
+                       Op::k_recvfrom, Op::k_recvmsg,   Op::k_recvmsg, Op::k_write,      Op::k_write,      Op::k_write,
+                       Op::k_writev,   Op::k_send,      Op::k_sendmsg, Op::k_sendrights, Op::k_sendrights, Op::k_reconnect,
+                       Op::k_poll,     Op::k_poll,      Op::k_select,  Op::k_epoll,      Op::k_shutdown,   Op::k_timeout,
+                       Op::k_mark,     Op::k_nonblock,  Op::k_connect, Op::k_connect,    Op::k_accept,     Op::k_accept,
+                       Op::k_pass,     Op::k_available, Op::k_drain,   Op::k_drain};
 
 int flagsOf(Op op, Dice& dice) {
   switch (op) {
@@ -132,6 +133,8 @@ class Table {
       const bool is_queue = step.kind == Kind::kPipe || step.kind == Kind::kFifo;
       m_kinds[slot] = static_cast<int>(step.kind);
       m_kinds[other] = is_one ? kNone : m_kinds[slot];
+      m_peers[slot] = step.other;
+      m_peers[other] = step.slot;
       m_reads[slot] = m_writes[other] = is_queue;
       m_writes[slot] = m_reads[other] = false;
     } else if (step.op == Op::k_close) {
@@ -139,12 +142,17 @@ class Table {
     } else if (step.op == Op::k_connect || step.op == Op::k_accept) {
       m_kinds[other] = static_cast<int>(is(m_kinds[slot], Kind::kListener) ? Kind::kTcp : Kind::kUnixStream);
       m_reads[other] = m_writes[other] = false;
+      if (step.op == Op::k_accept) m_peers[static_cast<size_t>(m_peers[slot])] = step.other;
+      m_peers[other] = std::exchange(m_peers[slot], step.other);
     } else if (step.op == Op::k_dup || step.op == Op::k_dup2 || step.op == Op::k_pass) {
       m_kinds[other] = m_kinds[slot];
+      m_peers[other] = m_peers[slot];
       m_reads[other] = m_reads[slot];
       m_writes[other] = m_writes[slot];
     }
   }
+  bool has(int slot, Kind kind) const { return is(at(slot), kind); }
+  int peerOf(int slot) const { return m_peers[static_cast<size_t>(slot)]; }
 
  private:
   static constexpr int kNone = -1;
@@ -157,9 +165,36 @@ class Table {
     kinds.fill(kNone);
     return kinds;
   }();
+  std::array<int, kSlots> m_peers{};    // the other end; of a listener, the socket that came last
   std::array<bool, kSlots> m_reads{};   // only
   std::array<bool, kSlots> m_writes{};  // only
 };
+
+void addInEitherOrder(Plan& plan, const Step& one, const Step& other, Dice& dice) {
+  const bool swaps = dice.below(2) == 0;
+  plan.push_back(swaps ? other : one);
+  plan.push_back(swaps ? one : other);
+}
+
+/// Adds a step. Some steps come with others on the same connection, because they would rarely meet them by chance.
+void add(Plan& plan, const Step& step, const Table& table, Dice& dice, Recent& recent) {
+  if (step.op == Op::k_sendrights) {
+    // Descriptors end a receive of more bytes, which has begun to wait for them or comes behind them.
+    Step receive = stepOf(dice.oneOf({Op::k_recvfrom, Op::k_recvfrom, Op::k_readv}), dice, recent);
+    receive.slot = table.peerOf(step.slot);
+    receive.size += step.size;
+    return addInEitherOrder(plan, step, receive, dice);
+  }
+  plan.push_back(step);
+  if (step.op == Op::k_connect && table.has(step.slot, Kind::kUnixListener) && dice.below(2) == 0) {
+    // A second connect waits for room in the listener, whatever becomes of the first connection.
+    Step again = stepOf(Op::k_reconnect, dice, recent);
+    Step shut = stepOf(Op::k_shutdown, dice, recent);
+    again.slot = shut.slot = step.other;
+    again.other = step.slot;
+    addInEitherOrder(plan, again, shut, dice);
+  }
+}
 
 }  // namespace
 
@@ -180,11 +215,7 @@ Plan planOf(uint64_t seed, int steps) {
     Step step = stepOf(op, dice, recent);
     for (int tries = 0; tries < 30 && !table.makesSense(step); ++tries) step = stepOf(op, dice, recent);
     table.note(step);
-    plan.push_back(step);
-    if (op != Op::k_sendrights) continue;
-    Step receive = stepOf(dice.below(2) == 0 ? Op::k_recvfrom : Op::k_readv, dice, recent);
-    receive.slot = step.slot ^ 1;  // where its other end is, if it is one of the first pairs
-    plan.push_back(receive);
+    add(plan, step, table, dice, recent);
   }
   return plan;
 }
