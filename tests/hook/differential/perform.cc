@@ -288,7 +288,7 @@ void perform(Work& work, const Calls& make, const Calls& call) {
     }
     case Op::k_drain: drain(work, call); break;
   }
-  if (work.fd >= 0 && step.op != Op::k_close)
+  if (work.tells_flags && work.fd >= 0 && step.op != Op::k_close)
     work.gave += " nonblock " + std::to_string((call.fcntl(work.fd, F_GETFL, 0) & O_NONBLOCK) != 0);
 }
 

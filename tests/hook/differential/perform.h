@@ -20,6 +20,7 @@ struct Work {
   /// What a drain waits for: the writer that it makes room for is through.
   const std::atomic<bool>* until = nullptr;
   std::string gave;
+  bool tells_flags = true;  ///< whether O_NONBLOCK belongs to what it gives
 };
 
 /// Makes the step. `make` creates descriptors, `call` does everything else.

@@ -95,8 +95,9 @@ class Runner {
     const bool queue = slot.kind == Kind::kPipe || slot.kind == Kind::kFifo;
     switch (step.op) {
       // Deviation: a close or dup2 wakes those who wait for the number. They are the number's, not the open file's.
-      case Op::k_close: return !isUsed(step.slot);
-      case Op::k_dup2: return !isUsed(step.other) && step.slot != step.other;
+      case Op::k_close: return !isUsed(step.slot) && !raceForErrorOf(slot);
+      case Op::k_dup2: return !isUsed(step.other) && step.slot != step.other && !raceForErrorOf(*m_slots[step.other]);
+      case Op::k_nonblock: return !isBeingConnected(slot);
       case Op::k_connect: return is_listener && !isConnectedTo(slot);
       case Op::k_reconnect:
         return isSocket(slot.kind) && !is_listener && listens(m_slots[step.other]->kind) &&
@@ -151,6 +152,15 @@ class Runner {
       return (step.op == Op::k_connect || step.op == Op::k_reconnect) && one->listener == listener.object;
     });
   }
+  /// Returns true if a call that is under way connects this socket again. Deviation: its flags then have O_NONBLOCK at times.
+  bool isBeingConnected(const Slot& slot) const {
+    return std::ranges::any_of(m_under_way, [&](const auto& one) {
+      const auto& at = m_slots[one->work.step.slot];
+      return one->work.step.op == Op::k_reconnect && at && at->object == slot.object && at->end == slot.end;
+    });
+  }
+  /// Returns true if a reader and a writer wait at the peer. When this end is closed, one of them takes the error.
+  bool raceForErrorOf(const Slot& slot) const { return isWaitedForAtPeer(slot, true) && isWaitedForAtPeer(slot, false); }
   int copiesOf(const Slot& slot) const {
     return static_cast<int>(std::ranges::count_if(
         m_slots, [&](const auto& one) { return one && one->object == slot.object && one->end == slot.end; }));
@@ -179,6 +189,7 @@ class Runner {
       const Slot& slot = *m_slots[step.slot];
       job->work.step.kind = slot.kind;
       job->work.fd = slot.fd;
+      job->work.tells_flags = step.op == Op::k_reconnect || !isBeingConnected(slot);
       job->work.other = m_slots[step.other] ? m_slots[step.other]->fd : -1;
       if (step.op == Op::k_drain) job->work.until = writerTo(slot);
       if (step.op == Op::k_connect) job->listener = slot.object;
