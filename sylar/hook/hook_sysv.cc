@@ -47,18 +47,21 @@ class Asking {
     if (!probe::copyIn(m_all.data(), operations, count * sizeof(sembuf))) return false;
     const auto end = m_all.begin() + static_cast<ptrdiff_t>(count);
     m_impatient = static_cast<size_t>(std::count_if(m_all.begin(), end, [](sembuf& one) { return one.sem_flg & IPC_NOWAIT; }));
+    m_wants_zero = std::any_of(m_all.begin(), end, [](sembuf& one) { return one.sem_op == 0; });
     std::for_each(m_all.begin(), end, [](sembuf& one) { one.sem_flg |= IPC_NOWAIT; });
     return true;
   }
   sembuf* all() { return m_all.data(); }
-  /// Says whether the user wants to wait for all of them, or for none.
-  bool allWait() const { return m_impatient == 0; }
+  /// Returns true if the user wants to wait for all of them, and they may be asked for again and again. A value of 0 may last for less
+  /// than the pause between two questions.
+  bool mayAskAgain() const { return m_impatient == 0 && !m_wants_zero; }
   bool noneWaits() const { return m_impatient == m_count; }
 
  private:
   std::array<sembuf, kMostOperations> m_all;
   size_t m_count = 0;
   size_t m_impatient = 0;
+  bool m_wants_zero = false;
 };
 
 /// Returns the deadline for a timeout, which may be null. Returns false if the kernel refuses it.
@@ -97,7 +100,8 @@ int msgsnd(int queue, const void* message, size_t size, int flags) {
 }
 
 /// What is to be undone (SEM_UNDO) is the process's, as libc makes threads, so any thread may make the call. If only some operations
-/// may wait, the kernel does not tell which one would, and a helper thread makes the whole call.
+/// may wait, the kernel does not tell which one would, and only in the kernel a wait for zero misses none. Then a helper thread makes the
+/// whole call, unless the operations can be done at once.
 int semtimedop(int set, sembuf* operations, size_t count, const timespec* timeout) noexcept {
   const NoCancellationPoint whole;
   countCall(Hook::semtimedop);
@@ -108,10 +112,14 @@ int semtimedop(int set, sembuf* operations, size_t count, const timespec* timeou
   Asking asking;
   if (count <= kMostOperations) {
     if (!asking.copy(operations, count) || asking.noneWaits()) return plain();
-    if (asking.allWait()) {
-      const long n = untilGiven(*engine, EAGAIN, latest, [&] { return real::semtimedop(set, asking.all(), count, nullptr); });
+    const auto ask = [&] { return real::semtimedop(set, asking.all(), count, nullptr); };
+    if (asking.mayAskAgain()) {
+      const long n = untilGiven(*engine, EAGAIN, latest, ask);
       return static_cast<int>(IoCall::result(n == -ETIMEDOUT ? -EAGAIN : n));
     }
+    engine->chargeCall();
+    yieldIfBudgetIsSpent(*engine);
+    if (const long n = attempt::keepingErrno(ask); n != -EAGAIN) return static_cast<int>(IoCall::result(n));
   }
   return offload(plain, BlockingPool::Length::kOthers);
 }

@@ -74,6 +74,8 @@ class Semaphores {
     return timeout == nullptr ? call.semop(id, all.data(), all.size()) : call.semtimedop(id, all.data(), all.size(), timeout);
   }
   int value(int number) const { return ::semctl(id, number, GETVAL); }
+  /// Returns how many threads the kernel knows to wait for zero.
+  int waitersForZero(int number) const { return ::semctl(id, number, GETZCNT); }
   const int id = ::semget(IPC_PRIVATE, 3, 0600);
 };
 inline sembuf add(unsigned short number, short value, short flags = 0) { return {number, value, flags}; }

@@ -216,6 +216,28 @@ void someMayWait(Run& run) {
   note(run, set);
 }
 
+/// A zero ends the wait, however short it lasts. Cause: a fiber that asked from time to time missed it.
+void waitsForAShortZero(Run& run) {
+  const Semaphores set;
+  for (const auto& operations : {std::vector{add(0, 0)}, std::vector{add(1, 1), add(0, 0)}}) {
+    set.op(libcCalls(), {add(0, 1)});
+    run.whileItWaits([&](const Calls& libc) {
+      while (set.waitersForZero(0) == 0) std::this_thread::yield();
+      set.op(libc, {add(0, -1)});
+      set.op(libc, {add(0, 1)});
+    });
+    run.got("waits for zero", set.op(run.call, operations));
+    run.join();
+    run.got("take", set.op(run.call, {add(0, -1)}));
+    run.got("is zero", set.op(run.call, operations));
+    note(run, set);
+  }
+  const timespec moment{0, kMomentNs}, none{};
+  set.op(run.call, {add(0, 1)});
+  for (const timespec* const time : {&moment, &none}) run.got("timed", set.op(run.call, {add(0, 0)}, time));
+  run.got("does not wait", set.op(run.call, {add(0, 0, IPC_NOWAIT)}));
+}
+
 void refusesSemaphores(Run& run) {
   Semaphores set;
   run.got("none", set.op(run.call, {}));
@@ -319,6 +341,7 @@ std::vector<Case> cases() {
       {"SystemQueueIsRemoved", systemQueueIsRemoved},
       {"Semaphores", semaphores},
       {"SomeMayWait", someMayWait},
+      {"WaitsForAShortZero", waitsForAShortZero},
       {"RefusesSemaphores", refusesSemaphores},
 #ifdef __x86_64__
       {"ByNumber", byNumber},
