@@ -5,30 +5,49 @@
 //
 // The name is weak, so a program that has libcurl as an archive keeps that one, and is told what libcurl says.
 #include <dlfcn.h>
+#include <link.h>
+
+#include <string>
+#include <vector>
 
 #include "sylar/base/internal.h"
-#include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber.h"
 #include "sylar/sched/park.h"
 
+extern "C" [[gnu::weak]] int curl_easy_perform(void* easy);
+
 namespace sylar::detail {
 namespace {
 
-enum CurlCode : int { kOperationTimedOut = 28, kAbortedByCallback = 42, kBadFunctionArgument = 43 };
+enum CurlCode : int { kFailedInit = 2, kOperationTimedOut = 28, kAbortedByCallback = 42, kBadFunctionArgument = 43 };
 
 using Perform = int(void* easy);
 
-/// Returns libcurl's own for the code at `caller`. A plugin may have brought a libcurl along that only it can see.
-Perform* performOf(const void* caller) {
-  if (void* const next = ::dlsym(RTLD_NEXT, "curl_easy_perform")) return reinterpret_cast<Perform*>(next);
-  Dl_info plugin{};
-  void* const handle = ::dladdr(caller, &plugin) != 0 ? ::dlopen(plugin.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-  SYLAR_CHECK(handle != nullptr);
-  void* const own = ::dlsym(handle, "curl_easy_perform");
-  ::dlclose(handle);
-  SYLAR_CHECK(own != nullptr);
-  return reinterpret_cast<Perform*>(own);
+/// Returns the names of all libraries that are loaded.
+std::vector<std::string> loadedLibraries() {
+  std::vector<std::string> names;
+  const auto add = [](dl_phdr_info* library, size_t, void* to) {
+    static_cast<std::vector<std::string>*>(to)->emplace_back(library->dlpi_name);
+    return 0;
+  };
+  ::dl_iterate_phdr(add, &names);
+  return names;
+}
+
+/// Returns libcurl's own, or null. A plugin may have brought a libcurl along that only it can see (RTLD_LOCAL). The address to which the
+/// call returns does not tell which plugin, because after a tail call it is in the plugin's host.
+Perform* findPerform() {
+  constexpr const char* kName = "curl_easy_perform";
+  if (void* const next = ::dlsym(RTLD_NEXT, kName)) return reinterpret_cast<Perform*>(next);
+  for (const std::string& library : loadedLibraries()) {  // not inside the iteration, whose lock dlopen takes behind another
+    void* const handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) continue;
+    auto* const found = reinterpret_cast<Perform*>(::dlsym(handle, kName));
+    ::dlclose(handle);
+    if (found != nullptr && found != &::curl_easy_perform) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -36,8 +55,10 @@ Perform* performOf(const void* caller) {
 
 using namespace sylar;  // NOLINT: the name below is libcurl's
 
-extern "C" [[gnu::weak]] int curl_easy_perform(void* easy) {
-  const int result = performOf(__builtin_return_address(0))(easy);
+extern "C" int curl_easy_perform(void* easy) {
+  Perform* const perform = findPerform();
+  if (perform == nullptr) return kFailedInit;
+  const int result = perform(easy);
   if (result != kBadFunctionArgument || easy == nullptr || !mayPark()) return result;
   if (this_fiber::cancelled()) return kAbortedByCallback;
   return withinScope(Deadline::never()).ns() <= waitClock().nowNs() ? kOperationTimedOut : result;

@@ -85,6 +85,17 @@ pkg_check_modules(CLIENTS REQUIRED IMPORTED_TARGET hiredis libpq libcurl)
 sylar_test(hook/bindings_test LINKS sylar::hook PkgConfig::CLIENTS)
 sylar_test(hook/ready_call_test LINKS sylar::sylar sylar::hook sylar::testing)
 
+# A plugin brings a libcurl along that the program does not see.
+pkg_check_modules(LIBCURL REQUIRED IMPORTED_TARGET libcurl)
+add_library(hook_local_libcurl_plugin MODULE ${CMAKE_CURRENT_LIST_DIR}/local_libcurl_plugin.cc)
+set_target_properties(hook_local_libcurl_plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+target_compile_options(hook_local_libcurl_plugin PRIVATE -O2 -fno-sanitize=all)  # a tail call
+target_link_libraries(hook_local_libcurl_plugin PRIVATE PkgConfig::LIBCURL)
+sylar_test(hook/local_libcurl_test LINKS sylar::sylar sylar::hook)
+set_target_properties(hook_local_libcurl_test PROPERTIES ENABLE_EXPORTS ON)
+target_compile_definitions(hook_local_libcurl_test PRIVATE SYLAR_PLUGIN="$<TARGET_FILE_NAME:hook_local_libcurl_plugin>")
+add_dependencies(hook_local_libcurl_test hook_local_libcurl_plugin)
+
 # Lookups of names ask a module of NSS that belongs to the test.
 add_library(nss_sylar MODULE ${CMAKE_CURRENT_LIST_DIR}/nss_module.cc)
 set_target_properties(nss_sylar PROPERTIES SUFFIX .so.2 LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
