@@ -319,6 +319,10 @@ ssize_t readv(int fd, const iovec* parts, int count) {
     message.msg_iov = const_cast<iovec*>(parts);
     message.msg_iovlen = static_cast<size_t>(count);
     n = receiveMore(call, &message, 0);
+    if (n == -ENOTSOCK) {
+      call.learnAnew();
+      return ::readv(call.fd(), parts, count);
+    }
   } else {
     n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
   }

@@ -163,6 +163,28 @@ TEST(AdoptedDescriptor, MakesNoTroubleForTheNextOneBehindItsNumber) {
   });
 }
 
+// Opened behind our back as well, but as another kind of file: the kernel tells that a receive is not for it.
+TEST(AdoptedDescriptor, ThatIsNoSocketAnyMoreIsRead) {
+  inFiber([] {
+    for (const bool by_vector : {false, true}) {
+      for (const int mark : {1, 2}) {
+        const Pair pair = unixPair();
+        EXPECT_EQ(::setsockopt(pair.a, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark), 0);
+        EXPECT_EQ(::write(pair.b, "xx", 2), 2);
+        char bytes[2] = "x";
+        EXPECT_EQ(::read(pair.a, bytes, 2), 2);
+        const int zeros = ::open("/dev/zero", O_RDONLY);
+        EXPECT_EQ(libcCalls().dup2(zeros, pair.a), pair.a);
+        EXPECT_EQ(::close(zeros), 0);
+        const iovec part{bytes, 2};
+        EXPECT_EQ(by_vector ? ::readv(pair.a, &part, 1) : ::read(pair.a, bytes, 2), 2)
+            << ::strerrorname_np(errno) << ", mark " << mark;
+        EXPECT_EQ(bytes[0], '\0');
+      }
+    }
+  });
+}
+
 // fclose is a close: the waiter is told, and nothing of the old descriptor is left under its number.
 TEST(AdoptedDescriptor, ParksBehindANumberThatFcloseClosed) {
   const LeakCheck leaks;
