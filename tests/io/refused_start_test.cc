@@ -54,7 +54,7 @@ TEST(RefusedStart, SaysWhichCallWasRefusedAndWhy) {
     const char* names;
   } kNeeded[] = {
       {SYS_madvise, "madvise"},  {SYS_epoll_create1, "epoll"}, {SYS_epoll_ctl, "epoll"}, {SYS_timerfd_create, "timerfd"},
-      {SYS_eventfd2, "eventfd"}, {SYS_clone3, "Thread"},       {SYS_mprotect, "Thread"},
+      {SYS_eventfd2, "eventfd"}, {SYS_clone3, "thread"},       {SYS_mprotect, "thread"},
   };
   for (const auto& [call, names] : kNeeded) {
     const std::string said = startWithout(call, EPERM);
