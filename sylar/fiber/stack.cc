@@ -111,15 +111,20 @@ bool StackClass::unmapSome() {
   return !refused;
 }
 
-/// Maps memory for more stacks of `mapped_size` bytes each, and room for their guards.
+/// Maps memory for more stacks of `mapped_size` bytes each, and room for their guards. If not even one with a wide guard is granted, the
+/// guards are narrow.
 bool StackClass::mapMore(size_t mapped_size) {
   SYLAR_DCHECK(m_untouched == m_untouched_end);
   m_untouched_guard = g_wide_guards.load(std::memory_order_relaxed) < kWideGuards ? kGuardSize : kLeastGuardSize;
-  const size_t size = m_untouched_guard + mapped_size;
   int error = 0;
-  for (size_t count = m_at_once; count > 0; count /= 2) {
+  for (size_t count = m_at_once; count > 0;) {
+    const size_t size = m_untouched_guard + mapped_size;
     m_untouched = static_cast<char*>(sys::mapMemory(count * size, &error));
-    if (m_untouched == nullptr) continue;
+    if (m_untouched == nullptr) {
+      const bool narrows = count == 1 && m_untouched_guard == kGuardSize;
+      narrows ? m_untouched_guard = kLeastGuardSize : count /= 2;
+      continue;
+    }
     m_untouched_end = m_untouched + count * size;
     m_at_once = std::clamp(kMappedAtOnce / size, size_t{1}, 2 * count);
     // If huge pages are set to "always", each stack would cost 2 MiB. A kernel without huge pages refuses, which is fine. This

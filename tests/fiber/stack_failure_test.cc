@@ -35,6 +35,15 @@ std::atomic<long> g_unmappings{0};
 std::function<bool(long)> g_refused;                      // which of them
 std::vector<std::pair<char*, size_t>>* g_gone = nullptr;  // where and how much the others have unmapped
 
+thread_local size_t t_refused_size = 0;
+
+/// A stack that is refused with a wide guard is refused with a narrow one, too.
+bool refused(size_t size, bool fails) {
+  fails = fails || size + kGuardSize - kLeastGuardSize == std::exchange(t_refused_size, 0);
+  if (fails) t_refused_size = size;
+  return fails;
+}
+
 bool fails() { return ++g_calls == g_failing_call; }
 
 /// Runs `round` with the first of its calls for memory failing, then with the second, and so on until all succeed; returns how
@@ -312,8 +321,9 @@ TEST_F(StackFailure, GuardsByMprotectFailInTheSameWay) {
 }  // namespace
 
 void* sys::mapMemory(size_t size, int* error) {
-  void* const memory =
-      fails() ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory = refused(size, fails())
+                           ? MAP_FAILED
+                           : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     *error = ENOMEM;
     return nullptr;

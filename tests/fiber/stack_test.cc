@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -351,6 +353,29 @@ TEST(StackPool, SoManyStacksHaveWideGuards) {
   StackPool pool;
   EXPECT_TRUE(is_wide(pool.take(kMinStackSize)));
 }
+
+#if !defined(SYLAR_ASAN) && !defined(SYLAR_TSAN)  // these map what they please
+/// Takes a stack where addresses are left for one with a narrow guard. Returns what is wrong, or 0.
+int takeANarrowOne() {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t limit = pages * kPage + kGuardSize / 2;
+  const rlimit limits{limit, limit};
+  StackPool pool;
+  if (setrlimit(RLIMIT_AS, &limits) != 0) return 1;
+  const Stack stack = pool.take(kMinStackSize);
+  if (!stack) return 2;
+  if (stack.guard != kLeastGuardSize) return 3;
+  stack.base[0] = stack.top()[-1] = 1;
+  pool.put(stack);
+  return 0;
+}
+
+// RT-4.4: where addresses are limited, a stack with a narrow guard is better than none.
+TEST(StackPoolDeathTest, AStackWhoseWideGuardIsRefusedHasANarrowOne) {
+  EXPECT_EXIT(std::_Exit(takeANarrowOne()), testing::ExitedWithCode(0), "");
+}
+#endif
 
 /// A frame of `Size` bytes of which only the lowest is used.
 template <size_t Size>
