@@ -18,8 +18,8 @@
 //
 // A derived class may override tickle() and stopping(), and must call stop() in its own destructor.
 //
-// Thread safety: any thread may call everything, except start and stop (one call at a time) and switchTo (concerns the calling
-// fiber).
+// Thread safety: any thread may call everything, except start (not beside another start, or a stop) and switchTo (concerns the
+// calling fiber).
 #pragma once
 
 #include <chrono>
@@ -106,8 +106,8 @@ class Scheduler {
   explicit Scheduler(size_t threads = 1, bool use_caller = true, const std::string& name = "");
   explicit Scheduler(SchedulerOptions options);  ///< also throws it for use_caller with a VirtualTime
 
-  /// Stops the scheduler first, if stop() was not called. In an exit() that a fiber has called, of this scheduler or another one, it
-  /// waits for nothing: all workers stand still, and so do fibers, as other threads do in exit(). stop() does the same there.
+  /// Stops the scheduler first, if stop() was not called. In an exit() that a fiber of any scheduler has called, this and stop()
+  /// let all workers stand still instead. What a fiber holds then is never released, so static destructors must not wait for fibers.
   virtual ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -126,7 +126,7 @@ class Scheduler {
   /// Runs until nothing is left to do, then joins the threads. Left to do are runnable fibers, armed timers, fibers that wait for
   /// a descriptor, a deadline or a primitive of sylar/sync, and the work that a WorkGuard announces. When only fibers remain that
   /// are held or join others, they are cancelled: their waits end, and hooked calls fail with ECANCELED. A fiber that keeps
-  /// waiting regardless is abandoned, with a log line. A second call does nothing.
+  /// waiting regardless is abandoned, with a log line. A second call waits for the first, and does nothing else.
   ///
   /// With use_caller, only the thread that made the scheduler may call this; a fiber of the scheduler itself never may (both
   /// are checked). Throws what start() throws, if that was not called before. Suspends a fiber of another scheduler, else blocks.

@@ -14,7 +14,7 @@ Scheduler::Scheduler(size_t threads, bool use_caller, const std::string& name)
 Scheduler::Scheduler(SchedulerOptions options) : m_core(std::make_unique<SchedulerCore>(*this, std::move(options))) {}
 
 Scheduler::~Scheduler() {
-  if (!m_core->close()) (void)m_core.release();
+  if (!m_core->close()) detail::SchedulerCore::leave(std::move(m_core));
 }
 
 Fiber* Scheduler::GetMainFiber() { return ThreadFibers::current().ownStackHandle().get(); }

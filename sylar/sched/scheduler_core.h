@@ -83,6 +83,8 @@ class SchedulerCore {
   }
   /// Ends the scheduler, as ~Scheduler() does. Returns false if threads that have not ended go on using this object.
   [[nodiscard]] bool close();
+  /// Keeps what close() says is in use until the process has ended.
+  static void leave(std::unique_ptr<SchedulerCore> core);
   const std::shared_ptr<SchedulerLink>& link() const { return m_link; }
   /// Moves the running fiber to `target`.
   static void move(std::shared_ptr<MigrationTarget> target);
@@ -112,6 +114,7 @@ class SchedulerCore {
  private:
   friend Idle;
   enum StartSignal : uint32_t { kWait, kRun, kNeverRun };
+  enum EndState : uint32_t { kNotEnding, kEnding, kOver };
 
   bool offerStarted(const Fiber::ptr& fiber, const Worker* target, int thread);
   bool submit(Fiber& fiber);
@@ -127,7 +130,10 @@ class SchedulerCore {
 
   void signalStart(StartSignal how);
   void end(Deadline deadline, bool cancels_all);
-  bool endInThread(Deadline deadline, bool cancels_all);
+  bool endInThread(const std::function<void()>& finish, bool is_first);
+  void windUp(Deadline deadline, bool cancels_all);
+  void setOver();
+  bool awaitOver(int64_t end_ns) const;
   static NodeList abandonAll(NodeList unrun, AbandonedFibers& out);
   static void drop(NodeList never_begun);
   void awaitDone();
@@ -136,7 +142,10 @@ class SchedulerCore {
   bool isLeftByExit() const;
   void haltForExit();
   [[noreturn]] void haltHere();
+  /// Returns true if the workers have nothing left. They may still be about to leave, and a thread be inside of the end.
   bool done() const { return m_idle.done(); }
+  /// Returns true if the end is over, and no thread uses this object any more.
+  bool over() const { return m_end_state.load(std::memory_order_seq_cst) == kOver; }
   bool isCaller() const { return ::pthread_equal(m_caller, ::pthread_self()) != 0; }
   bool halts() const { return m_halts.load(std::memory_order_acquire); }
   bool nothingExpected() { return !halts() && (cancelsAll() || (!anyGuard() && m_scheduler.stopping())); }
@@ -160,15 +169,20 @@ class SchedulerCore {
   std::atomic<uint32_t> m_threads_ready{0};     // threads that exist, whether they have what they need or not
   std::atomic<uint32_t> m_threads_unfit{0};     // those of them that lack something
   std::atomic<uint32_t> m_start_signal{kWait};  // threads begin when all of them are there
-  AbandonedFibers m_abandoned;                  // belongs to the stopping thread
-  const Clock* m_stoppers_clock = nullptr;      // of the fiber that waits for the end, if one does
-  ClockHold m_holds_stopper;                    // until that fiber is awake
+  std::atomic<uint32_t> m_end_state{kNotEnding};
+  std::atomic<pid_t> m_ender{0};  // the thread that is inside of the end, or was
+  AbandonedFibers m_abandoned;    // belongs to the stopping thread
+  struct Stopper {
+    const Clock* clock = nullptr;
+    ClockHold* hold = nullptr;
+  } m_stopper;  // the fiber that has begun the end and waits for it, if one has
 
   std::atomic<int> m_leaving{0};  // threads that are telling what detached workers leave
   OsMutex m_stuck_mutex;
   AbandonedFibers m_stuck SYLAR_GUARDED_BY(m_stuck_mutex);  // fibers of detached workers
   std::atomic<bool> m_cancels_all{false};
   std::atomic<int64_t> m_stop_deadline_ns{kNever};  // steady clock
+  SchedulerCore* m_next_left = nullptr;             // of those that exit() has left
   std::atomic<bool> m_halts{false};                 // the workers stand still: see haltForExit()
   std::atomic<uint32_t> m_halted{0};                // those that do
 

@@ -73,7 +73,14 @@ bool SchedulerCore::close() {
   return !halts();
 }
 
-bool SchedulerCore::isParents() const { return sys::inForkedChild() && m_started && !done(); }
+void SchedulerCore::leave(std::unique_ptr<SchedulerCore> core) {
+  static constinit std::atomic<SchedulerCore*> last{nullptr};  // from where a leak checker sees all of them
+  core->m_next_left = last.load(std::memory_order_relaxed);
+  while (!last.compare_exchange_weak(core->m_next_left, core.get(), std::memory_order_acq_rel)) continue;
+  (void)core.release();
+}
+
+bool SchedulerCore::isParents() const { return sys::inForkedChild() && m_started && !over(); }
 
 /// For a forked child, where neither the threads nor what they used come to an end.
 void SchedulerCore::forget() {
@@ -140,6 +147,8 @@ void SchedulerCore::start() {
     }
     drop(abandonAll(unrun, m_abandoned));
     releaseCaller();
+    uint32_t state = kNotEnding;  // the end that has called this says itself when it is over
+    m_end_state.compare_exchange_strong(state, kOver, std::memory_order_seq_cst);
     throw;
   }
   for (size_t i = 0; i < m_threads.size(); ++i) {

@@ -2,7 +2,10 @@
 // cancelling, and has the last phase of cancelling at the deadline. A worker whose fiber does not come back soon after that is
 // detached. All that blocks the thread, so a fiber of another scheduler has a thread do it, and waits.
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 
@@ -16,8 +19,9 @@
 namespace sylar::detail {
 namespace {
 
-constexpr int64_t kGraceNs = 50'000'000;    // after the last phase of cancelling, until a worker counts as stuck
-constexpr int64_t kNextLookNs = 5'000'000;  // until the next look at one that was just between two fibers
+constexpr int64_t kGraceNs = 50'000'000;      // after the last phase of cancelling, until a worker counts as stuck
+constexpr int64_t kWindUpNs = 1'000'000'000;  // for an end that has no fibers left, until exit() goes on without it
+constexpr int64_t kNextLookNs = 5'000'000;    // until the next look at one that was just between two fibers
 
 }  // namespace
 
@@ -34,13 +38,36 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   if (isLeftByExit()) return haltForExit();
   Worker* const inside = Worker::current();
   SYLAR_CHECK(inside == nullptr || inside->slot().scheduler != this);
-  if (done()) return;
+  if (over() || m_ender.load(std::memory_order_relaxed) == sys::threadId()) return;  // what the end calls may stop it again
   SYLAR_CHECK(!m_options.use_caller || isCaller());
-  if (!m_started && (cancels_all || !anyGuard()) && m_idle.endUnused()) {  // never used, or half made
+  uint32_t state = kNotEnding;
+  const bool is_first = m_end_state.compare_exchange_strong(state, kEnding, std::memory_order_seq_cst);
+  if (is_first && !m_started && (cancels_all || !anyGuard()) && m_idle.endUnused()) {  // never used, or half made
     releaseCaller();
-    return;
+    return setOver();
   }
-  if (!m_options.use_caller && mayPark() && Scheduler::GetThis() != nullptr && endInThread(deadline, cancels_all)) return;
+  const auto finish = [=, this] { is_first ? windUp(deadline, cancels_all) : (void)awaitOver(kNever); };
+  const bool suspends = !m_options.use_caller && mayPark() && Scheduler::GetThis() != nullptr;
+  if (!suspends || !endInThread(finish, is_first)) finish();
+}
+
+void SchedulerCore::setOver() {
+  m_end_state.store(kOver, std::memory_order_seq_cst);
+  sys::futexWake(m_end_state, INT32_MAX);  // only the address is used: the scheduler may be gone
+}
+
+/// Waits for the end that another call has begun, until `end_ns`. Returns true if it is over.
+bool SchedulerCore::awaitOver(int64_t end_ns) const {
+  while (!over() && sys::futexWait(m_end_state, kEnding, end_ns) != -ETIMEDOUT) continue;
+  return over();
+}
+
+void SchedulerCore::windUp(Deadline deadline, bool cancels_all) {
+  const struct Over {
+    SchedulerCore& core;
+    ~Over() { core.setOver(); }
+  } last{*this};
+  m_ender.store(sys::threadId(), std::memory_order_relaxed);
   start();
   if (cancels_all) {
     m_cancels_all.store(true, std::memory_order_relaxed);
@@ -74,31 +101,38 @@ void SchedulerCore::end(Deadline deadline, bool cancels_all) {
   releaseCaller();
 }
 
-/// Does end() in a thread while the calling fiber waits. Returns false if there is no thread.
-bool SchedulerCore::endInThread(Deadline deadline, bool cancels_all) {
+/// Calls `finish` in a thread while the calling fiber waits. Returns false if there is no thread.
+bool SchedulerCore::endInThread(const std::function<void()>& finish, bool is_first) {
   struct Ending {
     OsMutex mutex;
     Waker waker SYLAR_GUARDED_BY(mutex);
     bool over SYLAR_GUARDED_BY(mutex) = false;
     std::exception_ptr exception;
+    ClockHold hold;  // until the fiber is awake. Here and not in this object, which may be gone then
   } ending;
   const auto run = [&] {
     try {
-      end(deadline, cancels_all);
+      finish();
     } catch (...) {
       ending.exception = std::current_exception();
     }
     Lock lock(ending.mutex);
     ending.over = true;
-    if (ending.waker.core != nullptr && ending.waker.claim(WakeReason::kReady)) Waker::deliver(*ending.waker.core);
+    const Waker waker = ending.waker;
+    const bool waits = waker.core != nullptr;
+    const bool wakes = waits && waker.claim(WakeReason::kReady);
+    if (waits && !wakes) ending.hold = {};  // it is awake already, or abandoned
+    lock.unlock();
+    if (wakes) Waker::deliver(*waker.core);
   };
-  m_stoppers_clock = &waitClock();
-  if (m_stoppers_clock != m_options.clock) m_holds_stopper = ClockHold(*m_stoppers_clock);
+  const Clock& clock = waitClock();
+  if (&clock != m_options.clock) ending.hold = ClockHold(clock);
+  if (is_first) m_stopper = {&clock, &ending.hold};
   std::unique_ptr<Thread> thread;
   try {
     thread = std::make_unique<Thread>(run, getName() + "_end");
   } catch (const std::exception&) {
-    m_holds_stopper = {};
+    if (is_first) m_stopper = {};
     return false;
   }
   const this_fiber::CancelShield shield;
@@ -113,24 +147,26 @@ bool SchedulerCore::endInThread(Deadline deadline, bool cancels_all) {
     // The last phase of cancelling. The thread still uses this stack, so wait on until the fiber is abandoned.
   }
   thread->join();
-  m_holds_stopper = {};
   if (ending.exception != nullptr) std::rethrow_exception(ending.exception);
   return true;
 }
 
-bool SchedulerCore::isLeftByExit() const { return ThreadFibers::inExit() && !m_made_in_exit && !done(); }
+bool SchedulerCore::isLeftByExit() const { return ThreadFibers::inExit() && !m_made_in_exit && !over(); }
 
 /// Lets the workers stand still, and returns when they do, or after kGraceNs if a fiber computes for that long. The caller's own worker cannot
-/// come back to its loop, so what runs on it goes on as the thread. The destructor calls this a second time.
+/// come back to its loop, so what runs on it goes on as the thread. The destructor calls this a second time. If no
+/// fiber is left, the workers and the thread inside of the end are about to leave, and nothing has to stand still.
 void SchedulerCore::haltForExit() {
   if (m_halts.exchange(true, std::memory_order_seq_cst)) return;
+  if (done()) return (void)awaitOver(saturatingAdd(steadyClock().nowNs(), kWindUpNs));
   m_idle.beginStop(false);
   m_idle.wakeAll();
   const Worker* const here = Worker::current();
   const auto is_other = [here](const auto& worker) { return worker.get() != here && worker->threadId() != 0; };
   const auto others = static_cast<uint32_t>(std::ranges::count_if(m_workers, is_other));
   const int64_t end_ns = saturatingAdd(steadyClock().nowNs(), kGraceNs);
-  for (uint32_t halted; (halted = m_halted.load(std::memory_order_acquire)) < others && steadyClock().nowNs() < end_ns;) {
+  for (uint32_t halted;
+       (halted = m_halted.load(std::memory_order_acquire)) < others && !over() && steadyClock().nowNs() < end_ns;) {
     sys::futexWait(m_halted, halted, end_ns);
   }
   if (here == nullptr || &here->scheduler() != this) return;
@@ -155,7 +191,7 @@ void SchedulerCore::awaitDone() {
 }
 
 void SchedulerCore::watchDeadline() {
-  if (halts()) haltHere();
+  if (halts() && !done()) haltHere();
   const int64_t deadline_ns = m_stop_deadline_ns.load(std::memory_order_relaxed);
   if (deadline_ns == kNever) return;
   const int64_t now_ns = steadyClock().nowNs();
@@ -248,7 +284,7 @@ void SchedulerCore::drop(NodeList never_begun) {
 
 /// On virtual time, nobody sees from here on that a fiber which waits for the end is about to wake.
 void SchedulerCore::ended() {
-  if (m_stoppers_clock != nullptr) m_holds_stopper = ClockHold(*m_stoppers_clock);
+  if (m_stopper.hold != nullptr) *m_stopper.hold = ClockHold(*m_stopper.clock);
   sys::futexWake(m_idle.doneWord(), 1);
 }
 

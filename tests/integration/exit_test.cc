@@ -18,6 +18,7 @@
 #include "sylar/http/http_server.h"
 #include "sylar/iomanager.h"
 #include "sylar/log.h"
+#include "sylar/scheduler.h"
 #include "sylar/socket.h"
 #include "sylar/sync/wait_group.h"
 #include "sylar/tcp_server.h"
@@ -142,6 +143,34 @@ void withTwoSchedulersTheOtherWayRound(size_t workers) {
   staticManager(workers).schedule([] { ::sleep(1000); });
   static IOManager other(workers, false, "other");
   other.schedule([] { std::exit(7); });
+  waitForTheEnd();
+}
+
+/// The end of the other one has no fibers left, but is not over when its destructor comes.
+void whileAFiberStopsAnotherOne(size_t workers) {
+  static std::atomic<bool> winds_up{false}, is_destroyed{false}, is_over{false};
+  struct Other : Scheduler {
+    using Scheduler::Scheduler;
+    ~Other() override {
+      is_destroyed = true;
+      stop();
+      if (!is_over) say("destroyed too early\n");
+    }
+    void dropPending() override {
+      winds_up = true;
+      while (!is_destroyed) std::this_thread::yield();
+      ::usleep(1000);
+      is_over = true;
+    }
+  };
+  static Other other(workers, false, "other");
+  other.start();
+  IOManager iom(2, false, "stopping");
+  iom.schedule([] { other.stop(); });
+  std::thread([&iom] {
+    while (!winds_up) std::this_thread::yield();
+    iom.schedule([] { std::exit(7); });
+  }).detach();
   waitForTheEnd();
 }
 
@@ -288,6 +317,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Way{"ByHand", &inAFiberThatIsResumedByHand}, Way{"ByHandInMain", &byHandInMain},
                     Way{"BesideWaiting", &besideFibersThatWait}, Way{"TwoSchedulers", &withTwoSchedulers},
                     Way{"TwoSchedulersReversed", &withTwoSchedulersTheOtherWayRound},
+                    Way{"WhileAFiberStopsAnotherOne", &whileAFiberStopsAnotherOne},
                     Way{"BesideComputing", &besideAFiberThatComputes}, Way{"TwoAtOnce", &inTwoFibersAtOnce, ""},
                     Way{"ThreadThatIsAFiber", &inAThreadThatIsAFiber},
                     Way{"ByLibc", &byLibc, "libc calls exit\nhandler\nstatic object\n$"}, Way{"MainHasLeft", &afterMainHasLeft},

@@ -72,6 +72,58 @@ TEST_P(StopInFiberTest, ACancelDoesNotEndTheWait) {
   fiber->join();
 }
 
+// Cause: each had a thread for it, of which the end woke one. Both would have joined the workers.
+TEST_P(StopInFiberTest, TheOneThatAnotherFiberIsStoppingIsWaitedFor) {
+  const LeakCheck leaks;
+  for (int round = 0; round < 50; ++round) {
+    Gate runs, go_on;
+    bool ended = false;
+    std::unique_ptr<Scheduler> other = blocked(runs, go_on, ended);
+    int stopped = 0;
+    Scheduler scheduler(1, false, "stopping");
+    scheduler.start();
+    scheduler.schedule([&] {
+      const auto stop = [&] {
+        other->stop();
+        EXPECT_TRUE(ended);
+        ++stopped;
+      };
+      const auto first = std::make_shared<Fiber>(stop);
+      const auto second = std::make_shared<Fiber>(stop);
+      scheduler.schedule(first);
+      scheduler.schedule(second);
+      scheduler.schedule([&] { go_on.open(); });
+      first->join();
+      second->join();
+      GetParam()(other);
+    });
+    scheduler.stop();
+    EXPECT_EQ(stopped, 2);
+  }
+}
+
+// A destructor that runs in the end of a scheduler does not wait for that end.
+TEST(StopInFiber, WhatTheEndDestroysMayStopItAgain) {
+  const LeakCheck leaks;
+  struct Dropping : Scheduler {
+    Dropping() : Scheduler(1, false, "other") {}
+    ~Dropping() override { stop(); }
+    void dropPending() override {
+      stop();
+      dropped = true;
+    }
+    bool dropped = false;
+  };
+  Scheduler scheduler(1, false, "stopping");
+  scheduler.schedule([] {
+    Dropping other;
+    other.start();
+    other.stop();
+    EXPECT_TRUE(other.dropped);
+  });
+  scheduler.stop();
+}
+
 // The thread that ends the other one uses what the fiber has on its stack.
 TEST(StopInFiber, OneThatIsAbandonedMeanwhileLeavesItsStack) {
   static Gate runs, go_on;
