@@ -59,11 +59,7 @@ class StackPoolTest : public testing::Test {
 
 // RT-4.1
 TEST(StackSizes, AreThoseThatThePageSays) {
-#ifdef SYLAR_ASAN
-  EXPECT_EQ(kDefaultStackSize, 256u * 1024);
-#else
   EXPECT_EQ(kDefaultStackSize, 128u * 1024);
-#endif
   EXPECT_EQ(kMinStackSize, 16u * 1024);
   EXPECT_EQ(kGuardSize, 1024u * 1024);
   EXPECT_EQ(kLeastGuardSize, 64u * 1024);
