@@ -282,7 +282,7 @@ void inAHandlerOfHttp(size_t workers) {
   if (!server->bind(IPAddress::Create("127.0.0.1")) || !server->start()) std::_Exit(1);
   const auto client = Socket::CreateTCPSocket();
   client->connect(server->getSocks()[0]->getLocalAddress());
-  client->send("GET / HTTP/1.1\r\nhost: h\r\n\r\n", 29);
+  client->send("GET / HTTP/1.1\r\nhost: h\r\n\r\n", 27);
   waitForTheEnd();
 }
 
