@@ -108,7 +108,9 @@ def check_sanitized():
             moves = "0" if case.startswith("exit") else "1"  # frames that ASan has moved aside are unknown to the leak checker
             options = dict(environment, ASAN_OPTIONS=f"detect_stack_use_after_return={moves}", UBSAN_OPTIONS="halt_on_error=1")
             ended = subprocess.run(command, env=options, capture_output=True, text=True)
-            good = ended.returncode == 0 and ended.stderr == "" if expected is None else ended.returncode != 0 and re.search(expected, ended.stderr)
+            # The leak checker finds no kernel thread of a thread that is a fiber, and says so.
+            said = re.sub(r"==\d+==Running thread \d+ was not suspended. False leaks are possible.\n", "", ended.stderr)
+            good = ended.returncode == 0 and said == "" if expected is None else ended.returncode != 0 and re.search(expected, ended.stderr)
             if not good:
                 yield f"{compiler} -fsanitize={sanitizer}, {case}: status {ended.returncode}, expected {expected or 'nothing'}:\n{ended.stderr[:4000]}"
 
