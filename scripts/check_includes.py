@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds the sources of sylar/ and the public headers of include/ to the modules of sylar/CMakeLists.txt.
 
-The LINKS of a module in that file are the only source of truth: a module may include itself and what stands there, nothing else.
+The LINKS of a module in that file are the only source of truth: a module may include itself and what stands there, nothing else. So it
+is for the rooms of a module.
 A public header may include public headers only, and reaches few of them. Also held: no cycle of modules, of headers or of units (an
 internal header with its source), one spelling of an include, the head of a header, every file listed, and the few things that may be used
 in one place only, and that internals are in `detail`. Prints `file:line: what is wrong; what would be right` and exits with 1.
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 
 MODULE = re.compile(r"sylar_(?:module|runner)\(\s*(\w+)([^)]*)\)")
+ROOM = re.compile(r"sylar_room\(\s*(\w+)/(\w+)([^)]*)\)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 COMMENT_OR_LITERAL = re.compile(
     r"""//[^\n]*|/\*.*?\*/"""
@@ -36,7 +38,7 @@ RESTRICTED_INCLUDES = [
 ]
 RESTRICTED_TEXT = [
     (re.compile(r"\bstd\s*::\s*(basic_|w)?regex\b"), None, NO_REGEX),
-    (re.compile(r"\bsyscall\s*\("), re.compile(r"sylar/(base/sys\.\w+|hook/hook_syscall\.cc)"), "raw system calls go through sylar/base/sys.h"),
+    (re.compile(r"\bsyscall\s*\("), re.compile(r"sylar/(base/sys\.\w+|hook/process/hook_syscall\.cc)"), "raw system calls go through sylar/base/sys.h"),
 ]
 
 
@@ -77,7 +79,7 @@ def find_cycle(graph):
 class Module:
     def __init__(self, line, arguments):
         self.line = line
-        self.headers, self.sources, self.links = set(), set(), []
+        self.headers, self.sources, self.links, self.rooms = set(), set(), [], {}
         lists = {"HEADERS": self.headers.add, "SOURCES": self.sources.add, "PROGRAM": self.sources.add, "LINKS": self.links.append}
         add = None
         for word in arguments.split():
@@ -123,17 +125,29 @@ class Checker:
         self.modules = {match[1]: Module(line_of(text, match.start()), match[2]) for match in MODULE.finditer(text)}
         if not self.modules:
             self.report(self.cmake, 1, "no sylar_module(...) found; every module is declared with it")
+        for match in ROOM.finditer(text):
+            module, room = self.modules[match[1]], Module(line_of(text, match.start()), match[3])
+            module.rooms[match[2]] = room
+            module.sources |= {f"{match[1]}/{match[2]}/{source}" for source in room.sources}
+        self.check_links("module", self.modules)
         for name, module in self.modules.items():
-            for link in module.links:
-                if link not in self.modules:
-                    known = ", ".join(self.modules)
-                    self.report(self.cmake, module.line, f"module {name} links {link}, which is no module; modules: {known}")
+            self.check_links(f"{name}'s room", module.rooms)
             for header in module.headers:
                 self.module_of_public[f"sylar/{header}"] = name
                 if not (self.root / "include/sylar" / header).is_file():
                     self.report(self.cmake, module.line, f"module {name} has {header}, which is not in include/sylar")
-        if cycle := find_cycle({name: module.links for name, module in self.modules.items()}):
-            self.report(self.cmake, self.modules[cycle[0]].line, f"modules link each other in a cycle: {' -> '.join(cycle)}")
+            self.check_acyclic(f"{name}'s rooms", module.rooms)
+        self.check_acyclic("modules", self.modules)
+
+    def check_links(self, kind, nodes):
+        for name, node in nodes.items():
+            for link in node.links:
+                if link not in nodes:
+                    self.report(self.cmake, node.line, f"{kind} {name} links {link}, which is no {kind.split()[-1]}; there are: {', '.join(nodes)}")
+
+    def check_acyclic(self, kind, nodes):
+        if cycle := find_cycle({name: node.links for name, node in nodes.items()}):
+            self.report(self.cmake, nodes[cycle[0]].line, f"{kind} link each other in a cycle: {' -> '.join(cycle)}")
 
     def module_of(self, file):
         """The module of a file below the root; None: it has none."""
@@ -142,6 +156,11 @@ class Checker:
         parts = file.split("/")
         return parts[1] if len(parts) > 2 and parts[1] in self.modules else None
 
+    def room_of(self, file):
+        """The room of a file below the root, in its module; None: it stands in none."""
+        parts = file.split("/")
+        return parts[2] if len(parts) > 3 and parts[0] == "sylar" else None
+
     def check_file(self, file, text):
         module = self.module_of(file)
         if file == UMBRELLA:
@@ -149,6 +168,9 @@ class Checker:
         elif module is None:
             right = "add it to HEADERS" if file.startswith("include/") else "declare its module with sylar_module(...)"
             self.report(file, 1, f"is of no module; {right} in {self.cmake}")
+            return
+        elif (room := self.room_of(file)) and room not in self.modules[module].rooms:
+            self.report(file, 1, f"is of no room of module {module}; declare it with sylar_room({module}/{room} ...) in {self.cmake}")
             return
         if file.endswith(".h"):
             self.check_head(file, text)
@@ -185,7 +207,7 @@ class Checker:
             if target.startswith("sylar/"):
                 self.report(file, line, f'includes <{target}>; write "{target}"')
             return
-        if not re.fullmatch(r"sylar(/\w+){1,2}\.h", target):
+        if not re.fullmatch(r"sylar(/\w+){1,3}\.h", target):
             self.report(file, line, f'includes "{target}"; write "sylar/x.h" or "sylar/module/x.h", the full path (third parties: <...>)')
             return
         found = self.file_of(target)
@@ -206,6 +228,10 @@ class Checker:
         if other != module and other not in links:
             allowed = ", ".join(links) or "itself"
             self.report(file, line, f'module {module} includes "{target}" of module {other}; it may include only: {allowed}')
+        room, next_room = self.room_of(file), self.room_of(found)
+        if other == module and room and next_room and room != next_room and next_room not in self.modules[module].rooms[room].links:
+            allowed = ", ".join(self.modules[module].rooms[room].links) or "itself"
+            self.report(file, line, f'room {room} includes "{target}" of room {next_room}; it may include only: {allowed}')
 
     @staticmethod
     def unit_of(file, module):

@@ -26,7 +26,7 @@ def main():
     sums = [0, 0]
     for module in (*MODULES, None):
         if module:
-            texts = [COMMENT.sub("", path.read_text()) for path in sorted((ROOT / "sylar" / module).glob("*")) if path.suffix in (".h", ".cc")]
+            texts = [COMMENT.sub("", path.read_text()) for path in sorted((ROOT / "sylar" / module).rglob("*")) if path.suffix in (".h", ".cc")]
             counts = [sum(map(functions, texts)), sum(len(CHECK.findall(text)) for text in texts)]
             sums = [a + b for a, b in zip(sums, counts)]
         else:

@@ -59,10 +59,10 @@ struct alignas(64) FiberCore : QueueNode {
   uint8_t cancelled : 5 = 0;                   ///< the sum of why every park from now on ends at once
   bool sent_by_ring : 1 = false;               ///< a ring has made a send of it since its last receive that waited
   uint8_t special : 2 = 0;                     ///< the sum of what its switches do besides; one field, for one test
-  uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/hook_count.h)
+  uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/core/hook_count.h)
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
   // `special`.
-  static constexpr uint8_t kOwnThreadPointer = 1;  ///< it is a thread of libc's by itself (sylar/hook/fiber_thread.h)
+  static constexpr uint8_t kOwnThreadPointer = 1;  ///< it is a thread of libc's by itself (sylar/hook/thread/fiber_thread.h)
   static constexpr uint8_t kWatched = 2;           ///< a sanitizer is told of its stack and its switches (stack_watch.h)
   bool ownsThreadPointer() const { return (special & kOwnThreadPointer) != 0; }
   bool isWatched() const { return (special & kWatched) != 0; }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/wait_loop.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "sylar/scheduler.h"
 #include "sylar/select.h"
 

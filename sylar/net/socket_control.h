@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "sylar/base/internal.h"
-#include "sylar/hook/late_calls.h"
+#include "sylar/hook/fd/late_calls.h"
 #include "sylar/idle_list.h"
 #include "sylar/socket.h"
 

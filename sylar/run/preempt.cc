@@ -14,10 +14,10 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/fiber.h"
-#include "sylar/hook/handler_scope.h"
-#include "sylar/hook/real.h"
-#include "sylar/hook/thread_record.h"
-#include "sylar/hook/wait_loop.h"
+#include "sylar/hook/core/handler_scope.h"
+#include "sylar/hook/core/real.h"
+#include "sylar/hook/core/thread_record.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar::detail {

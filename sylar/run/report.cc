@@ -20,7 +20,7 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/raw_line.h"
 #include "sylar/base/sys.h"
-#include "sylar/hook/hook_count.h"
+#include "sylar/hook/core/hook_count.h"
 #include "sylar/hook_stats.h"
 #include "sylar/watchdog.h"
 

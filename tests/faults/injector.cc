@@ -14,8 +14,8 @@
 #include <new>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/attempt.h"
-#include "sylar/hook/real.h"
+#include "sylar/hook/core/attempt.h"
+#include "sylar/hook/core/real.h"
 
 namespace sylar::faults {
 namespace {

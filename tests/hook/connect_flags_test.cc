@@ -1,5 +1,5 @@
 // What another thread does to a descriptor's flags while a fiber connects it stays done.
-#include "sylar/hook/attempt.h"
+#include "sylar/hook/core/attempt.h"
 #include "tests/hook/support.h"
 
 namespace sylar {

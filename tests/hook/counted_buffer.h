@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "sylar/hook/late_calls.h"
+#include "sylar/hook/fd/late_calls.h"
 
 namespace sylar::test {
 

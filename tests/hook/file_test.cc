@@ -10,8 +10,8 @@
 #include <optional>
 #include <tuple>
 
-#include "sylar/hook/attempt.h"
-#include "sylar/hook/iovec_cursor.h"
+#include "sylar/hook/core/attempt.h"
+#include "sylar/hook/core/iovec_cursor.h"
 #include "sylar/hook_stats.h"
 #include "sylar/io/epoll_engine.h"
 #include "tests/hook/busy_helper.h"

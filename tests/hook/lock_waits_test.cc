@@ -16,7 +16,7 @@
 #include <stdexcept>
 
 #include "sylar/base/sanitizers.h"
-#include "sylar/hook/parking_lot.h"
+#include "sylar/hook/lock/parking_lot.h"
 #include "sylar/sync/blocking_pool.h"
 #include "tests/hook/lock_support.h"
 #include "tests/hook/support.h"

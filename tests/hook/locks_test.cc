@@ -8,7 +8,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "sylar/hook/parking_lot.h"
+#include "sylar/hook/lock/parking_lot.h"
 #include "sylar/testing/virtual_time.h"
 #include "sylar/thread.h"
 #include "tests/hook/lock_support.h"

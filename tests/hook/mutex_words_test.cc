@@ -3,7 +3,7 @@
 #include <climits>
 
 #include "sylar/fiber/thread_pointer.h"
-#include "sylar/hook/lock_wait.h"
+#include "sylar/hook/lock/lock_wait.h"
 #include "tests/hook/support.h"
 #include "tests/support/seed.h"
 

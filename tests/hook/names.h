@@ -4,7 +4,7 @@
 #include <nss.h>
 #include <resolv.h>
 
-#include "sylar/hook/names.h"
+#include "sylar/hook/core/names.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <memory>
 
-#include "sylar/hook/wait_loop.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "tests/hook/support.h"
 #include "tests/support/busy.h"
 

@@ -1,6 +1,6 @@
 // A call that takes several attempts: the first is the user's own; every later one is for the number it began with, or for none.
-#include "sylar/hook/iovec_cursor.h"
-#include "sylar/hook/wait_loop.h"
+#include "sylar/hook/core/iovec_cursor.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {

@@ -1,5 +1,5 @@
 // Signal handlers that run while the kernel is asked whether something is ready: that is no answer.
-#include "sylar/hook/probe.h"
+#include "sylar/hook/core/probe.h"
 
 #include <algorithm>
 #include <csignal>

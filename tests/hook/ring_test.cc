@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "sylar/cancel.h"
-#include "sylar/hook/slow_mounts.h"
+#include "sylar/hook/file/slow_mounts.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/sync/wait_group.h"
 #include "tests/hook/kinds.h"

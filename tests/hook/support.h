@@ -40,7 +40,7 @@
 
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/hook.h"
-#include "sylar/hook/names.h"
+#include "sylar/hook/core/names.h"
 #include "sylar/iomanager.h"
 #include "tests/support/busy.h"
 #include "tests/support/engine_mode.h"

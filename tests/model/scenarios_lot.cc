@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sylar/hook/lot_steps.h"
+#include "sylar/hook/lock/lot_steps.h"
 #include "tests/model/parties.h"
 #include "tests/model/scenarios.h"
 

@@ -161,7 +161,7 @@ if kind == "shared":
     for module in "config log net http app".split():
         command = "nm", "--dynamic", "--demangle", "--defined-only", prefix / f"lib/libsylar_{module}.so"
         exported = run(*command, capture_output=True, text=True).stdout
-        internal = {name for header in (source / "sylar" / module).glob("*.h") for name in re.findall(r"^(?:class|struct) (\w+) ", header.read_text(), re.MULTILINE)}
+        internal = {name for header in (source / "sylar" / module).rglob("*.h") for name in re.findall(r"^(?:class|struct) (\w+) ", header.read_text(), re.MULTILINE)}
         if visible := sorted(name for name in internal - {"SYLAR_API"} if f"detail::{name}::" in exported):
             sys.exit(f"libsylar_{module}.so exports {', '.join(visible)}")
 

@@ -64,6 +64,19 @@ class CheckIncludes(unittest.TestCase):
     def testIndirectLinkFails(self):
         self.assertFault("sylar/hook/h.cc:1", "may include only: fiber", {"sylar/hook/h.cc": '#include "sylar/timer/n.h"\n'})
 
+    def testRoomsOfAModuleIncludeWhatTheyLink(self):
+        rooms = MODULES + "sylar_room(timer/low SOURCES l.cc)\nsylar_room(timer/high LINKS low SOURCES h.cc)\n"
+        files = {"sylar/CMakeLists.txt": rooms, "sylar/timer/low/l.h": HEAD, "sylar/timer/low/l.cc": "", "sylar/timer/high/h.h": HEAD,
+                 "sylar/timer/high/h.cc": '#include "sylar/timer/low/l.h"\n'}
+        self.assertEqual(self.check(files).returncode, 0)
+        self.assertFault("sylar/timer/low/l.cc:1", 'room low includes "sylar/timer/high/h.h" of room high; it may include only: itself',
+                         files | {"sylar/timer/low/l.cc": '#include "sylar/timer/high/h.h"\n'})
+        self.assertFault("sylar/timer/new/n.cc:1", "is of no room of module timer", files | {"sylar/timer/new/n.cc": ""})
+        self.assertFault("sylar/CMakeLists.txt:12", "timer's rooms link each other in a cycle: low -> high -> low",
+                         files | {"sylar/CMakeLists.txt": rooms.replace("low SOURCES", "low LINKS high SOURCES", 1)})
+        self.assertFault("sylar/CMakeLists.txt:13", "timer's room high links lower, which is no room",
+                         files | {"sylar/CMakeLists.txt": rooms.replace("LINKS low", "LINKS lower"), "sylar/timer/high/h.cc": ""})
+
     def testCycleOfModulesFails(self):
         self.assertFault("sylar/CMakeLists.txt:5", "base -> timer -> base",
                          {"sylar/CMakeLists.txt": MODULES.replace("LIBRARIES spdlog::spdlog", "LINKS timer")})

@@ -1,0 +1,290 @@
+#include "sylar/hook/core/wait_loop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <algorithm>
+
+#include "sylar/base/sys.h"
+#include "sylar/check.h"
+#include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook.h"
+#include "sylar/hook/core/probe.h"
+#include "sylar/hook/core/real.h"
+#include "sylar/hook/core/ring_transfer.h"
+#include "sylar/sched/worker.h"
+
+namespace sylar::detail {
+namespace {
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_hook_enabled = false;
+
+/// Returns the worker of the calling fiber, or null if the call must not suspend. Inlined, as onThreadStack().
+inline Worker* hookWorker() {
+  const FiberCore* const me = t_running;
+  if (me == nullptr || !me->hook_enabled || me->home == nullptr) return nullptr;  // the usual case of code outside fibers
+  Worker* const worker = static_cast<WorkerSlot*>(me->home)->worker;
+  if (worker == nullptr || worker->detached() || sys::inForkedChild()) return nullptr;
+  return Entry::interrupting() || HandlerScope::running() || onSignalStack(*me) ? nullptr : worker;
+}
+
+bool mayBeUnix(FdKind kind) { return kind == FdKind::kStream || kind == FdKind::kMarkedStream || kind == FdKind::kMessages; }
+
+}  // namespace
+
+[[gnu::noinline]] bool hookSleeps() {
+  __asm__ volatile("");
+  return hookWorker() != nullptr;
+}
+
+[[gnu::noinline]] EpollEngine* hookEngine() {
+  __asm__ volatile("");
+  const FiberCore* const me = t_running;
+  EpollEngine* const engine = hookEngineOf(me);
+  return engine == nullptr || onSignalStack(*me) ? nullptr : engine;
+}
+
+bool yieldIfBudgetIsSpent(EpollEngine& engine) {
+  SYLAR_DCHECK(runningFiber() != nullptr);
+  if (!engine.budgetIsSpent()) return false;
+  engine.refillBudget();
+  const FiberCore* const me = runningFiber();
+  // A fiber that is resumed by hand is its resumer's affair.
+  const bool mine = me->live && me->resumer == nullptr && !onSignalStack();
+  if (!mine) return false;
+  // 256 fibers that all have this much to do would keep descriptors and timers waiting, so the worker ends its batch. The worker
+  // is null if a stop abandoned it just now.
+  if (Worker* const worker = hookWorker()) worker->endBatch();
+  Fiber::YieldToReady();
+  return true;
+}
+
+// The close may take as long as a peer likes, and may wait for another fiber of this thread.
+uint64_t lifeAfterClose(const Entry& entry, int fd) {
+  for (std::chrono::microseconds pause(10); entry.mustAwaitClose(fd) && hookSleeps();) {
+    const Deadline until = Deadline::after(pause, waitClock());
+    if (!reserveTimeout(until)) break;
+    Wait wait(WaitsFor::kTime);
+    const HookPark waiting;
+    const WakeReason reason = wait.park(until);
+    waiting.count();
+    if (reason == WakeReason::kCanceled) break;
+    pause = std::min<std::chrono::microseconds>(2 * pause, std::chrono::milliseconds(50));
+  }
+  return entry.awaitOpen(fd);
+}
+
+int HookedFd::useCopy() {
+  SYLAR_DCHECK(parks() && !m_has_copy);
+  if (!m_entry->pin(m_generation)) return -EBADF;
+  const long copy = sys::call(SYS_fcntl, m_fd, F_DUPFD_CLOEXEC, 64);  // low numbers are the program's
+  m_entry->unpin();
+  m_has_copy = copy >= 0;
+  return static_cast<int>(copy);
+}
+
+bool HookedFd::follow(Stay& stay) {
+  const int copy = stay.copy();
+  if (copy == Stay::kNone || copy == m_fd) return false;
+  m_fd = copy;
+  m_entry = FdTable::at(copy);
+  m_generation = Entry::generationOf(m_entry->life());
+  return true;
+}
+
+bool IoCall::follow() {
+  if (!m_posix || !m_hooked.follow(m_posix->stay)) return false;
+  m_kernel_asked = false;
+  return true;
+}
+
+[[gnu::noinline]] void IoCall::beginPosix() {
+  if (!m_posix) {
+    m_posix.emplace(endedBy());
+    if (isOn(PosixMode::kClose)) m_posix->stay.begin(m_hooked.fd(), m_hooked.generation(), m_hooked.engine());
+  }
+  m_posix->interruptible.begin();
+}
+
+/// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
+inline int IoCall::learnLimits() {
+  SYLAR_DCHECK(!m_limits_known && !onThreadStack());
+  m_limits_known = true;
+  if (mayBeInScope(*t_running)) [[unlikely]]
+    m_deadline = withinScope(m_deadline);
+  // One that asks again, such as a connect, hears of its error by that.
+  if (m_direction == Direction::kWrite && !m_asks_again)
+    m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());
+  const bool remembered = entry().isPrivate();
+  return remembered && entry().timeoutNs(m_direction) == 0 ? 0 : learnTimeout(remembered);
+}
+
+[[gnu::noinline]] int IoCall::learnTimeout(bool remembered) {
+  if (!remembered) {
+    const long flags = sys::call(SYS_fcntl, m_hooked.fd(), F_GETFL, 0);
+    if (!m_hooked.isOpen()) {
+      m_limits_known = false;
+      return -EBADF;
+    }
+    if (flags < 0) return static_cast<int>(flags);
+    if ((flags & O_NONBLOCK) != 0) {
+      m_passes_on = true;
+      return -EAGAIN;
+    }
+  }
+  int64_t timeout_ns = entry().timeoutNs(m_direction);
+  if (!remembered) {
+    const int64_t kernels_ns = attempt::timeoutNs(m_hooked.fd(), m_direction);
+    if (kernels_ns != 0 || timeout_ns > 0) timeout_ns = kernels_ns;  // the kernel does not tell "wait for nothing" from "none"
+  }
+  if (timeout_ns < 0) {
+    limit(Deadline::after(std::chrono::nanoseconds(0), waitClock()), m_socket_timeout_error);  // for the rest of the call
+    return -m_socket_timeout_error;
+  }
+  if (timeout_ns > 0) {
+    const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
+    if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
+    if (m_posix) m_posix->interruptible.neverRestarts();
+    if (m_writes_to_unix || m_renews_timeout) m_timeout_of_piece_ns = timeout_ns;
+  }
+  return 0;
+}
+
+void IoCall::renewTimeout() {
+  SYLAR_DCHECK(m_timeout_of_piece_ns > 0);
+  m_deadline = withinScope(Deadline::after(std::chrono::nanoseconds(m_timeout_of_piece_ns), waitClock()));
+}
+
+long IoCall::unixWriteError() const { return probe::unixWriteError(m_hooked.fd()); }
+
+/// Returns true if this is a receive of whole messages and reading is shut down. A lasting event has told so, now or before: the
+/// first registration makes the kernel report it again.
+bool IoCall::readsShutDownMessages() {
+  if (m_direction != Direction::kRead || !entry().sticky() || kind() != FdKind::kMessages) return false;
+  return probe::isShutDown(m_hooked.fd());
+}
+
+/// Makes the checks before a wait that are rarely needed. Returns 0, or -errno if something else has ended the call.
+[[gnu::noinline]] int IoCall::waitsStill(bool first) {
+  // In the kernel a writer to a pipe looks at O_NONBLOCK whenever it has been woken.
+  if (!first && m_direction == Direction::kWrite && entry().kind() == FdKind::kPipe && probe::isNonblocking(m_hooked.fd()) &&
+      m_hooked.isOpen()) {
+    return -EAGAIN;
+  }
+  if (readsShutDownMessages() && m_hooked.isOpen()) {
+    m_shut_down = true;
+    return -EAGAIN;
+  }
+  // Events that bring nothing do not prolong the wait.
+  if (!first && !m_deadline.isNever() && waitClock().nowNs() >= m_deadline.ns()) return -m_timeout_error;
+  return !first && interrupted() ? -EINTR : 0;
+}
+
+/// Returns when to ask again without an event: soon, then less and less often.
+Deadline IoCall::nextLook() {
+  const auto pause = m_pause;
+  m_pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::milliseconds(50));
+  return Deadline::after(pause, waitClock());
+}
+
+/// Does what the rest of wait() does, on the thread. The call was under way when a handler forked, and no loop tells the child of
+/// events.
+[[gnu::noinline]] int IoCall::waitInChild(Deadline until) {
+  SYLAR_DCHECK(sys::inForkedChild());
+  pollfd one{m_hooked.fd(), static_cast<short>(m_direction == Direction::kRead ? POLLIN | POLLRDHUP : POLLOUT), 0};
+  const timespec left = attempt::toTimespec(std::max<int64_t>(until.ns() - waitClock().nowNs(), 0));
+  const long ready = attempt::keepingErrno([&] { return real::ppoll(&one, 1, until.isNever() ? nullptr : &left, nullptr); });
+  if (m_posix) m_posix->interruptible.noteHandlers();
+  return ready == 0 && until == m_deadline ? -m_timeout_error : 0;
+}
+
+/// Goes on waiting after a close. That is nothing to try again for, and the registration of the copy reports what is there.
+[[gnu::noinline, gnu::cold]] int IoCall::waitForCopy() { return follow() ? wait(entry().edges(m_direction)) : -EBADF; }
+
+int IoCall::wait(uint64_t edges_seen) {
+  SYLAR_DCHECK(m_hooked.parks() && !onThreadStack());
+  if (m_passes_on) return -EAGAIN;
+  const bool first = !m_limits_known;
+  if (first) {
+    stay();
+    if (const int error = learnLimits()) {
+      if (error == -EBADF) return waitForCopy();
+      m_hooked.engine().chargeCall();  // it does not wait
+      return error;
+    }
+  }
+  if (!first || entry().sticky()) {
+    if (const int error = waitsStill(first)) return error;
+  }
+  // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
+  const bool looks_again = m_asks_again || m_writes_to_unix;
+  const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
+  if (sys::inForkedChild()) return waitInChild(until);
+  if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
+  FiberCore& me = *t_running;
+  Wait wait(me, m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
+  Entry::Waiter waiter;
+  waiter.waker = wait.waker();
+  waiter.engine = &m_hooked.engine();
+  waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake all waiters
+  int error =
+      m_transfer == nullptr ? -EBUSY : m_transfer->begin(m_hooked.fd(), entry(), m_hooked.generation(), m_direction, waiter);
+  const bool by_ring = error != -EBUSY;
+  if (!by_ring) {
+    // The number may be another file than its entry knows, so a MOD makes the kernel report readiness again. It is made once a
+    // call, because a second one would report what this call has left there, without end.
+    const bool ask_kernel = !entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true);
+    error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
+  }
+  if (error != 0) {
+    wait.withdraw();
+    m_passes_on = error == -EPERM;
+    if (error == -EBADF) return waitForCopy();
+    return error == -EAGAIN ? 0 : error;
+  }
+  m_hooked.engine().refillBudget();
+  const auto park = [&] {
+    const HookPark waiting(me);
+    const WakeReason reason = wait.park(until);
+    waiting.count();
+    return reason;
+  };
+  const WakeReason reason = m_posix ? m_posix->interruptible.park(wait, until) : park();
+  if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
+  if (by_ring) {
+    const long result = m_transfer->end(m_direction, waiter);
+    if (result != -ECANCELED) {
+      m_by_ring = {result, edges_seen};
+      return 0;
+    }
+    if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
+  }
+  if (reason == WakeReason::kClosed) return waitForCopy();
+  if (reason == WakeReason::kReady && !interrupted()) return 0;
+  entry().dequeue(m_direction, waiter);
+  if (reason == WakeReason::kReady) return 0;
+  if (reason == WakeReason::kCanceled) return -ECANCELED;
+  return until < m_deadline ? 0 : -m_timeout_error;
+}
+
+}  // namespace sylar::detail
+
+namespace sylar {
+
+bool is_hook_enable() {
+  FiberCore* const me = runningFiber();
+  return me != nullptr ? me->hook_enabled : t_hook_enabled;
+}
+
+void set_hook_enable(bool on) {
+  FiberCore* const me = runningFiber();
+  if (me != nullptr) {
+    me->hook_enabled = on;
+  } else {
+    t_hook_enabled = on;
+  }
+}
+
+}  // namespace sylar
