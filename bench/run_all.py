@@ -78,7 +78,7 @@ def write_page(options, found, summary):
     for topic in found:
         parts.append(f"\n## {topic}\n\n![{topic}]({topic}.svg)\n")
         if topic == "profile":
-            parts.append("\nThe tables stand in [docs/design/performance.md](../../docs/design/performance.md).\n")
+            parts.append("\nThe tables stand in [pages.md](pages.md#performance).\n")
             continue
         tables = (LOGS / f"{topic}.txt").read_text().strip()
         parts.append(f"\n```\n{tables}\n```\n")

@@ -37,7 +37,7 @@ class TimerCore;
 class TimerSets;
 }  // namespace detail
 
-/// The structure that keeps the deadlines in order. Their costs, and when to choose which: docs/design/timer-queues.md.
+/// The structure that keeps the deadlines in order. Their costs, and when to choose which: docs/design/timer.md.
 ///
 /// kFourAryHeap  exact to the nanosecond, O(log n); the default
 /// kBinaryHeap   exact, O(log n); the heap of most libraries, to compare with

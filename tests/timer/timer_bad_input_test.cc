@@ -1,4 +1,4 @@
-// Bad input and late calls: the rows of the table in docs/design/timer-ids.md that no other test of this folder holds.
+// Bad input and late calls: the rows of the table in docs/design/timer.md that no other test of this folder holds.
 #include <gtest/gtest.h>
 
 #include <chrono>
