@@ -8,7 +8,7 @@ if ! command -v doxygen >/dev/null; then
   echo "docs: doxygen is not installed; run scripts/setup.sh" >&2
   exit 1
 fi
-rm -rf build/docs
+rm -rf build/docs/html
 mkdir -p build/docs
 doxygen docs/Doxyfile
 echo "docs: build/docs/html/index.html"
