@@ -94,10 +94,8 @@ bool Interruptible::endsWith(int signal, bool restarts) const {
   return m_mask == nullptr || ::sigismember(m_mask, signal) == 0;
 }
 
-void Interruptible::neverRestarts() {
-  if (m_by != EndedBy::kNoRestart) return;
+void Interruptible::noteBeforeChange() {
   noteHandlers();
-  m_by = EndedBy::kAny;
   m_unused_before = t_unused.last.load(std::memory_order_relaxed);
 }
 
@@ -170,7 +168,7 @@ void Interruptible::handlerRan(int signal, bool restarts) {
 
 namespace sylar {
 
-void setHookEintr(HookEintr mode) { turn(PosixMode::kEintr, mode == HookEintr::kPosix); }
+void setHookEintr(HookEintr mode) { setMode(PosixMode::kEintr, mode == HookEintr::kPosix); }
 HookEintr hookEintr() { return isOn(PosixMode::kEintr) ? HookEintr::kPosix : HookEintr::kRestart; }
 
 }  // namespace sylar

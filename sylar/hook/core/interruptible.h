@@ -49,7 +49,17 @@ class Interruptible {
       actOnCancel();
   }
   /// Says that the call is not restarted from now on. Handlers with SA_RESTART that have run before do not count.
-  void neverRestarts();
+  void neverRestarts() {
+    if (m_by != EndedBy::kNoRestart) return;
+    if (m_active) [[unlikely]]
+      noteBeforeChange();
+    m_by = EndedBy::kAny;
+  }
+  /// Makes it the wait of another call, which has not begun.
+  void renew(EndedBy by) {
+    m_by = by;
+    m_active = m_interrupted = false;
+  }
   /// From here on the call may be interrupted. To be called before the first wait; later calls have no effect.
   void begin() {
     if (isOn(PosixMode::kEintr) || m_by == EndedBy::kAwaited) [[unlikely]]
@@ -65,11 +75,6 @@ class Interruptible {
     const WakeReason reason = m_active ? parkActive(wait, until) : wait.park(until);
     waiting.count();
     return reason;
-  }
-  /// Parks until `until`, for which reserveTimeout() has made room.
-  WakeReason parkUntil(Deadline until) {
-    Wait wait(WaitsFor::kTime);
-    return park(wait, until);
   }
   /// Makes a call of libc that may let signals through. A handler that runs in it ends that call, and nothing else.
   template <class Look>
@@ -96,6 +101,7 @@ class Interruptible {
   struct Unused;
 
   void beginNow();
+  void noteBeforeChange();
   WakeReason parkActive(Wait& wait, Deadline until);
   bool endsWith(int signal, bool restarts) const;
   bool handlerHasRun() const;

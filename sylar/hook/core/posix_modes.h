@@ -18,7 +18,7 @@ extern constinit std::atomic<uint8_t> g_posix_modes;
 
 inline bool anyPosixMode() { return g_posix_modes.load(std::memory_order_relaxed) != 0; }
 inline bool isOn(PosixMode mode) { return (g_posix_modes.load(std::memory_order_relaxed) & static_cast<uint8_t>(mode)) != 0; }
-inline void turn(PosixMode mode, bool on) {
+inline void setMode(PosixMode mode, bool on) {
   const auto bit = static_cast<uint8_t>(mode);
   on ? g_posix_modes.fetch_or(bit, std::memory_order_relaxed)
      : g_posix_modes.fetch_and(static_cast<uint8_t>(~bit), std::memory_order_relaxed);

@@ -25,6 +25,7 @@ namespace sylar::detail {
 /// because a send by the ring takes a turn.
 inline Ring* transferRing(EpollEngine& engine, const Entry& entry, Direction direction, size_t size, int flags) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_MORE;
+  if (!engine.transfers()) return nullptr;
   if (entry.kind() != FdKind::kTcp || size == 0 || (flags & ~kOrdinary) != 0) return nullptr;
   FiberCore& me = *t_running;
   if (direction == Direction::kRead) {

@@ -193,7 +193,7 @@ namespace sylar {
 
 void setHookClose(HookClose mode) {
   if (mode == HookClose::kPosix) Stay::beKept();
-  turn(PosixMode::kClose, mode == HookClose::kPosix);
+  setMode(PosixMode::kClose, mode == HookClose::kPosix);
 }
 HookClose hookClose() { return isOn(PosixMode::kClose) ? HookClose::kPosix : HookClose::kWake; }
 

@@ -10,6 +10,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/fiber.h"
 #include "sylar/hook.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
@@ -63,15 +64,11 @@ bool yieldIfBudgetIsSpent(EpollEngine& engine) {
 
 // The close may take as long as a peer likes, and may wait for another fiber of this thread.
 uint64_t lifeAfterClose(const Entry& entry, int fd) {
-  for (std::chrono::microseconds pause(10); entry.mustAwaitClose(fd) && hookSleeps();) {
-    const Deadline until = Deadline::after(pause, waitClock());
-    if (!reserveTimeout(until)) break;
-    Wait wait(WaitsFor::kTime);
-    const HookPark waiting;
-    const WakeReason reason = wait.park(until);
-    waiting.count();
-    if (reason == WakeReason::kCanceled) break;
-    pause = std::min<std::chrono::microseconds>(2 * pause, std::chrono::milliseconds(50));
+  if (entry.mustAwaitClose(fd) && hookSleeps()) {
+    const this_fiber::CancelShield shield;
+    CallWait call(EndedBy::kNone);
+    const auto look = [&] { return entry.mustAwaitClose(fd) && hookSleeps() ? -EAGAIN : 0L; };
+    call.askAgain(look, Deadline::never(), Pauses(std::chrono::microseconds(10)));
   }
   return entry.awaitOpen(fd);
 }
@@ -95,17 +92,14 @@ bool HookedFd::follow(Stay& stay) {
 }
 
 bool IoCall::follow() {
-  if (!m_posix || !m_hooked.follow(m_posix->stay)) return false;
+  if (!m_hooked.follow(m_stay)) return false;
   m_kernel_asked = false;
   return true;
 }
 
 [[gnu::noinline]] void IoCall::beginPosix() {
-  if (!m_posix) {
-    m_posix.emplace(endedBy());
-    if (isOn(PosixMode::kClose)) m_posix->stay.begin(m_hooked.fd(), m_hooked.generation(), m_hooked.engine());
-  }
-  m_posix->interruptible.begin();
+  m_wait.begin();
+  if (isOn(PosixMode::kClose)) m_stay.begin(m_hooked.fd(), m_hooked.generation(), m_hooked.engine());
 }
 
 /// Finds out before the first park whether the call blocks at all, and for how long. Returns 0, or -EAGAIN if it does not block.
@@ -146,7 +140,7 @@ inline int IoCall::learnLimits() {
   if (timeout_ns > 0) {
     const Deadline deadline = Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());
     if (deadline < m_deadline) limit(deadline, m_socket_timeout_error);
-    if (m_posix) m_posix->interruptible.neverRestarts();
+    m_wait.neverRestarts();
     if (m_writes_to_unix || m_renews_timeout) m_timeout_of_piece_ns = timeout_ns;
   }
   return 0;
@@ -182,26 +176,36 @@ bool IoCall::readsShutDownMessages() {
   return !first && interrupted() ? -EINTR : 0;
 }
 
-/// Returns when to ask again without an event: soon, then less and less often.
-Deadline IoCall::nextLook() {
-  const auto pause = m_pause;
-  m_pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::milliseconds(50));
-  return Deadline::after(pause, waitClock());
-}
-
-/// Does what the rest of wait() does, on the thread. The call was under way when a handler forked, and no loop tells the child of
-/// events.
+/// Waits on the thread. The call was under way when a handler forked, and no loop tells the child of events.
 [[gnu::noinline]] int IoCall::waitInChild(Deadline until) {
   SYLAR_DCHECK(sys::inForkedChild());
   pollfd one{m_hooked.fd(), static_cast<short>(m_direction == Direction::kRead ? POLLIN | POLLRDHUP : POLLOUT), 0};
   const timespec left = attempt::toTimespec(std::max<int64_t>(until.ns() - waitClock().nowNs(), 0));
   const long ready = attempt::keepingErrno([&] { return real::ppoll(&one, 1, until.isNever() ? nullptr : &left, nullptr); });
-  if (m_posix) m_posix->interruptible.noteHandlers();
+  m_wait.noteHandlers();
   return ready == 0 && until == m_deadline ? -m_timeout_error : 0;
 }
 
 /// Goes on waiting after a close. That is nothing to try again for, and the registration of the copy reports what is there.
 [[gnu::noinline, gnu::cold]] int IoCall::waitForCopy() { return follow() ? wait(entry().edges(m_direction)) : -EBADF; }
+
+/// Hands the waker of a wait to the worker's ring, if that makes the attempt, or to the entry. Returns 0 or -errno.
+[[gnu::always_inline]] inline int IoCall::watch(const Waker& waker, uint64_t edges_seen, Entry::Waiter& waiter, bool& by_ring) {
+  waiter.waker = waker;
+  waiter.engine = &m_hooked.engine();
+  waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake all waiters
+  int error = -EBUSY;
+  if (m_transfer != nullptr) error = m_transfer->begin(m_hooked.fd(), entry(), m_hooked.generation(), m_direction, waiter);
+  by_ring = error != -EBUSY;
+  if (!by_ring) {
+    // The number may be another file than its entry knows, so a MOD makes the kernel report readiness again. It is made once a
+    // call, because a second one would report what this call has left there, without end.
+    const bool ask_kernel = !entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true);
+    error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
+  }
+  if (error == 0) m_hooked.engine().refillBudget();
+  return error;
+}
 
 int IoCall::wait(uint64_t edges_seen) {
   SYLAR_DCHECK(m_hooked.parks() && !onThreadStack());
@@ -220,39 +224,20 @@ int IoCall::wait(uint64_t edges_seen) {
   }
   // A writer on AF_UNIX gets an event when there is room, but none when the other side shuts its reading down.
   const bool looks_again = m_asks_again || m_writes_to_unix;
-  const Deadline until = looks_again ? std::min(m_deadline, nextLook()) : m_deadline;
-  if (sys::inForkedChild()) return waitInChild(until);
-  if (!until.isNever() && !reserveTimeout(until)) return -ENOMEM;
-  FiberCore& me = *t_running;
-  Wait wait(me, m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd());
+  const Deadline until = looks_again ? std::min(m_deadline, m_pauses.nextLook()) : m_deadline;
   Entry::Waiter waiter;
-  waiter.waker = wait.waker();
-  waiter.engine = &m_hooked.engine();
-  waiter.events = m_direction == Direction::kRead ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;  // errors wake all waiters
-  int error =
-      m_transfer == nullptr ? -EBUSY : m_transfer->begin(m_hooked.fd(), entry(), m_hooked.generation(), m_direction, waiter);
-  const bool by_ring = error != -EBUSY;
-  if (!by_ring) {
-    // The number may be another file than its entry knows, so a MOD makes the kernel report readiness again. It is made once a
-    // call, because a second one would report what this call has left there, without end.
-    const bool ask_kernel = !entry().isPrivate() && !m_asks_again && !std::exchange(m_kernel_asked, true);
-    error = entry().enqueue(m_hooked.fd(), m_hooked.generation(), m_direction, edges_seen, ask_kernel, waiter);
+  bool by_ring = false;
+  const WaitEnd end = m_wait.once(until, m_direction == Direction::kRead ? WaitsFor::kRead : WaitsFor::kWrite, m_hooked.fd(),
+                                  [&](const Waker& waker) { return watch(waker, edges_seen, waiter, by_ring); });
+  if (end == WaitEnd::kWoken && !by_ring && !interrupted()) [[likely]]
+    return 0;
+  if (end == WaitEnd::kInChild) return interrupted() ? -EINTR : waitInChild(until);
+  if (end == WaitEnd::kNoMemory) return -ENOMEM;
+  if (end == WaitEnd::kRefused) {
+    m_passes_on = m_wait.refusal() == -EPERM;
+    if (m_wait.refusal() == -EBADF) return waitForCopy();
+    return m_wait.refusal() == -EAGAIN ? 0 : m_wait.refusal();
   }
-  if (error != 0) {
-    wait.withdraw();
-    m_passes_on = error == -EPERM;
-    if (error == -EBADF) return waitForCopy();
-    return error == -EAGAIN ? 0 : error;
-  }
-  m_hooked.engine().refillBudget();
-  const auto park = [&] {
-    const HookPark waiting(me);
-    const WakeReason reason = wait.park(until);
-    waiting.count();
-    return reason;
-  };
-  const WakeReason reason = m_posix ? m_posix->interruptible.park(wait, until) : park();
-  if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
   if (by_ring) {
     const long result = m_transfer->end(m_direction, waiter);
     if (result != -ECANCELED) {
@@ -261,11 +246,10 @@ int IoCall::wait(uint64_t edges_seen) {
     }
     if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;
   }
-  if (reason == WakeReason::kClosed) return waitForCopy();
-  if (reason == WakeReason::kReady && !interrupted()) return 0;
+  if (end == WaitEnd::kClosed) return waitForCopy();
   entry().dequeue(m_direction, waiter);
-  if (reason == WakeReason::kReady) return 0;
-  if (reason == WakeReason::kCanceled) return -ECANCELED;
+  if (end == WaitEnd::kWoken) return 0;
+  if (end == WaitEnd::kCancelled) return -ECANCELED;
   return until < m_deadline ? 0 : -m_timeout_error;
 }
 

@@ -16,9 +16,9 @@
 #include "sylar/base/internal.h"
 #include "sylar/check.h"
 #include "sylar/hook/core/attempt.h"
+#include "sylar/hook/core/call_wait.h"
 #include "sylar/hook/core/handler_scope.h"
 #include "sylar/hook/core/hook_count.h"
-#include "sylar/hook/core/interruptible.h"
 #include "sylar/hook/core/posix_modes.h"
 #include "sylar/hook/core/stay.h"
 #include "sylar/io/fd_table.h"
@@ -72,8 +72,7 @@ struct Room {
 
 /// The outcome of one attempt.
 struct Tried {
-  /// Stands for an attempt that was not made: a read with a Room, because it is known to block, or any, because the number was closed
-  /// since. What then, the wait says. No caller of a whole call gets to see it.
+  /// No attempt was made, because the descriptor is known to be empty or was closed. The wait that follows finds out which.
   static constexpr long kNotMade = -4096;
 
   bool wouldBlock() const { return done == -EAGAIN || done == kNotMade; }
@@ -155,6 +154,16 @@ class HookedFd {
   int useCopy();
   /// Goes on with the number for the same open file that a close has made. Returns false if there is none.
   bool follow(Stay& stay);
+  /// Makes attempts that wait for nothing, as CallWait::askAgain() does. A close ends them with -EBADF.
+  template <class Attempt>
+  long askAgain(CallWait& call, Attempt attempt) {
+    SYLAR_DCHECK(parks());
+    return call.askAgain([&] {
+      const long result = tryLast(Direction::kRead, attempt);
+      othersRan();  // the user's own attempt is over
+      return result;
+    });
+  }
 
  private:
   bool provesEmpty(Room room, size_t done) const;
@@ -168,25 +177,15 @@ class HookedFd {
   bool m_has_moved = false;
 };
 
-/// What a call that waits has in the posix modes.
-struct PosixWait {
-  explicit PosixWait(EndedBy by) : interruptible(by) {}
-  Interruptible interruptible;
-  Stay stay;
-};
-
 /// One hooked call on a descriptor; may make several attempts (run) before it is through. fd() may change while it waits.
 class IoCall {
  public:
   [[gnu::always_inline]] IoCall(int fd, Direction direction) : IoCall(HookedFd(fd), direction) {}
   IoCall(const HookedFd& hooked, Direction direction)
-      : m_hooked(hooked), m_direction(direction), m_passes_on(hooked.parks() && onSignalStack()) {}
-
-  /// Does what the destructor of Interruptible does, which must not do that inside of std::optional.
-  ~IoCall() noexcept(false) {
-    if (m_posix) [[unlikely]]
-      m_posix->interruptible.end();
-  }
+      : m_hooked(hooked),
+        m_direction(direction),
+        m_passes_on(hooked.parks() && onSignalStack()),
+        m_wait(hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart) {}
   IoCall(const IoCall&) = delete;
   IoCall& operator=(const IoCall&) = delete;
 
@@ -201,7 +200,7 @@ class IoCall {
   /// Does what HookedFd::bytesMoved() does. run() does so itself.
   void bytesMoved() {
     m_hooked.bytesMoved();
-    if (m_posix) m_posix->interruptible.neverRestarts();
+    m_wait.neverRestarts();
   }
   /// Gives this call a deadline of its own, besides SO_RCVTIMEO or SO_SNDTIMEO. At the deadline, or at that of the fiber's
   /// DeadlineScope, run() returns -`error`, which is EAGAIN without this call.
@@ -225,8 +224,8 @@ class IoCall {
     m_deadline = Deadline::never();
     m_timeout_of_piece_ns = 0;
     m_timeout_error = m_socket_timeout_error = EAGAIN;
-    m_pause = kFirstPause;
-    if (m_posix) std::construct_at(&m_posix->interruptible, endedBy());
+    m_pauses = Pauses();
+    m_wait.renew(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
   }
   /// Makes SO_RCVTIMEO or SO_SNDTIMEO count anew in each run(), because the kernel counts it for each piece of this call.
   void renewTimeoutInEachRun() { m_renews_timeout = true; }
@@ -244,19 +243,11 @@ class IoCall {
   /// Does what run() does, after the first of the attempts. A plain read says where its `room` is: on a TCP socket, fewer bytes
   /// than that prove it empty, and a socket that is known to be empty need not be asked.
   template <class Attempt>
-  long goOn(Tried last, Attempt attempt, Room room = {}) {
+  [[gnu::always_inline]] long goOn(Tried last, Attempt attempt, Room room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
     while (last.wouldBlock()) {
       if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
-      const auto again = [&]() -> long {
-        if (m_writes_to_unix) [[unlikely]] {
-          if (const long error = unixWriteError()) return error;
-        }
-        return attempt();
-      };
-      const Tried by_ring = std::exchange(m_by_ring, {Tried::kNotMade, 0});
-      last = by_ring.done == Tried::kNotMade ? m_hooked.tryOnce(m_direction, again, room)
-                                             : m_hooked.tried(m_direction, by_ring.done, by_ring.edges_seen, room);
+      last = m_by_ring.done == Tried::kNotMade ? tryAfterWait(attempt, room) : takeFromRing(room);
     }
     if (last.done > 0) bytesMoved();
     return last.done;
@@ -268,23 +259,23 @@ class IoCall {
     return receiveOn(m_hooked.tryFirst(m_direction, attempt), attempt, plain);
   }
   template <class Attempt, class Plain>
-  long receiveOn(Tried last, Attempt attempt, Plain plain, Room room = {}) {
+  [[gnu::always_inline]] long receiveOn(Tried last, Attempt attempt, Plain plain, Room room = {}) {
     const long n = goOn(last, attempt, room);
     return m_shut_down ? tryAgain(plain) : n;
   }
   /// Does what goOn() does, but in each wait the worker's ring makes the attempt, by `transfer`.
   template <class Attempt>
-  long goOnBy(RingTransfer& transfer, Tried last, Attempt attempt, Room room = {}) {
+  [[gnu::noinline]] long goOnBy(RingTransfer& transfer, Tried last, Attempt attempt, Room room = {}) {
     m_transfer = &transfer;
     const long n = goOn(last, attempt, room);
     m_transfer = nullptr;
     return n;
   }
   /// Returns true if a signal handler has ended a wait of the call.
-  bool interrupted() const { return m_posix && m_posix->interruptible.interrupted(); }
+  bool interrupted() const { return m_wait.interrupted(); }
   /// Makes one more attempt after run(), whatever it gives.
   template <class Attempt>
-  long tryAgain(Attempt attempt) {
+  [[gnu::noinline]] long tryAgain(Attempt attempt) {
     const long done = tryHere(attempt);
     return done == -EBADF && follow() ? tryHere(attempt) : done;
   }
@@ -293,7 +284,7 @@ class IoCall {
   long tryHere(Attempt attempt) {
     return m_hooked.tryLast(m_direction, attempt);
   }
-  /// From here on the call stays with its open file when the number is closed, if setHookClose() says so. Its first wait does this as well.
+  /// Keeps the call on its open file when the number is closed (`hook.close: posix`). The first wait calls this if nobody has.
   void stay() {
     if (anyPosixMode()) [[unlikely]]
       beginPosix();
@@ -318,10 +309,26 @@ class IoCall {
     const long done = tryAgain(attempt);
     return done == -EAGAIN ? error : done;
   }
+  template <class Attempt>
+  [[gnu::always_inline]] Tried tryAfterWait(Attempt attempt, Room room) {
+    return m_hooked.tryOnce(
+        m_direction,
+        [&]() -> long {
+          if (m_writes_to_unix) [[unlikely]] {
+            if (const long error = unixWriteError()) return error;
+          }
+          return attempt();
+        },
+        room);
+  }
+  /// Takes what the last wait's transfer gave as the outcome of an attempt.
+  Tried takeFromRing(Room room) {
+    const Tried by_ring = std::exchange(m_by_ring, {Tried::kNotMade, 0});
+    return m_hooked.tried(m_direction, by_ring.done, by_ring.edges_seen, room);
+  }
   /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
   void beginPosix();
-  EndedBy endedBy() const { return m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart; }
   int waitForCopy();
   int waitInChild(Deadline until);
   int learnLimits();
@@ -330,9 +337,7 @@ class IoCall {
   long unixWriteError() const;
   void renewTimeout();
   bool readsShutDownMessages();
-  Deadline nextLook();
-
-  static constexpr std::chrono::milliseconds kFirstPause{1};
+  int watch(const Waker& waker, uint64_t edges_seen, Entry::Waiter& waiter, bool& by_ring);
 
   HookedFd m_hooked;
   const Direction m_direction;
@@ -345,12 +350,13 @@ class IoCall {
   bool m_renews_timeout = false;
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
-  std::chrono::nanoseconds m_pause = kFirstPause;
+  Pauses m_pauses;
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
   int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
   RingTransfer* m_transfer = nullptr;
   Tried m_by_ring{Tried::kNotMade, 0};  // what the last wait's transfer gave
-  std::optional<PosixWait> m_posix;     // from the first wait on, in any posix mode
+  CallWait m_wait;
+  Stay m_stay;
 };
 
 /// Returns true if `done` bytes are all that there were. A read also ends early at memory that the kernel cannot write. That

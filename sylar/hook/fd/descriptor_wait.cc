@@ -95,34 +95,30 @@ int DescriptorWait::park(Deadline until) {
 }
 
 int DescriptorWait::parkOnce(Deadline until) {
-  if (sys::inForkedChild()) return leaveInChild();
   SYLAR_DCHECK(!onThreadStack());
-  if (!reserveTimeout(until)) return -ENOMEM;
-  Wait wait(WaitsFor::kPoll);
-  if (const int error = enqueueAll(wait)) {
-    wait.withdraw();
-    dequeueAll();
-    if (error == -EAGAIN) return 0;
-    if (error == -EBADF) return std::ranges::any_of(watched(), wasClosed) ? -EBADF : 0;  // else closed behind our back: look
-    if (error == -ENOMEM || error == -ENOSPC) return -ENOMEM;                            // these calls have no ENOSPC
-    return error == -ECANCELED ? error : kPassOn;
-  }
-  m_engine.refillBudget();
-  const WakeReason reason = m_call.park(wait, until);
-  if (sys::inForkedChild()) return leaveInChild();
+  const WaitEnd end = m_call.once(until, WaitsFor::kPoll, 0, [this](const Waker& waker) { return enqueueAll(waker); });
+  if (end == WaitEnd::kInChild) return m_call.interrupted() ? -EINTR : kPassOn;  // in the child libc's call goes on
+  if (end == WaitEnd::kNoMemory) return -ENOMEM;
   dequeueAll();
-  if (reason == WakeReason::kClosed) return -EBADF;
-  return reason == WakeReason::kCanceled ? -ECANCELED : 0;
+  if (end == WaitEnd::kRefused) {
+    switch (const int error = m_call.refusal()) {
+      case -EAGAIN: return 0;
+      case -EBADF: return std::ranges::any_of(watched(), wasClosed) ? -EBADF : 0;  // else closed behind our back: look
+      case -ENOMEM:
+      case -ENOSPC: return -ENOMEM;  // these calls have no ENOSPC
+      case -ECANCELED: return error;
+      default: return kPassOn;
+    }
+  }
+  if (end == WaitEnd::kClosed) return -EBADF;
+  return end == WaitEnd::kCancelled ? -ECANCELED : 0;
 }
 
-/// Ends a wait that was under way when a handler forked. In the child libc's call goes on.
-int DescriptorWait::leaveInChild() const { return m_call.interrupted() ? -EINTR : kPassOn; }
-
-int DescriptorWait::enqueueAll(const Wait& wait) {
+int DescriptorWait::enqueueAll(const Waker& waker) {
   for (Watched& one : watched()) {
     SYLAR_DCHECK(!one.waiter.linked);
     one.waiter = {};
-    one.waiter.waker = wait.waker();
+    one.waiter.waker = waker;
     one.waiter.engine = &m_engine;
     one.waiter.events = wakingEvents(one.events);
     // Once a call, as in IoCall::wait(): a second MOD would report what this call has left there, without end.
@@ -130,6 +126,7 @@ int DescriptorWait::enqueueAll(const Wait& wait) {
     const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
     if (error != 0 && error != -EPERM) return error;  // EPERM means a file, to which nothing ever happens
   }
+  m_engine.refillBudget();
   return 0;
 }
 

@@ -1,6 +1,6 @@
 // Internal. The wait of poll, select and epoll_wait: until a look at the kernel finds something, on any of many descriptors.
 //
-//   Interruptible call(EndedBy::kAny);
+//   CallWait call(EndedBy::kAny);
 //   DescriptorWait wait(fds, count, *engine, call);
 //   const int ready = wait.run(until, [&] { return real::poll(fds, count, 0); });
 //
@@ -19,7 +19,7 @@
 #include <span>
 
 #include "sylar/base/internal.h"
-#include "sylar/hook/core/interruptible.h"
+#include "sylar/hook/core/call_wait.h"
 #include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/fd/pending_signals.h"
 
@@ -31,7 +31,7 @@ class DescriptorWait {
   static constexpr int kPassOn = INT_MIN;
 
   /// `fds` must stay as it is, apart from `revents`, which is not used.
-  DescriptorWait(const pollfd* fds, nfds_t count, EpollEngine& engine, Interruptible& call)
+  DescriptorWait(const pollfd* fds, nfds_t count, EpollEngine& engine, CallWait& call)
       : m_fds(fds), m_count(count), m_engine(engine), m_call(call) {}
 
   /// Lets the wait go on with the open files when numbers are closed, if setHookClose() says so. As in the kernel, the looks are still at the
@@ -93,8 +93,7 @@ class DescriptorWait {
   void noteEdges();
   int park(Deadline until);
   int parkOnce(Deadline until);
-  int leaveInChild() const;
-  int enqueueAll(const Wait& wait);
+  int enqueueAll(const Waker& waker);
   void dequeueAll();
   bool pinAll();
   void unpinAll();
@@ -114,7 +113,7 @@ class DescriptorWait {
   const pollfd* const m_fds;
   const nfds_t m_count;
   EpollEngine& m_engine;
-  Interruptible& m_call;
+  CallWait& m_call;
   const sigset_t* m_mask = nullptr;
   const sigset_t* m_lets_through = nullptr;
   bool m_stays_with_files = false;

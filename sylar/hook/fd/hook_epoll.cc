@@ -31,7 +31,7 @@ int waitInFiber(EpollEngine& engine, int epoll, epoll_event* events, int most, i
   if (ready != 0) return static_cast<int>(IoCall::result(ready));
   const Deadline until = untilOnce(timeout_ns);
   const pollfd readable{epoll, POLLIN, 0};
-  Interruptible call(EndedBy::kAny, mask);
+  CallWait call(EndedBy::kAny, mask);
   DescriptorWait wait(&readable, 1, engine, call);
   wait.stayWithFiles();
   wait.letThrough(mask);

@@ -22,7 +22,7 @@ int pollNow(pollfd* fds, nfds_t count, const sigset_t* mask) {
   return ready;
 }
 
-int pollInFiber(EpollEngine& engine, Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
+int pollInFiber(EpollEngine& engine, CallWait& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
   SYLAR_DCHECK(timeout_ns != 0 && mayPark());
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);
@@ -42,7 +42,7 @@ int pollInFiber(EpollEngine& engine, Interruptible& call, pollfd* fds, nfds_t co
 
 }  // namespace
 
-int pollAs(Interruptible& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
+int pollAs(CallWait& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
   EpollEngine* const engine = hookEngine();
   if (engine != nullptr && timeout_ns != 0) return pollInFiber(*engine, call, fds, count, timeout_ns, mask);
   if (engine != nullptr) chargeLook(*engine);
@@ -64,7 +64,7 @@ int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   EpollEngine* const engine = hookEngine();
   if (engine != nullptr && timeout_ms == 0) chargeLook(*engine);
   if (engine == nullptr || timeout_ms == 0) return real::poll(fds, count, timeout_ms);
-  Interruptible call(EndedBy::kAny);
+  CallWait call(EndedBy::kAny);
   return pollInFiber(*engine, call, fds, count, timeout_ms < 0 ? kNever : timeout_ms * 1'000'000LL, nullptr);
 }
 
@@ -77,7 +77,7 @@ int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* ma
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
   if (engine != nullptr && timeout_ns == 0) chargeLook(*engine);
   if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::ppoll(fds, count, timeout, mask);
-  Interruptible call(EndedBy::kAny, mask);
+  CallWait call(EndedBy::kAny, mask);
   return pollInFiber(*engine, call, fds, count, timeout_ns, mask);
 }
 

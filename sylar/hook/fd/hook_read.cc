@@ -80,7 +80,7 @@ long receiveMoreFrom(IoCall& call, iovec part, int flags, sockaddr* from, sockle
 
 /// Goes on with a receive after the first of its attempts, which would have blocked. The kernel makes the next one when bytes are there.
 template <class Attempt>
-long receiveByRing(Ring& ring, IoCall& call, Tried first, Attempt once, void* buffer, size_t size) {
+[[gnu::noinline]] long receiveByRing(Ring& ring, IoCall& call, Tried first, Attempt once, void* buffer, size_t size) {
   io_uring_sqe entry{};
   io_uring_prep_recv(&entry, -1, buffer, std::min(size, kMaxTransfer), 0);
   entry.ioprio = IORING_RECVSEND_POLL_FIRST;

@@ -175,7 +175,7 @@ int selectInFiber(EpollEngine& engine, int count, fd_set* read, fd_set* write, f
   int ready = error != 0 ? -error : -ENOMEM;
   if (error == 0 && fds != nullptr) {
     sets.list(fds);
-    Interruptible call(EndedBy::kAny, mask);
+    CallWait call(EndedBy::kAny, mask);
     DescriptorWait wait(fds, size, engine, call);
     wait.stayWithFiles();
     wait.letThrough(mask);

@@ -163,13 +163,17 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   return done;
 }
 
-/// Returns the ring if it makes the first attempt of a call, or null if that is made at once. A long one is worth a call into the kernel of
-/// its own. In the posix modes signals and closes end no attempt, and this one lasts a turn.
-Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
+/// Returns the ring if it makes the first attempt of a send, where the engine makes transfers. A long one is worth a call into the kernel
+/// of its own. In the posix modes signals and closes end no attempt, and this one lasts a turn.
+[[gnu::noinline]] Ring* ringThatTakes(const HookedFd& here, size_t size, int flags) {
   constexpr size_t kMost = 16 * 1024;
-  if (!here.engine().transfers() || size > kMost || !here.entry().isPrivate() || onSignalStack()) return nullptr;
+  if (size > kMost || !here.entry().isPrivate() || onSignalStack()) return nullptr;
   if (anyPosixMode() || g_any_lingers.load(std::memory_order_relaxed) || here.engine().retired()) return nullptr;
   return transferRing(here.engine(), here.entry(), Direction::kWrite, size, flags);
+}
+/// Returns the ring if it makes the first attempt of a send, or null if that is made at once.
+[[gnu::always_inline]] inline Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
+  return here.engine().transfers() ? ringThatTakes(here, size, flags) : nullptr;
 }
 
 /// Has the ring make the first attempt of a send, without waiting for room, together with what other fibers send in this turn. As an
@@ -194,13 +198,14 @@ Ring* ringOfSend(const HookedFd& here, size_t size, int flags) {
 
 /// Makes the first attempt of a send by `ring` if that is not null, else, and where the ring cannot tell how it ends, by `once`.
 template <class Attempt>
-Tried trySend(Ring* ring, HookedFd& here, const void* data, size_t size, int flags, Attempt once) {
-  if (ring == nullptr) return here.tryFirst(Direction::kWrite, once);
-  const uint64_t edges_seen = here.entry().edges(Direction::kWrite);
-  const long n = sendByRing(*ring, here, data, size, flags);
-  if (n != -EAGAIN && n != -EPIPE) return here.tried(Direction::kWrite, n, edges_seen, {});
-  here.othersRan();
-  return here.tryFirst(Direction::kWrite, once);  // which may raise SIGPIPE, where the fiber is
+[[gnu::always_inline]] inline Tried trySend(Ring* ring, HookedFd& here, const void* data, size_t size, int flags, Attempt once) {
+  if (ring != nullptr) [[unlikely]] {
+    const uint64_t edges_seen = here.entry().edges(Direction::kWrite);
+    const long n = sendByRing(*ring, here, data, size, flags);
+    if (n != -EAGAIN && n != -EPIPE) return here.tried(Direction::kWrite, n, edges_seen, {});
+    here.othersRan();  // the next attempt may raise SIGPIPE, where the fiber is
+  }
+  return here.tryFirst(Direction::kWrite, once);
 }
 
 /// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sylar/check.h"
-#include "sylar/hook/core/ask_again.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/probe.h"
 
 namespace sylar::detail {
@@ -45,12 +45,12 @@ class FoundFile {
 
 /// Opens a FIFO with O_NONBLOCK. A writer opens it until there is a reader. Only the first time the path is looked up, as in the
 /// kernel's own wait. Returns a descriptor or -errno.
-long openNow(Interruptible& call, int directory, const char* path, int flags, mode_t mode) {
+long openNow(CallWait& call, int directory, const char* path, int flags, mode_t mode) {
   const auto open = [=] { return sys::call(SYS_openat, directory, path, flags | O_NONBLOCK, mode); };
   if ((flags & O_ACCMODE) == O_RDONLY) return open();
   const FoundFile file(directory, path, flags);
   bool first = true;
-  return askAgain(call, [&] {
+  return call.askAgain([&] {
     const long fd = std::exchange(first, false) ? open() : file.open(flags | O_NONBLOCK);
     return fd == -ENXIO ? -EAGAIN : fd;
   });
@@ -75,7 +75,7 @@ bool waitsForOtherSide(int directory, const char* path, int flags) {
 int openFifo(int directory, const char* path, int flags, mode_t mode) {
   SYLAR_DCHECK(hookSleeps() && (flags & O_NONBLOCK) == 0);
   countCall(Hook::open);
-  Interruptible call(EndedBy::kNoRestart);
+  CallWait call(EndedBy::kNoRestart);
   const long opened = openNow(call, directory, path, flags, mode);
   if (opened < 0) return static_cast<int>(IoCall::result(opened));
   const int fd = static_cast<int>(opened);
@@ -83,7 +83,7 @@ int openFifo(int directory, const char* path, int flags, mode_t mode) {
   HookedFd hooked(fd);
   long result = hooked.parks() ? 0 : -ENOMEM;
   if (result == 0 && (flags & O_ACCMODE) == O_RDONLY) {
-    result = askAgain(call, hooked, [=] { return hasHadWriter(fd) ? 0L : -EAGAIN; });
+    result = hooked.askAgain(call, [=] { return hasHadWriter(fd) ? 0L : -EAGAIN; });
   }
   if (result == 0) {
     int off = 0;

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/core/ask_again.h"
+#include "sylar/hook/core/call_wait.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
 
@@ -24,8 +24,8 @@ template <class Ask>
 long untilThrough(EpollEngine& engine, Ask ask, Deadline latest = Deadline::never()) {
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);
-  Interruptible call(EndedBy::kNoRestart);
-  return askAgain(call, ask, latest);
+  CallWait call(EndedBy::kNoRestart);
+  return call.askAgain(ask, latest);
 }
 
 /// Waits for requests that were handed over, not all of them perhaps: `refusal` is then the error, and else 0. Returns 0 or -errno.

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "sylar/hook/core/ask_again.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/file/file_lock.h"
@@ -18,8 +18,8 @@ int lockFile(int fd, Ask ask, Wait wait) {
   HookedFd hooked(fd);
   if (!hooked.parks()) return wait();
   if (yieldIfBudgetIsSpent(hooked.engine())) hooked.othersRan();
-  Interruptible call(EndedBy::kNoRestart);
-  const long result = askAgain(call, hooked, ask);
+  CallWait call(EndedBy::kNoRestart);
+  const long result = hooked.askAgain(call, ask);
   return static_cast<int>(IoCall::result(result == -ENOMEM ? -ENOLCK : result));
 }
 

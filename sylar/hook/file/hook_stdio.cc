@@ -69,11 +69,14 @@ bool mayWait(FILE* file, int refuses) {
 void lockStream(FILE* file) {
   if (real::ftrylockfile(file) == 0) return;
   const this_fiber::CancelShield shield;
-  for (useconds_t pause_us = 50; hookSleeps(); pause_us = std::min<useconds_t>(2 * pause_us, 10'000)) {
-    ::usleep(pause_us);
-    if (real::ftrylockfile(file) == 0) return;
-  }
-  real::flockfile(file);
+  CallWait call(EndedBy::kNone);
+  bool locked = false;
+  const auto lock = [&] {
+    locked = real::ftrylockfile(file) == 0;
+    return locked || !hookSleeps() ? 0L : -EAGAIN;
+  };
+  call.askAgain(lock, Deadline::never(), Pauses(std::chrono::microseconds(50), std::chrono::milliseconds(10)));
+  if (!locked) real::flockfile(file);
 }
 
 /// Has a helper thread make a call on the stream, as if it were made here.

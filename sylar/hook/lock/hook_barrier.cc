@@ -54,7 +54,7 @@ int wait(pthread_barrier_t* object) {
       ParkingLot::wakeAll(object, bitOf(round));
       return PTHREAD_BARRIER_SERIAL_THREAD;
     }
-    Interruptible call(EndedBy::kNone);
+    CallWait call(EndedBy::kNone);
     if (one.park(Deadline::never(), call) == LotEnd::kTold) return 0;  // else behind the deadline of a stop
   }
 }

@@ -53,7 +53,7 @@ class CondWait {
       return error;
     }
     m_unlocked = true;
-    Interruptible call(EndedBy::kCancel);
+    CallWait call(EndedBy::kCancel);
     call.begin();
     const LotEnd end = m_as_fiber ? m_wait.park(deadline, call) : m_wait.parkCancellably(deadline);
     m_unlocked = false;

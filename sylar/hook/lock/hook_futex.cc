@@ -84,14 +84,14 @@ long wait(const Futex& call, bool is_absolute, uint32_t bits) {
   countCallOf(*runningFiber(), Hook::syscall);
   const bool polls = !call.isPrivate() && mayBeShared(call.word);
   const ShieldIfCancelled shield(true);
-  Interruptible interruptible(EndedBy::kNoRestart);
+  CallWait interruptible(EndedBy::kNoRestart);
   interruptible.begin();
   Deadline deadline = until.deadline(true);
   if (call.time != nullptr && !is_absolute)
     deadline = Deadline::after(std::chrono::nanoseconds(attempt::toNs(time)), waitClock());
   uint64_t turn = 0;
-  for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
-    const Deadline look = polls ? std::min(deadline, Deadline::after(pause, waitClock())) : deadline;
+  for (Pauses pauses;;) {
+    const Deadline look = polls ? std::min(deadline, pauses.nextLook()) : deadline;
     if (!reserveWithinScope(look)) return failed(ENOMEM);
     LotWait one(call.word, kFutex, true);
     one.wakeBy(bits);

@@ -73,7 +73,7 @@ class CallOfStd {
   if (!wait.enterUnless([=] { return wordOf(once).load(std::memory_order_relaxed) != runsNow(); })) return;
   CallOfStd call_once;
   call_once.save();
-  Interruptible call(EndedBy::kNone);
+  CallWait call(EndedBy::kNone);
   wait.park(Deadline::never(), call);
   call_once.restore();
 }

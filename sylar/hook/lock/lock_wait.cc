@@ -52,13 +52,13 @@ class SectionShield {
   std::optional<this_fiber::CancelShield> m_from_scope;
 };
 
-int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
+int takeOrWait(void* object, const Taking& wanted, CallWait& call) {
   int error = EBUSY;
   const auto take = [&] { return (error = wanted.kind.take(object)) != EBUSY; };
   uint64_t turn = 0;
   Deadline until = wanted.until.deadline(true);
-  for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
-    const Deadline look = wanted.polls ? std::min(until, Deadline::after(pause, waitClock())) : until;
+  for (Pauses pauses;;) {
+    const Deadline look = wanted.polls ? std::min(until, pauses.nextLook()) : until;
     if (!(wanted.shielded && look.isNever()) && !reserveWithinScope(look)) {
       // Somebody may have woken it for the object, and woken nobody else.
       if (take()) return error;
@@ -71,7 +71,7 @@ int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
     const LotEnd end = wait.park(look, call);
     if (end == LotEnd::kGranted) return 0;
     if (end == LotEnd::kTold) continue;
-    if (take()) return error;  // it gets what is there
+    if (take()) return error;  // a free lock wins over a cancel or a timeout
     if (end == LotEnd::kCancelled) return ECANCELED;
     if (end == LotEnd::kInterrupted) return EINTR;
     if (look != until) continue;
@@ -85,7 +85,7 @@ int takeOrWait(void* object, const Taking& wanted, Interruptible& call) {
 int takeInLot(void* object, const Taking& wanted) {
   FiberCore& me = *runningFiber();
   countCallOf(me, wanted.hook);
-  Interruptible call(wanted.by);
+  CallWait call(wanted.by);
   call.begin();
   if (!wanted.shielded) return takeOrWait(object, wanted, call);
   const SectionShield shield(me);

@@ -46,7 +46,7 @@ void LotWait::lockForEntry() { Steps::lockForEntry(*this); }
 void LotWait::enterAndUnlock(bool enters, uint64_t& turn) { Steps::enterAndUnlock(*this, enters, turn); }
 bool LotWait::othersWait() const { return Steps::othersWait(*this); }
 
-LotEnd LotWait::park(Deadline deadline, Interruptible& call) {
+LotEnd LotWait::park(Deadline deadline, CallWait& call) {
   if (!m_wait) return parkThread<StdMemory>(deadline);
   const Deadline until = withinScope(deadline);
   const WakeReason reason = call.park(*m_wait, until);

@@ -21,7 +21,7 @@
 
 #include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
-#include "sylar/hook/core/interruptible.h"
+#include "sylar/hook/core/call_wait.h"
 #include "sylar/hook/lock/lot_steps.h"
 #include "sylar/sync/wait_queue.h"
 
@@ -104,7 +104,7 @@ class LotWait final : public SyncWait {
 
   /// Waits until it is told, for which a fiber needs reserveWithinScope(). On a plain thread neither a handler nor anything else ends
   /// the wait. May suspend: yes.
-  LotEnd park(Deadline deadline, Interruptible& call);
+  LotEnd park(Deadline deadline, CallWait& call);
   /// The same for a fiber with a shield, in a call that no handler ends.
   LotEnd parkForEver();
   /// The same on a plain thread, for a cancellation point: pthread_cancel(3) unwinds the caller's frame.

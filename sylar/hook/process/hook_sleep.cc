@@ -12,7 +12,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
-#include "sylar/hook/core/interruptible.h"
+#include "sylar/hook/core/call_wait.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/wait_loop.h"
@@ -30,25 +30,25 @@ struct Slept {
 };
 
 /// Sleeps for `ns` >= 0. Without memory for a timeout the thread sleeps.
-Slept sleepFor(int64_t ns, Interruptible& call) {
+Slept sleepFor(int64_t ns, CallWait& call) {
   SYLAR_DCHECK(ns >= 0 && mayPark());
   const Clock& clock = waitClock();
   const int64_t begin_ns = clock.nowNs();
   const Deadline end = Deadline::at(saturatingAdd(begin_ns, ns));
   const Deadline until = ns > 0 ? withinScope(end) : end;
   call.begin();
-  if (!reserveTimeout(until)) {
+  const WaitEnd woken = call.pause(until);
+  if (woken == WaitEnd::kNoMemory) {
     timespec left = toTimespec(ns);
     while (real::nanosleep(&left, &left) != 0) {
       if (hookEintr() == HookEintr::kPosix) return {attempt::toNs(left), EINTR};
     }
     return {};
   }
-  const WakeReason reason = call.parkUntil(until);
-  if (reason == WakeReason::kTimeout && until == end) return {};
+  if (woken == WaitEnd::kTimeout && until == end) return {};
   const int64_t left_ns = std::max<int64_t>(end.ns() - clock.nowNs(), 1);
-  if (reason == WakeReason::kReady) return {left_ns, EINTR};
-  if (reason != WakeReason::kTimeout) return {left_ns, ECANCELED};
+  if (woken == WaitEnd::kCancelled) return {left_ns, ECANCELED};
+  if (woken != WaitEnd::kTimeout) return {left_ns, EINTR};
   return {left_ns, until.ns() <= begin_ns ? ETIMEDOUT : EINTR};
 }
 
@@ -56,7 +56,7 @@ Slept sleepFor(int64_t ns, Interruptible& call) {
 int sleepRelative(const timespec* duration, timespec* rest) {
   timespec wanted;
   if (const int error = probe::duration(duration, &wanted)) return -error;
-  Interruptible call(EndedBy::kAny);
+  CallWait call(EndedBy::kAny);
   const Slept slept = sleepFor(attempt::toNs(wanted), call);
   if (slept.error == 0 || rest == nullptr) return slept.error;
   const timespec left = toTimespec(slept.left_ns);
@@ -68,7 +68,7 @@ int sleepUntil(clockid_t clock, const timespec* time) {
   timespec wanted;
   if (const int error = probe::duration(time, &wanted)) return -error;
   const int64_t until_ns = attempt::toNs(wanted);
-  Interruptible call(EndedBy::kAny);
+  CallWait call(EndedBy::kAny);
   for (;;) {
     timespec now;
     ::clock_gettime(clock, &now);
@@ -93,7 +93,7 @@ extern "C" {
 unsigned int sleep(unsigned int seconds) {
   countCall(Hook::sleep);
   if (!hookSleeps()) return real::sleep(seconds);
-  Interruptible call(EndedBy::kAny);
+  CallWait call(EndedBy::kAny);
   const Slept slept = sleepFor(int64_t{seconds} * 1'000'000'000, call);
   if (call.interrupted() && slept.error == EINTR) {  // libc does not round, either
     sys::errnoRef() = EINTR;
@@ -106,7 +106,7 @@ unsigned int sleep(unsigned int seconds) {
 int usleep(useconds_t microseconds) {
   countCall(Hook::usleep);
   if (!hookSleeps()) return real::usleep(microseconds);
-  Interruptible call(EndedBy::kAny);
+  CallWait call(EndedBy::kAny);
   const int error = sleepFor(int64_t{microseconds} * 1000, call).error;
   if (error == 0) return 0;
   sys::errnoRef() = error;

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "sylar/hook/core/ask_again.h"
+#include "sylar/hook/core/call_wait.h"
 #include "sylar/hook/core/offload.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
@@ -24,14 +24,14 @@ long untilGiven(EpollEngine& engine, int no_luck, Deadline latest, Ask ask) {
   engine.chargeCall();
   yieldIfBudgetIsSpent(engine);
   bool existed = false;
-  Interruptible call(EndedBy::kAny);
+  CallWait call(EndedBy::kAny);
   const auto attempt = [&]() -> long {
     const long given = attempt::keepingErrno(ask);
     if (given == -EINVAL && existed) return -EIDRM;  // it was removed
     existed = true;
     return given == -no_luck ? -EAGAIN : given;
   };
-  return askAgain(call, attempt, latest);
+  return call.askAgain(attempt, latest);
 }
 
 /// The most operations of a call that are made without a helper thread.

@@ -63,14 +63,14 @@ int untilTold(const ProcessEnd& end, int options, Attempt attempt) {
   SYLAR_DCHECK(mayPark() && (options & WNOHANG) == 0);
   const bool wants_stops = (options & (WUNTRACED | WCONTINUED)) != 0;
   pollfd watched{end.fd(), POLLIN, 0};
-  Interruptible call(EndedBy::kNoRestart);
-  for (int pause_ms = 1;; pause_ms *= 2) {
+  CallWait call(EndedBy::kNoRestart);
+  for (Pauses pauses;;) {
     if (const int told = attempt()) return told;
     if (call.interrupted()) return static_cast<int>(IoCall::result(-EINTR));
     if (watched.revents != 0) watched.fd = -1;  // it has ended, but it is its tracer's before it is ours
     // Even a child that tells its end may be the caller's tracee, whose stops it does not tell.
-    pause_ms = std::min(pause_ms, watched.fd >= 0 && !wants_stops ? 1000 : 50);
-    const bool polled = pollAs(call, &watched, watched.fd >= 0 ? 1 : 0, pause_ms * 1'000'000LL) >= 0;
+    pauses.limit(std::chrono::milliseconds(watched.fd >= 0 && !wants_stops ? 1000 : 50));
+    const bool polled = pollAs(call, &watched, watched.fd >= 0 ? 1 : 0, pauses.next().count()) >= 0;
     if (!polled && !call.interrupted()) return -1;
   }
 }

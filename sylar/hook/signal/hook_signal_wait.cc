@@ -17,7 +17,7 @@ namespace {
 
 /// Waits until a handler has run, under the thread's mask or `mask`. Returns -1 with errno, which is EINTR then.
 int awaitHandler(const sigset_t* mask) {
-  Interruptible call(EndedBy::kAwaited, mask);
+  CallWait call(EndedBy::kAwaited, mask);
   while (pollAs(call, nullptr, 0, kNever, mask) == 0) continue;
   return -1;
 }
@@ -33,7 +33,7 @@ sigset_t othersThan(const sigset_t& set) {
 }
 
 /// Takes a signal of `set`, which the thread blocks. Returns its number or -errno; -EAGAIN if there was none in time.
-int take(EpollEngine& engine, Interruptible& call, const sigset_t* set, siginfo_t* info, int64_t timeout_ns) {
+int take(EpollEngine& engine, CallWait& call, const sigset_t* set, siginfo_t* info, int64_t timeout_ns) {
   SYLAR_DCHECK(timeout_ns != 0 && mayPark());
   constexpr timespec kNoTime{};
   engine.chargeCall();
@@ -89,7 +89,7 @@ int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* timeout) 
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
   if (engine != nullptr && timeout_ns == 0) chargeLook(*engine);
   if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::sigtimedwait(set, info, timeout);
-  Interruptible call(EndedBy::kAny);
+  CallWait call(EndedBy::kAny);
   return static_cast<int>(IoCall::result(take(*engine, call, set, info, timeout_ns)));
 }
 
@@ -100,7 +100,7 @@ int sigwait(const sigset_t* set, int* signal) {
   countCall(Hook::sigwait);
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr) return real::sigwait(set, signal);
-  Interruptible call(EndedBy::kCancel);
+  CallWait call(EndedBy::kCancel);
   call.begin();
   const int taken = take(*engine, call, set, nullptr, kNever);
   if (taken < 0) return -taken;

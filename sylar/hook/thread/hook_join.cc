@@ -20,8 +20,6 @@ namespace {
 
 constinit real::Real<decltype(::thrd_join)> g_thrd_join("thrd_join", nullptr);
 
-constexpr std::chrono::milliseconds kLongestPause(50);
-
 /// Returns false if libc's call is to be made here: off fibers, or with the calling thread, which libc refuses.
 bool suspendsAt(Hook hook, pthread_t thread) {
   countCall(hook);
@@ -44,7 +42,7 @@ int awaitLeaving(pthread_t thread, const LockTime& time) {
     if (!until.isNever() && !reserveTimeout(until)) return ETIMEDOUT;
     LotWait wait(reinterpret_cast<void*>(thread), kLeaving, true);
     if (!wait.enterUnless([=] { return !runs(); })) break;
-    Interruptible call(EndedBy::kCancel);
+    CallWait call(EndedBy::kCancel);
     call.begin();
     const LotEnd end = wait.park(until, call);
     if (end != LotEnd::kTimeout) continue;
@@ -72,25 +70,19 @@ int awaitLeaving(pthread_t, const LockTime&) { return 0; }
 int joinUntil(pthread_t thread, void** value, const LockTime& time) {
   if (const int joined = joinAtOnce(thread, value); joined != ETIMEDOUT) return joined;
   if (const int late = awaitLeaving(thread, time); late != 0) return late;
-  int error = ::pthread_tryjoin_np(thread, value);
-  if (error == EBUSY && !time.isValid()) return EINVAL;
+  const auto join = [=] {
+    const int error = ::pthread_tryjoin_np(thread, value);
+    return error == EBUSY ? -EAGAIN : -error;
+  };
+  if (const int joined = join(); joined != -EAGAIN) return -joined;
+  if (!time.isValid()) return EINVAL;
   const this_fiber::CancelShield shield;
-  Interruptible call(EndedBy::kCancel);
-  call.begin();
-  Deadline until = time.deadline(true);
-  for (std::chrono::microseconds pause(50); error == EBUSY;
-       pause = std::min<std::chrono::microseconds>(2 * pause, kLongestPause)) {
-    const Deadline look = std::min(until, Deadline::after(pause, waitClock()));
-    if (!reserveTimeout(look)) return ETIMEDOUT;
-    call.parkUntil(look);
-    if (call.interrupted()) return EINTR;  // nobody gets to see it: the thread is cancelled
-    error = ::pthread_tryjoin_np(thread, value);
-    if (error == EBUSY && look == until) {
-      if (time.hasPassed(true)) return ETIMEDOUT;
-      until = time.deadline(true);  // the clock was set back
-    }
-  }
-  return error;
+  CallWait call(EndedBy::kCancel);  // nobody gets to see the EINTR: the thread is cancelled
+  long ended;
+  do {
+    ended = call.askAgain(join, time.deadline(true), Pauses(std::chrono::microseconds(50)));
+  } while (ended == -ECANCELED || (ended == -ETIMEDOUT && !time.hasPassed(true)));  // behind the deadline of a stop; the clock was set back
+  return ended == -ENOMEM ? ETIMEDOUT : static_cast<int>(-ended);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ void awaitLastThread() {
   while (count.load(std::memory_order_acquire) != 0) {
     LotWait wait(&count, kLastThread, true);
     if (!wait.enterUnless([&] { return count.load(std::memory_order_acquire) == 0; })) return;
-    Interruptible call(EndedBy::kNone);
+    CallWait call(EndedBy::kNone);
     wait.park(Deadline::never(), call);
   }
 }
