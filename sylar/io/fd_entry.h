@@ -98,7 +98,7 @@ class alignas(64) FdEntry {
   bool registered() const { return m_engine.load(std::memory_order_relaxed) != nullptr; }
 
   /// Keeps the number open for a call that does not block. Returns false if the number no longer belongs to `generation`.
-  [[nodiscard]] bool pin(uint32_t generation) {
+  [[nodiscard, gnu::always_inline]] inline bool pin(uint32_t generation) {
     enter();
     const uint64_t before = m_life.fetch_add(1, std::memory_order_acq_rel);
     if (generationOf(before) == generation && !isClosing(before)) return true;

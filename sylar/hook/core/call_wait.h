@@ -36,7 +36,7 @@ enum class WaitEnd : uint8_t {
 /// The pauses between looks at what no event tells: each twice as long as the one before, up to a limit.
 class Pauses {
  public:
-  using Length = std::chrono::nanoseconds;
+  using Length = std::chrono::duration<uint32_t, std::micro>;
 
   constexpr explicit Pauses(Length first = std::chrono::milliseconds(1), Length longest = std::chrono::milliseconds(50))
       : m_next(first), m_longest(longest) {}
@@ -47,7 +47,7 @@ class Pauses {
     return pause;
   }
   /// Returns when to look again, if no event comes first.
-  Deadline nextLook() { return Deadline::after(next(), waitClock()); }
+  Deadline nextLook() { return Deadline::after(std::chrono::nanoseconds(next()), waitClock()); }
   void limit(Length longest) { m_longest = longest; }
 
  private:

@@ -9,8 +9,8 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
-#include "sylar/fiber/thread_fibers.h"
 #include "sylar/fiber.h"
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
@@ -209,9 +209,9 @@ bool IoCall::readsShutDownMessages() {
 
 int IoCall::wait(uint64_t edges_seen) {
   SYLAR_DCHECK(m_hooked.parks() && !onThreadStack());
-  if (m_passes_on) return -EAGAIN;
   const bool first = !m_limits_known;
   if (first) {
+    if (m_passes_on) return -EAGAIN;
     stay();
     if (const int error = learnLimits()) {
       if (error == -EBADF) return waitForCopy();
@@ -242,6 +242,7 @@ int IoCall::wait(uint64_t edges_seen) {
     const long result = m_transfer->end(m_direction, waiter);
     if (result != -ECANCELED) {
       m_by_ring = {result, edges_seen};
+      m_ring_has_tried = true;
       return 0;
     }
     if (sys::inForkedChild()) return interrupted() ? -EINTR : 0;

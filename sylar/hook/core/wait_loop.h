@@ -127,8 +127,8 @@ class HookedFd {
     if (m_engine->budgetIsSpent() && yieldIfBudgetIsSpent(*m_engine)) othersRan();
     return tryOnce(direction, attempt, room);
   }
-  /// Makes one attempt, unless its outcome is known.
-  template <class Attempt>
+  /// Makes one attempt. Only the first may find that its outcome is known; behind a wait it hardly ever is.
+  template <bool kFirst = true, class Attempt>
   Tried tryOnce(Direction direction, Attempt attempt, Room room);
   /// Does what tryOnce() does after an attempt, which gave `done` and began after `edges_seen` was read.
   Tried tried(Direction direction, long done, uint64_t edges_seen, Room room);
@@ -182,10 +182,7 @@ class IoCall {
  public:
   [[gnu::always_inline]] IoCall(int fd, Direction direction) : IoCall(HookedFd(fd), direction) {}
   IoCall(const HookedFd& hooked, Direction direction)
-      : m_hooked(hooked),
-        m_direction(direction),
-        m_passes_on(hooked.parks() && onSignalStack()),
-        m_wait(hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart) {}
+      : m_hooked(hooked), m_direction(direction), m_passes_on(hooked.parks() && onSignalStack()), m_wait(EndedBy::kNoRestart) {}
   IoCall(const IoCall&) = delete;
   IoCall& operator=(const IoCall&) = delete;
 
@@ -247,7 +244,7 @@ class IoCall {
     m_hooked.othersRan();  // the user's own attempt is over
     while (last.wouldBlock()) {
       if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
-      last = m_by_ring.done == Tried::kNotMade ? tryAfterWait(attempt, room) : takeFromRing(room);
+      last = m_ring_has_tried ? takeFromRing(room) : tryAfterWait(attempt, room);
     }
     if (last.done > 0) bytesMoved();
     return last.done;
@@ -311,7 +308,7 @@ class IoCall {
   }
   template <class Attempt>
   [[gnu::always_inline]] Tried tryAfterWait(Attempt attempt, Room room) {
-    return m_hooked.tryOnce(
+    return m_hooked.tryOnce<false>(
         m_direction,
         [&]() -> long {
           if (m_writes_to_unix) [[unlikely]] {
@@ -323,8 +320,8 @@ class IoCall {
   }
   /// Takes what the last wait's transfer gave as the outcome of an attempt.
   Tried takeFromRing(Room room) {
-    const Tried by_ring = std::exchange(m_by_ring, {Tried::kNotMade, 0});
-    return m_hooked.tried(m_direction, by_ring.done, by_ring.edges_seen, room);
+    m_ring_has_tried = false;
+    return m_hooked.tried(m_direction, m_by_ring.done, m_by_ring.edges_seen, room);
   }
   /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
@@ -348,13 +345,14 @@ class IoCall {
   bool m_shut_down = false;       // a receive of whole messages that have ended
   bool m_writes_to_unix = false;  // a write that no event ends when the other side stops reading
   bool m_renews_timeout = false;
+  bool m_ring_has_tried = false;
   int m_timeout_error = EAGAIN;
   int m_socket_timeout_error = EAGAIN;
   Pauses m_pauses;
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
   int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
   RingTransfer* m_transfer = nullptr;
-  Tried m_by_ring{Tried::kNotMade, 0};  // what the last wait's transfer gave
+  Tried m_by_ring;  // what the last wait's transfer gave, if m_ring_has_tried
   CallWait m_wait;
   Stay m_stay;
 };
@@ -372,10 +370,11 @@ class IoCall {
   return room.size <= stack.size && first - base <= stack.size - room.size;
 }
 
-template <class Attempt>
+template <bool kFirst, class Attempt>
 [[gnu::always_inline]] inline Tried HookedFd::tryOnce(Direction direction, Attempt attempt, Room room) {
   const uint64_t edges_seen = m_entry->edges(direction);
-  if (room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen)) return {Tried::kNotMade, edges_seen};
+  if (kFirst && room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen))
+    return {Tried::kNotMade, edges_seen};
   const bool pinned = m_pins && m_entry->pin(m_generation);
   // In a forked child the entries are wiped, and a call that was under way at the fork holds no pin.
   if (m_pins && !pinned && !sys::inForkedChild()) return {Tried::kNotMade, edges_seen};

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "sylar/check.h"
-#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/probe.h"
+#include "sylar/hook/core/wait_loop.h"
 
 namespace sylar::detail {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/core/call_wait.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
 

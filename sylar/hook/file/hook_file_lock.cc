@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/file/file_lock.h"
 
 namespace sylar::detail {

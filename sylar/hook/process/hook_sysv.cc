@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "sylar/hook/core/call_wait.h"
+#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/offload.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"

@@ -70,7 +70,7 @@ int untilTold(const ProcessEnd& end, int options, Attempt attempt) {
     if (watched.revents != 0) watched.fd = -1;  // it has ended, but it is its tracer's before it is ours
     // Even a child that tells its end may be the caller's tracee, whose stops it does not tell.
     pauses.limit(std::chrono::milliseconds(watched.fd >= 0 && !wants_stops ? 1000 : 50));
-    const bool polled = pollAs(call, &watched, watched.fd >= 0 ? 1 : 0, pauses.next().count()) >= 0;
+    const bool polled = pollAs(call, &watched, watched.fd >= 0 ? 1 : 0, std::chrono::nanoseconds(pauses.next()).count()) >= 0;
     if (!polled && !call.interrupted()) return -1;
   }
 }

@@ -81,7 +81,8 @@ int joinUntil(pthread_t thread, void** value, const LockTime& time) {
   long ended;
   do {
     ended = call.askAgain(join, time.deadline(true), Pauses(std::chrono::microseconds(50)));
-  } while (ended == -ECANCELED || (ended == -ETIMEDOUT && !time.hasPassed(true)));  // behind the deadline of a stop; the clock was set back
+  } while (ended == -ECANCELED ||
+           (ended == -ETIMEDOUT && !time.hasPassed(true)));  // behind the deadline of a stop; the clock was set back
   return ended == -ENOMEM ? ETIMEDOUT : static_cast<int>(-ended);
 }
 
