@@ -2,6 +2,8 @@
 // functions on a plain thread, and then in every way in which the hooks can be met; all must write the same.
 #pragma once
 
+#include <sys/syscall.h>
+
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -16,16 +18,21 @@ namespace sylar::test {
 
 inline std::atomic<int> g_sigpipes{0};
 
-/// Until thread `id` sleeps in the kernel, and has done so for a millisecond: it waits, or its only fiber does.
+/// Waits until thread `id` has slept for 1 ms in one call into the kernel that is none for a lock, so that it, or its only fiber, is taken to
+/// be waiting. The kernel tells which call it is; a lock of the allocator, say, is a futex.
 inline void awaitAsleep(pid_t id) {
-  const std::string file = "/proc/self/task/" + std::to_string(id) + "/status";
+  const std::string folder = "/proc/self/task/" + std::to_string(id);
   for (std::string last, now;; last = now) {
     now.clear();
-    std::ifstream status(file);
+    std::ifstream status(folder + "/status");
     for (std::string line; std::getline(status, line);) {
       if (line.starts_with("State:") || line.starts_with("voluntary_ctxt_switches:")) now += line;
     }
-    if (now == last && now.find("S (sleeping)") != std::string::npos) return;
+    std::string call;
+    std::getline(std::ifstream(folder + "/syscall"), call);
+    const bool sleeps = now.find("S (sleeping)") != std::string::npos && !call.starts_with(std::to_string(SYS_futex) + ' ');
+    now += call;
+    if (now == last && sleeps) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
