@@ -5,9 +5,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-scripts/setup.sh
-cmake --preset release
-cmake --build --preset release --parallel "$(nproc)" --target service
+scripts/setup.sh demo
+[[ -e build/release/build.ninja ]] || cmake --preset demo  # what is configured for tests has the service, too
+cmake --build --preset demo --parallel "$(nproc)" --target service
 
 cat <<'TEXT'
 

@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
-# Makes a fresh Debian 12 able to build and test this tree. `scripts/setup.sh bench` adds what it takes to measure it beside others,
-# `scripts/setup.sh coverage` what counts the lines that tests reach. Installs only what is missing, and says what; when nothing is
-# missing it needs neither root nor network and changes nothing.
+# Makes a fresh Debian 12 able to do one of these. Installs only what is missing, and says what; when nothing is missing it needs
+# neither root nor network and changes nothing.
+#
+#   scripts/setup.sh demo         build the library and the demo service
+#   scripts/setup.sh [tests]      also build, test and check all of this tree
+#   scripts/setup.sh bench        also measure it beside others
+#   scripts/setup.sh coverage     also count the lines that tests reach
 set -euo pipefail
 
-packages=(
-  # Compilers. The sanitizer builds use clang: its runtimes are a package of their own, and llvm makes their reports readable.
-  g++ clang libclang-rt-14-dev llvm
-  # Build. The presets compile through ccache, and tests are linked by lld.
-  cmake ninja-build ccache lld
+demo=(
+  g++ cmake ninja-build pkg-config
   # Libraries that sylar itself is built on: context switch, log sink, settings, calls on files.
   libboost-context-dev libspdlog-dev libfmt-dev libyaml-cpp-dev liburing-dev
+  # The service can ask a redis.
+  libhiredis-dev
+)
+tests=(
+  # Compilers. The sanitizer builds use clang: its runtimes are a package of their own, and llvm makes their reports readable.
+  clang libclang-rt-14-dev llvm
+  # Build. All compiles go through ccache where there is one, and tests are linked by lld.
+  ccache lld
   # JSON, of examples/jobs.
   nlohmann-json3-dev
   # Tests and benchmarks. Client libraries are the proof that unmodified blocking code runs in fibers, each against its server;
   # Boost.Beast is a second opinion on HTTP heads, too.
   libboost-dev libgtest-dev libgmock-dev libbenchmark-dev
-  libhiredis-dev libpq-dev libcurl4-openssl-dev libmariadb-dev libmemcached-dev libssl-dev redis-server memcached openssl
+  libpq-dev libcurl4-openssl-dev libmariadb-dev libmemcached-dev libssl-dev redis-server memcached openssl
   python3-redis
   # More of them, which wait in locks: for threads of their own, or for one another.
   librdkafka-dev libsqlite3-dev libabsl-dev libboost-thread-dev libgrpc++-dev libc-ares-dev libzookeeper-mt-dev zookeeper
@@ -31,12 +40,21 @@ packages=(
   # The timers are measured beside those of libev, libuv and Boost.Asio.
   libev-dev libuv1-dev
   # Tools that tests and checks run.
-  git pkg-config python3 strace gdb valgrind clang-format-14 clang-tidy-14 doxygen
+  git python3 strace gdb valgrind clang-format-14 clang-tidy-14 doxygen
 )
 
-# What else stands beside it in the benchmarks, fibers, echo and HTTP of Boost, Go and io_uring, and the plots.
-[[ ${1:-} != bench ]] || packages+=(libboost-coroutine-dev libboost-fiber-dev golang-go python3-matplotlib)
-[[ ${1:-} != coverage ]] || packages+=(gcovr)
+packages=("${demo[@]}")
+case ${1:-tests} in
+  demo) ;;
+  tests) packages+=("${tests[@]}") ;;
+  # Fibers, echo and HTTP of Boost, Go and io_uring, and the plots.
+  bench) packages+=("${tests[@]}" libboost-coroutine-dev libboost-fiber-dev golang-go python3-matplotlib) ;;
+  coverage) packages+=("${tests[@]}" gcovr) ;;
+  *)
+    echo "setup: there is no list '$1', but demo, tests, bench and coverage" >&2
+    exit 2
+    ;;
+esac
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: this is no Debian; install the equivalents of: ${packages[*]}" >&2
