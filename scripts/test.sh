@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests. The exit status and the last line are those of ctest.
 #
-#   scripts/test.sh [preset ...]      release (default), debug, clang, asan, tsan; all of them are built before the first is tested
+#   scripts/test.sh [preset ...]        release (default), debug, clang, asan, tsan; all are built before the first is tested
+#   scripts/test.sh --changed [BASE]    the checks, and of the release what the changes since BASE can reach, committed or not; by
+#                                       default since this branch left main (scripts/changed_tests.py)
 #
 # With SYLAR_TEST_AGAIN=N a test that failed among all others may run again, alone, and then has to pass N times in a row.
 # SYLAR_MUTANTS=REST/N builds one of N seeded defects (tests/model/tests.cmake).
@@ -14,9 +16,10 @@ costs=${XDG_CACHE_HOME:-$HOME/.cache}/sylar  # of earlier runs, in any clone: ct
 until=${SYLAR_TEST_UNTIL:-}
 without=${SYLAR_TEST_WITHOUT:-none}
 
+# Builds TARGETS of a PRESET, by default all of it.
 build() {
   cmake --preset "$1" -DSYLAR_MUTANTS="${SYLAR_MUTANTS:-0/1}" &&
-    cmake --build --preset "$1" --parallel "$jobs" -- -k 0
+    cmake --build --preset "$1" --parallel "$jobs" ${2:+--target "${@:2}"} -- -k 0
 }
 
 late() { [[ -n $until ]] && (($(date +%s) >= until)); }
@@ -64,7 +67,7 @@ run_all() {
     run_tests --label-exclude "race|$without" || status=$?
     SYLAR_TSAN_STRICT=1 run_tests --label-regex race --label-exclude "$without" || status=$?
   else
-    run_tests --label-exclude "$without" || status=$?
+    run_tests "${only[@]}" --label-exclude "$without" || status=$?
   fi
   [[ ! -e $folder/CTestCostData.txt ]] || cp "$folder/CTestCostData.txt" "$costs/$preset"
   return "$status"
@@ -72,8 +75,22 @@ run_all() {
 
 (($# > 0)) || set -- release
 scripts/setup.sh
+targets=() only=()
+if [[ $1 == --changed ]]; then
+  for check in includes promises guide; do "scripts/check_$check.py"; done
+  mapfile -t folders <<<"$(scripts/changed_tests.py "${@:2}")"
+  echo "test: the changes reach ${folders[*]:-nothing more}"
+  [[ -n ${folders[*]} ]] || exit 0
+  if [[ ${folders[*]} != all ]]; then
+    targets=(sylar/all "${folders[@]/#/tests_of_}")
+    only=(--label-regex "^($(IFS='|'; echo "${folders[*]}"))(-race)?\$")
+  fi
+  without=${SYLAR_TEST_WITHOUT:-nightly}
+  SYLAR_MUTANTS=${SYLAR_MUTANTS:-0/10}
+  set -- release
+fi
 status=0
-for preset in "$@"; do build "$preset" || status=$?; done
+for preset in "$@"; do build "$preset" "${targets[@]}" || status=$?; done
 ((status == 0)) || exit "$status"
 for preset in "$@"; do run_all "$preset" || status=$?; done
 exit "$status"

@@ -14,6 +14,9 @@ if(NOT SYLAR_SANITIZE)  # answers that are compared, of one worker
     sylar_test(hook/same_as_libc_${calls}_test LINKS sylar::sylar sylar::hook)
     sylar_with_uring(RELEASE hook_same_as_libc_${calls}_test)
   endforeach()
+  # All of these cases are compared.
+  add_test(NAME Conformance.AllCasesAreCompared COMMAND ${PROJECT_SOURCE_DIR}/scripts/conformance.py ${PROJECT_BINARY_DIR})  # HA-5
+  set_tests_properties(Conformance.AllCasesAreCompared PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endif()
 sylar_test(hook/libc_internals_test LINKS sylar::base)
 if(NOT SYLAR_SANITIZE)  # where threads stay threads

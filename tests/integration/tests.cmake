@@ -151,3 +151,5 @@ if(TARGET sylar-run)
     $<TARGET_FILE:sylar-run>)
   set_tests_properties(Run.Main Run.Clients Run.Mariadb Run.Threads PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endif()
+
+include(integration/clients/tests.cmake)

@@ -1,4 +1,4 @@
-# A user's project outside the tree, against the installed package. The sanitizers come with flags that a package does not carry.
+# A user's project outside the tree, against the installed package, which has sylar-run, too. The sanitizers come with flags that a package does not carry.
 if(NOT SYLAR_SANITIZE)
   foreach(kind static shared headers sanitized)
     add_test(NAME Package.${kind}
