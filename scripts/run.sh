@@ -6,8 +6,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/setup.sh demo
-[[ -e build/release/build.ninja ]] || cmake --preset demo  # what is configured for tests has the service, too
-cmake --build --preset demo --parallel "$(nproc)" --target service
+preset=demo
+[[ ! -e build/release/build.ninja ]] || preset=release  # where scripts/test.sh has built the service already
+cmake --preset "$preset"
+cmake --build --preset "$preset" --parallel "$(nproc)" --target service
 
 cat <<'TEXT'
 
@@ -21,4 +23,4 @@ The service starts now; Ctrl-C ends it. Try in another terminal:
 TEXT
 # exec: this process becomes the service, so Ctrl-C reaches it and its exit status is ours.
 (($# > 0)) || set -- -c examples/service/config
-exec build/release/bin/service "$@"
+exec "build/$preset/bin/service" "$@"
