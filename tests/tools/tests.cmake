@@ -7,6 +7,10 @@ add_test(NAME Includes.AreInOrder COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_in
 add_test(NAME Includes.CheckFindsEachFault COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/check_includes_test.py)
 set_tests_properties(Includes.AreInOrder Includes.CheckFindsEachFault PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 
+# Ceilings.
+add_test(NAME Counts.CeilingsHold COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/count_checks_test.py)  # scripts/count_checks.py
+set_tests_properties(Counts.CeilingsHold PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+
 # What a change can reach.
 add_test(NAME Changed.TestsThatAFileReaches COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/changed_tests_test.py)  # scripts/changed_tests.py
 set_tests_properties(Changed.TestsThatAFileReaches PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
