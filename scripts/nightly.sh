@@ -8,14 +8,15 @@
 #   mariadb                     a mariadbd whose threads are fibers
 #   browser                     the status page of examples/jobs in a browser
 #   package                     the installed static libraries in a project outside the tree
+#   fresh                       scripts/run.sh in a bare Debian 12 (scripts/fresh.sh)
 #   soak                        scripts/soak.sh, which goes on with the step that the last night ended in
 #   clang, debug                all other tests in these presets
 #
-# The last line names the parts that passed and those that failed. What each has printed is in build/nightly.
+# The last line names the parts that passed, that were skipped, and that failed. What each has printed is in build/nightly.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly minutes=40 logs=build/nightly
-all=(mutants_even mutants_odd workers mariadb browser package soak clang debug)
+all=(mutants_even mutants_odd workers mariadb browser package fresh soak clang debug)
 
 # Builds TARGETS of the release with the seeded defects REST/N and runs the tests that NAMES matches.
 release() {
@@ -38,6 +39,7 @@ run_part() {
     mariadb) release 0/10 sylar-run '^Run\.Mariadb$' ;;
     browser) release 0/10 jobs '^Jobs\.page$' ;;
     package) release 0/10 all '^Package\.static$' ;;
+    fresh) scripts/fresh.sh ;;
     soak)
       for preset in release asan tsan; do
         cmake --preset "$preset"
@@ -63,17 +65,25 @@ done
 (($# > 0)) || set -- "${all[@]}"
 scripts/setup.sh
 mkdir -p "$logs"
-passed=() failed=()
+passed=() skipped=() failed=()
 for part in "$@"; do
-  begun=$SECONDS
-  if timeout --kill-after=1m "${minutes}m" scripts/nightly.sh --part "$part" >"$logs/$part.log" 2>&1; then
-    passed+=("$part")
-    echo "nightly: $part passed, $((SECONDS - begun)) s"
-  else
-    failed+=("$part")
-    tail -n 60 "$logs/$part.log"
-    echo "nightly: $part failed, $((SECONDS - begun)) s; all that it printed is in $logs/$part.log"
-  fi
+  begun=$SECONDS status=0
+  timeout --kill-after=1m "${minutes}m" scripts/nightly.sh --part "$part" >"$logs/$part.log" 2>&1 || status=$?
+  case $status in
+    0)
+      passed+=("$part")
+      echo "nightly: $part passed, $((SECONDS - begun)) s"
+      ;;
+    77)
+      skipped+=("$part")
+      tail -n 1 "$logs/$part.log"
+      ;;
+    *)
+      failed+=("$part")
+      tail -n 60 "$logs/$part.log"
+      echo "nightly: $part failed, $((SECONDS - begun)) s; all that it printed is in $logs/$part.log"
+      ;;
+  esac
 done
-echo "nightly: passed: ${passed[*]:-none}; failed: ${failed[*]:-none}"
+echo "nightly: passed: ${passed[*]:-none}; skipped: ${skipped[*]:-none}; failed: ${failed[*]:-none}"
 ((${#failed[@]} == 0))

@@ -39,6 +39,8 @@ tests=(
   mariadb-client mariadb-server openssh-client openssh-server postgresql
   # The timers are measured beside those of libev, libuv and Boost.Asio.
   libev-dev libuv1-dev
+  # A bare system, in which scripts/nightly.sh tries the demo.
+  debootstrap
   # Tools that tests and checks run.
   git python3 strace gdb valgrind clang-format-14 clang-tidy-14 doxygen
 )
