@@ -22,7 +22,7 @@
 namespace sylar::detail {
 namespace {
 
-constexpr size_t kPartsAtOnce = 16;
+constexpr size_t kPartsWrittenAtOnce = 16;
 
 inline bool isAll(long done, size_t size) { return done >= 0 && static_cast<size_t>(done) == size; }
 
@@ -56,7 +56,7 @@ ssize_t finishVector(const iovec* parts, size_t count, size_t done, SendParts se
   IovecCursor rest(parts, count, kMaxTransfer);
   rest.skip(done);
   while (!rest.empty()) {
-    iovec some[kPartsAtOnce];
+    iovec some[kPartsWrittenAtOnce];
     const size_t n = rest.fill(some);
     const long sent = send_parts(some, n);
     if (sent <= 0) break;

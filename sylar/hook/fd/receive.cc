@@ -13,7 +13,7 @@
 namespace sylar::detail {
 namespace {
 
-constexpr size_t kPartsAtOnce = 16;
+constexpr size_t kPartsReadAtOnce = 16;
 
 size_t targetOf(int fd, size_t size, int flags) {
   if ((flags & MSG_PEEK) != 0 && probe::socketOption(fd, SO_DOMAIN) == AF_UNIX)
@@ -62,7 +62,7 @@ long take(IoCall& call, const msghdr& wanted, msghdr* message, int flags, size_t
   IovecCursor rest(wanted.msg_iov, wanted.msg_iovlen);
   rest.skip(done);
   do {
-    iovec some[kPartsAtOnce];
+    iovec some[kPartsReadAtOnce];
     msghdr piece = wanted;
     piece.msg_iov = some;
     piece.msg_iovlen = rest.fill(some);
