@@ -14,7 +14,6 @@
 #include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber/fiber_refused.h"
-#include "sylar/fiber/suspend_check.h"
 
 extern "C" void* __dso_handle;
 

@@ -13,7 +13,6 @@
 #include "sylar/fiber/fiber_core.h"
 #include "sylar/fiber/overflow.h"
 #include "sylar/fiber/stack_watch.h"
-#include "sylar/fiber/suspend_check.h"
 #include "sylar/fiber/thread_pointer.h"
 
 namespace sylar::detail {
@@ -232,7 +231,6 @@ inline Context::Kind ThreadFibers::kindOfSwitch(const FiberCore* resumer) const 
     stayInChild(me);
     return;
   }
-  checkSuspend(me);
   if (me.special != 0) [[unlikely]] {
     leaveSpecially(me, to);
     return;

@@ -141,9 +141,6 @@ SYLAR_SWITCHES void becomeFiber(void* stack_top) {
     BlockingPool::process().setLimits({.max_threads = 0, .max_queued = 0});  // no other fiber could use the time
     setHookFiles(false);
   }
-#ifdef SYLAR_DEBUG_LOCKS
-  g_suspend_check = nullptr;
-#endif
   g_loop.make<beginLoop>(g_loop_stack);
   Context::switchTo(g_main, g_loop, ThreadLocals::ofThisThread());
 }

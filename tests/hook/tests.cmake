@@ -29,9 +29,6 @@ sylar_test(hook/fortified_parking_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/handler_stack_test LINKS sylar::sylar sylar::hook OWN_SANITIZER_OPTIONS)
 sylar_test(hook/watchdog_test LINKS sylar::sylar sylar::hook)
 set_target_properties(hook_watchdog_test PROPERTIES ENABLE_EXPORTS ON)  # so that its functions have names in a backtrace
-if(SYLAR_DEBUG_LOCKS AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT SYLAR_SANITIZE)
-  sylar_test(hook/debug_locks_test LINKS sylar::sylar sylar::hook)
-endif()
 
 # Before the library's constructors and after main.
 add_executable(hook_early_late_program ${CMAKE_CURRENT_LIST_DIR}/early_late_program.cc)

@@ -19,7 +19,6 @@
 #include "sylar/fiber/thread_pointer.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
-#include "sylar/hook/lock/debug_locks.h"
 #include "sylar/hook/lock/lock_wait.h"
 
 #ifdef SYLAR_TSAN
@@ -338,18 +337,15 @@ template <class Block>
 }
 
 /// Locks a mutex that could not be locked in place.
-[[gnu::noinline]] int lockElsewhere(pthread_mutex_t& mutex, void* frame) {
+[[gnu::noinline]] int lockElsewhere(pthread_mutex_t& mutex) {
   FiberCore* const me = t_running;
-  int error;
   if (me != nullptr && isPlain(mutex) && locksSuspend()) {
-    error = takeInLotForEver(*me, Hook::pthread_mutex_lock, &mutex, kMutex);
+    const int error = takeInLotForEver(*me, Hook::pthread_mutex_lock, &mutex, kMutex);
     ownerOf(mutex).store(static_cast<int>(knownIdHere()), std::memory_order_relaxed);
-  } else {
-    const auto block = [&mutex] { return real::pthread_mutex_lock(&mutex); };
-    error = me == nullptr ? block() : lockInFiber(Hook::pthread_mutex_lock, mutex, {}, false, block);
+    return error;
   }
-  debug_locks::noteLocked(error, &mutex, frame);
-  return error;
+  const auto block = [&mutex] { return real::pthread_mutex_lock(&mutex); };
+  return me == nullptr ? block() : lockInFiber(Hook::pthread_mutex_lock, mutex, {}, false, block);
 }
 
 int ofC11(int error) {
@@ -379,34 +375,25 @@ using namespace sylar;  // NOLINT: the names below are libc's
 extern "C" {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  void* const frame = __builtin_frame_address(0);
   const bool locked = isPlain(*mutex) ? lockPlain(*mutex) : isRecursive(*mutex) && lockRecursive(*mutex);
   if (!locked) [[unlikely]]
-    return lockElsewhere(*mutex, frame);
-  debug_locks::noteLocked(0, mutex, frame);
+    return lockElsewhere(*mutex);
   return 0;
 }
 int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) noexcept {
   const auto block = [=] { return real::pthread_mutex_timedlock(mutex, time); };
   const LockTime until(CLOCK_REALTIME, time);
-  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_timedlock, *mutex, until, true, block);
-  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
-  return error;
+  return outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_timedlock, *mutex, until, true, block);
 }
 int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) noexcept {
   const auto block = [=] { return real::pthread_mutex_clocklock(mutex, clock, time); };
   const LockTime until(clock, time);
-  const int error = outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_clocklock, *mutex, until, true, block);
-  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
-  return error;
+  return outsideFibers() ? block() : lockInFiber(Hook::pthread_mutex_clocklock, *mutex, until, true, block);
 }
 int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  const int error = outsideFibers() ? real::pthread_mutex_trylock(mutex) : tryLock(*mutex, runningFiber());
-  debug_locks::noteLocked(error, mutex, __builtin_frame_address(0));
-  return error;
+  return outsideFibers() ? real::pthread_mutex_trylock(mutex) : tryLock(*mutex, runningFiber());
 }
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  debug_locks::noteUnlocked(mutex);  // before the unlock, because afterwards another may hold the mutex
   if (isPlain(*mutex)) return ParkingLot::mayWait(mutex) ? unlockForWaiters(*mutex) : unlockInPlace(*mutex);
   return isRecursive(*mutex) ? unlockRecursive(*mutex) : unlockByLibc(*mutex);
 }
