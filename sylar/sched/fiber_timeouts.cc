@@ -28,10 +28,10 @@ void FiberTimeouts::expire(int64_t now_ns, const Clock& clock, RunQueue<>& runna
     core.timer_linked = false;
     if (core.deadline_ns == kNever) continue;  // disarmed
     if (core.deadline_ns > now_ns) {
-      m_relinked.add();
+      m_counts.relinked.add();
       set(core, core.deadline_ns);
     } else if (core.wait.claim(core.wait.epoch(), WakeReason::kTimeout)) {
-      m_fired.add();
+      m_counts.fired.add();
       runnable.push(&core);
     }
   }
@@ -47,18 +47,11 @@ int64_t FiberTimeouts::next(int64_t now_ns) {
     } else if (!pushed || node->deadline_ns > saturatingAdd(now_ns, kPushedMayWakeNs)) {
       return node->deadline_ns;
     } else {
-      m_relinked.add();
+      m_counts.relinked.add();
       m_heap.update(core.timer, core.deadline_ns);
     }
   }
   return kNever;
-}
-
-void FiberTimeouts::addStats(WorkerStats& sum) const {
-  sum.timeouts_armed += m_armed.get();
-  sum.timeouts_pushed += m_pushed.get();
-  sum.timeouts_relinked += m_relinked.get();
-  sum.timeouts_fired += m_fired.get();
 }
 
 }  // namespace sylar::detail

@@ -4,7 +4,7 @@
 // the node is moved when the earlier deadline is near or past. So a fiber that waits again and again with a timeout, as those of
 // connections do, pays one store for it.
 //
-// Thread safety: belongs to the worker's thread, except addStats(). May suspend: no.
+// Thread safety: belongs to the worker's thread, except counts(). May suspend: no.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class FiberTimeouts {
   /// Sets the deadline of the wait that `core` begins. Needs no memory if reserve() has made room.
   void arm(FiberCore& core, int64_t deadline_ns) {
     SYLAR_DCHECK(deadline_ns != kNever);
-    m_armed.add();
+    m_counts.armed.add();
     set(core, deadline_ns);
   }
 
@@ -50,8 +50,11 @@ class FiberTimeouts {
   /// length of it (more, if the worker's first hop cuts that), and none within kPushedMayWakeNs of another.
   int64_t next(int64_t now_ns);
 
-  /// Adds its counts to `sum`. Any thread.
-  void addStats(WorkerStats& sum) const;
+  struct Counts {
+    Counter armed, pushed, relinked, fired;
+  };
+  /// Returns what WorkerStats calls its timeouts. Any thread.
+  const Counts& counts() const { return m_counts; }
 
  private:
   static constexpr size_t kMostPerIteration = 2000;
@@ -66,12 +69,12 @@ class FiberTimeouts {
     } else if (deadline_ns < core.timer.deadline_ns) {
       m_heap.update(core.timer, deadline_ns);
     } else {
-      m_pushed.add(deadline_ns > core.timer.deadline_ns);
+      m_counts.pushed.add(deadline_ns > core.timer.deadline_ns);
     }
   }
 
   HeapQueue<4> m_heap;
-  Counter m_armed, m_pushed, m_relinked, m_fired;  // see WorkerStats
+  Counts m_counts;
 };
 
 }  // namespace sylar::detail

@@ -29,7 +29,7 @@ class StackTrimmer {
   /// Returns when the next sweep begins, or kNever.
   int64_t nextNs() const { return m_next_ns; }
   /// Returns how many stacks were trimmed. Any thread.
-  uint64_t trimmed() const { return m_trimmed.get(); }
+  const Counter& trimmed() const { return m_trimmed; }
 
  private:
   static constexpr size_t kAtOnce = 64;  // system calls that a turn of the worker's loop makes for this, at most

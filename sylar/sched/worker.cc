@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "sylar/base/sys.h"
@@ -232,13 +233,21 @@ void Worker::poll(int64_t now_ns, int64_t deadline_ns) {
 }
 
 void Worker::addStats(WorkerStats& sum) const {
-  sum.switches += m_counts.switches.get();
-  sum.polls += m_counts.polls.get();
-  sum.sleeps += m_counts.sleeps.get();
-  sum.tickles += m_counts.tickles.get();
-  sum.mail += m_counts.mail.get();
-  m_timeouts.addStats(sum);
-  sum.stacks_trimmed += m_trimmer.trimmed();
+  const FiberTimeouts::Counts& timeouts = m_timeouts.counts();
+  const std::pair<uint64_t WorkerStats::*, const Counter&> counts[] = {
+      {&WorkerStats::switches, m_counts.switches},
+      {&WorkerStats::polls, m_counts.polls},
+      {&WorkerStats::sleeps, m_counts.sleeps},
+      {&WorkerStats::tickles, m_counts.tickles},
+      {&WorkerStats::mail, m_counts.mail},
+      {&WorkerStats::timeouts_armed, timeouts.armed},
+      {&WorkerStats::timeouts_pushed, timeouts.pushed},
+      {&WorkerStats::timeouts_relinked, timeouts.relinked},
+      {&WorkerStats::timeouts_fired, timeouts.fired},
+      {&WorkerStats::stacks_trimmed, m_trimmer.trimmed()},
+  };
+  static_assert(sizeof(WorkerStats) == sizeof(uint64_t) * std::size(counts), "a count is missing above");
+  for (const auto& [member, count] : counts) sum.*member += count.get();
 }
 
 }  // namespace sylar::detail

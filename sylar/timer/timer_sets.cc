@@ -1,6 +1,7 @@
 #include "sylar/timer/timer_sets.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "sylar/check.h"
@@ -9,19 +10,15 @@
 namespace sylar::detail {
 namespace {
 
-void add(const TimerStats& more, TimerStats& sum) {
-  sum.armed += more.armed;
-  sum.fired += more.fired;
-  sum.dropped += more.dropped;
-  sum.cancelled += more.cancelled;
-  sum.recalled += more.recalled;
-  sum.pushed += more.pushed;
-  sum.relinked += more.relinked;
-  sum.cascaded += more.cascaded;
-  sum.budget_exhausted += more.budget_exhausted;
-  sum.clamps += more.clamps;
-  sum.rollovers += more.rollovers;
-  sum.resident += more.resident;
+constexpr std::array kCounts{&TimerStats::armed,     &TimerStats::fired,     &TimerStats::dropped,
+                             &TimerStats::cancelled, &TimerStats::recalled,  &TimerStats::pushed,
+                             &TimerStats::relinked,  &TimerStats::cascaded,  &TimerStats::budget_exhausted,
+                             &TimerStats::clamps,    &TimerStats::rollovers, &TimerStats::resident};
+static_assert(sizeof(TimerStats) == sizeof(uint64_t) * kCounts.size() + sizeof(LatenessHistogram), "a count is missing above");
+static_assert(sizeof(LatenessHistogram) == sizeof(LatenessHistogram::buckets) + sizeof(int64_t), "addStats() must add all of it");
+
+void addStats(const TimerStats& more, TimerStats& sum) {
+  for (const auto count : kCounts) sum.*count += more.*count;
   for (size_t i = 0; i < sum.lateness.buckets.size(); ++i) sum.lateness.buckets[i] += more.lateness.buckets[i];
   sum.lateness.max_ns = std::max(sum.lateness.max_ns, more.lateness.max_ns);
 }
@@ -85,7 +82,7 @@ bool TimerSets::detectClockRollover() const {
 
 TimerStats TimerSets::getStats() const {
   TimerStats sum;
-  for (const auto& set : m_sets) add(set->stats(), sum);
+  for (const auto& set : m_sets) addStats(set->stats(), sum);
   return sum;
 }
 
