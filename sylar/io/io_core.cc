@@ -142,9 +142,7 @@ void IOCore::callbackEnded() {
   m_scheduler.pendingEnded([this] { m_callbacks.fetch_sub(1, std::memory_order_acq_rel); });
 }
 
-bool IOCore::nothingPending() {
-  return m_callbacks.load(std::memory_order_acquire) == 0 && !TimerSets::of(m_iom).anyWillFallDue();
-}
+bool IOCore::nothingPending() { return m_callbacks.load(std::memory_order_acquire) == 0 && !m_iom.anyWillFallDue(); }
 
 void IOCore::dropPending() {
   // A callback that an engine has claimed is on its way to schedule(); one that another thread registers is on its way in. While
@@ -196,7 +194,7 @@ void IOCore::runClosed() {
 
 bool IOCore::serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) {
   if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
-  return (timers_woken || TimerSets::of(m_iom).nextDueHereNs() <= now_ns) && serveTimers(now_ns, timers_woken, batch);
+  return (timers_woken || TimerSets::of(m_iom).nextHere().due_ns <= now_ns) && serveTimers(now_ns, timers_woken, batch);
 }
 
 }  // namespace sylar::detail

@@ -66,9 +66,6 @@ TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue) : TimerMana
 TimerManager::TimerManager(const Clock& clock, TimerQueueKind queue, const RunWaits& waits, size_t threads)
     : m_sets(std::make_unique<TimerSets>(*this, clock, queue, waits, threads)) {}
 TimerManager::~TimerManager() { close(); }
-void TimerManager::close() {
-  if (!m_sets->isParents()) m_sets->close();
-}
 
 Timer::ptr TimerManager::addTimer(uint64_t ms, std::function<void()> cb, bool recurring) {
   return addTimer(ms, std::move(cb), repeatIf(recurring));
@@ -98,9 +95,13 @@ TimerId TimerManager::startTimer(std::chrono::nanoseconds after, TimerTask task,
   TimerCore& set = *m_sets->own();
   return set.isParents() ? 0 : set.start(after.count(), std::move(task), repeat);
 }
-TimerStop TimerManager::stopTimer(TimerId id) { return m_sets->isParents() ? TimerStop::kGone : m_sets->ofId(id).stop(id); }
+TimerStop TimerManager::stopTimer(TimerId id) {
+  TimerCore& set = m_sets->ofId(id);
+  return set.isParents() ? TimerStop::kGone : set.stop(id);
+}
 TimerStop TimerManager::stopTimerSync(TimerId id) {
-  return m_sets->isParents() ? TimerStop::kGone : m_sets->ofId(id).stopSync(id);
+  TimerCore& set = m_sets->ofId(id);
+  return set.isParents() ? TimerStop::kGone : set.stopSync(id);
 }
 
 ScopedTimer::ScopedTimer(TimerManager& manager, std::chrono::nanoseconds after, TimerTask task, Repeat repeat)
@@ -114,24 +115,6 @@ ScopedTimer& ScopedTimer::operator=(ScopedTimer&& other) noexcept {
 }
 TimerStop ScopedTimer::stop() {
   return m_core == nullptr || m_core->isParents() ? TimerStop::kGone : m_core->stop(std::exchange(m_id, 0));
-}
-
-uint64_t TimerManager::getNextTimer() { return m_sets->isParents() ? ~0ULL : m_sets->getNextTimer(); }
-void TimerManager::listExpiredCb(std::vector<std::function<void()>>& cbs) {
-  if (!m_sets->isParents()) m_sets->listExpiredCb(cbs);
-}
-bool TimerManager::hasTimer() { return !m_sets->isParents() && m_sets->hasTimer(); }
-bool TimerManager::anyWillFallDue() { return !m_sets->isParents() && m_sets->anyWillFallDue(); }
-bool TimerManager::detectClockRollover() { return !m_sets->isParents() && m_sets->detectClockRollover(); }
-TimerStats TimerManager::getStats() const { return m_sets->isParents() ? TimerStats() : m_sets->getStats(); }
-const Clock& TimerManager::timerClock() const { return m_sets->clock(); }
-int64_t TimerManager::nextDueNs() const { return m_sets->nextDueNs(); }
-int64_t TimerManager::observeNextDue() { return m_sets->isParents() ? kNever : m_sets->observeNextDue(); }
-bool TimerManager::collectDue(size_t budget, std::vector<Timer::ptr>& out) {
-  return !m_sets->isParents() && m_sets->collectDue(budget, out);
-}
-bool TimerManager::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) {
-  return !m_sets->isParents() && m_sets->tryCollectDue(budget, out);
 }
 
 void TimerAction::run() {

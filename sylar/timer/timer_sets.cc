@@ -48,66 +48,85 @@ TimerSets::Next TimerSets::next(int64_t patience_ns) const {
   return first;
 }
 
-uint64_t TimerSets::getNextTimer() {
-  Lock lock(m_looking);
+}  // namespace sylar::detail
+
+// What a TimerManager asks of all its sets.
+namespace sylar {
+
+uint64_t TimerManager::getNextTimer() {
+  const auto sets = m_sets->live();
+  if (sets.empty()) return ~0ULL;
+  Lock lock(m_sets->looking());
   uint64_t first_ms = ~0ULL;
-  for (const auto& set : m_sets) first_ms = std::min(first_ms, set->nextTimerMs());
+  for (const auto& set : sets) first_ms = std::min(first_ms, set->nextTimerMs());
   return first_ms;
 }
 
-void TimerSets::listExpiredCb(std::vector<std::function<void()>>& cbs) {
-  for (const auto& set : m_sets) set->listExpired(cbs);
+void TimerManager::listExpiredCb(std::vector<std::function<void()>>& cbs) {
+  for (const auto& set : m_sets->live()) set->listExpired(cbs);
 }
 
-bool TimerSets::hasTimer() const {
-  return std::any_of(m_sets.begin(), m_sets.end(), [](const auto& set) { return set->hasTimer(); });
+bool TimerManager::hasTimer() {
+  return std::ranges::any_of(m_sets->live(), [](const auto& set) { return set->hasTimer(); });
 }
 
 /// Asks all sets at one moment. Otherwise a timer is overlooked that a thread arms in a set that has been asked, before it stops
 /// another one in a set that has not.
-bool TimerSets::anyWillFallDue() const SYLAR_NO_THREAD_SAFETY_ANALYSIS {
-  for (const auto& set : m_sets) set->mutex().lock();
+bool TimerManager::anyWillFallDue() SYLAR_NO_THREAD_SAFETY_ANALYSIS {
+  const auto sets = m_sets->live();
+  for (const auto& set : sets) set->mutex().lock();
   bool any = false;
-  for (const auto& set : m_sets) any |= set->awaitLast();
-  for (const auto& set : m_sets) set->mutex().unlock();
+  for (const auto& set : sets) any |= set->awaitLast();
+  for (const auto& set : sets) set->mutex().unlock();
   return any;
 }
 
 /// Each set notices by itself, and each is asked, so that none tells of the same step later.
-bool TimerSets::detectClockRollover() const {
+bool TimerManager::detectClockRollover() {
   bool any = false;
-  for (const auto& set : m_sets) any |= set->takeRollover();
+  for (const auto& set : m_sets->live()) any |= set->takeRollover();
   return any;
 }
 
-TimerStats TimerSets::getStats() const {
+TimerStats TimerManager::getStats() const {
   TimerStats sum;
-  for (const auto& set : m_sets) addStats(set->stats(), sum);
+  for (const auto& set : m_sets->live()) addStats(set->stats(), sum);
   return sum;
 }
 
-int64_t TimerSets::observeNextDue() {
-  if (m_sets.size() == 1) return m_sets[0]->observeNextDue();
-  Lock lock(m_looking);
-  return lookAtAll(m_sets);
+const Clock& TimerManager::timerClock() const { return m_sets->clock(); }
+
+int64_t TimerManager::nextDueNs() const { return m_sets->next(0).due_ns; }
+
+int64_t TimerManager::observeNextDue() {
+  const auto sets = m_sets->live();
+  if (sets.empty()) return kNever;
+  if (sets.size() == 1) return sets.front()->observeNextDue();
+  Lock lock(m_sets->looking());
+  return lookAtAll(sets);
 }
 
-bool TimerSets::collectDue(size_t budget, std::vector<Timer::ptr>& out) {
-  const bool more = m_sets[next(0).set]->collect(budget, out);
-  return more || (m_sets.size() > 1 && nextDueNs() <= clock().nowNs());
+bool TimerManager::collectDue(size_t budget, std::vector<Timer::ptr>& out) {
+  const auto sets = m_sets->live();
+  if (sets.empty()) return false;
+  const bool more = sets[m_sets->next(0).set]->collect(budget, out);
+  return more || (sets.size() > 1 && nextDueNs() <= timerClock().nowNs());
 }
 
 /// Another thread that holds the lock of a late set serves it, or will soon.
-bool TimerSets::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) {
-  const Next latest = next(kPatienceNs);
-  const bool is_late = latest.set != ownNumber() && latest.due_ns <= clock().nowNs();
+bool TimerManager::tryCollectDue(size_t budget, std::vector<Timer::ptr>& out) {
+  const auto sets = m_sets->live();
+  if (sets.empty()) return false;
+  TimerCore& own = *m_sets->own();
+  const TimerSets::Next latest = m_sets->nextHere();
+  const bool is_late = sets[latest.set].get() != &own && latest.due_ns <= timerClock().nowNs();
   bool more = false;
-  const bool served = (is_late && m_sets[latest.set]->tryCollect(budget, out, &more)) || own()->tryCollect(budget, out, &more);
-  return more || (served && m_sets.size() > 1 && nextDueHereNs() <= clock().nowNs());
+  const bool served = (is_late && sets[latest.set]->tryCollect(budget, out, &more)) || own.tryCollect(budget, out, &more);
+  return more || (served && sets.size() > 1 && m_sets->nextHere().due_ns <= timerClock().nowNs());
 }
 
-void TimerSets::close() {
-  for (const auto& set : m_sets) set->close();
+void TimerManager::close() {
+  for (const auto& set : m_sets->live()) set->close();
 }
 
-}  // namespace sylar::detail
+}  // namespace sylar

@@ -9,8 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sylar/base/internal.h"
@@ -39,25 +39,23 @@ class TimerSets {
   /// Returns the set of a timer with that id, or any if there is none.
   TimerCore& ofId(TimerId id) const { return *m_sets[id >> kIdShift & (m_sets.size() - 1)]; }
 
-  // These do what TimerManager's functions of the same names do.
-
-  uint64_t getNextTimer() SYLAR_EXCLUDES(m_looking);
-  void listExpiredCb(std::vector<std::function<void()>>& cbs);
-  bool hasTimer() const;
-  bool anyWillFallDue() const;
-  bool detectClockRollover() const;
-  TimerStats getStats() const;
+  /// Returns all sets, or none in a forked child if the timers are its parent's. Then TimerCore::isParents() says so of each.
+  std::span<const std::shared_ptr<TimerCore>> live() const {
+    if (m_sets[0]->isParents()) return {};
+    return m_sets;
+  }
   const Clock& clock() const { return m_sets[0]->clock(); }
-  int64_t nextDueNs() const { return next(0).due_ns; }
-  int64_t observeNextDue() SYLAR_EXCLUDES(m_looking);
-  bool collectDue(size_t budget, std::vector<Timer::ptr>& out);
-  bool tryCollectDue(size_t budget, std::vector<Timer::ptr>& out);
-  void close();
+  /// Held over a look at all sets, so that two of them cannot cross.
+  OsMutex& looking() { return m_looking; }
 
-  /// Returns true in a forked child if the timers are its parent's, as TimerCore::isParents() does.
-  bool isParents() const { return m_sets[0]->isParents(); }
-  /// Returns when tryCollectDue() has something to do for the calling thread.
-  int64_t nextDueHereNs() const { return next(kPatienceNs).due_ns; }
+  struct Next {
+    size_t set;
+    int64_t due_ns;
+  };
+  /// Returns the set that is due first, if those that are not the calling thread's wait for `patience_ns` longer.
+  Next next(int64_t patience_ns) const;
+  /// Returns the set that tryCollectDue() serves next on the calling thread, and when.
+  Next nextHere() const { return next(kPatienceNs); }
 
  private:
   static constexpr unsigned kIdShift = 24;  ///< an id tells its set in the bits that TimerPool leaves 0
@@ -66,17 +64,12 @@ class TimerSets {
   /// A thread that comes by serves timers of other sets only when they are this late, because their own workers are to have them first.
   static constexpr int64_t kPatienceNs = 100'000;
 
-  struct Next {
-    size_t set;
-    int64_t due_ns;  ///< with the patience added
-  };
   size_t ownNumber() const { return t_number & (m_sets.size() - 1); }
-  Next next(int64_t patience_ns) const;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local size_t t_number;
 
   std::vector<std::shared_ptr<TimerCore>> m_sets;  ///< a power of two of them
-  OsMutex m_looking;                               ///< so that two looks at all sets cannot cross
+  OsMutex m_looking;
 };
 
 }  // namespace sylar::detail

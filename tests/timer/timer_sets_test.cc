@@ -189,7 +189,7 @@ TEST(TimerSets, WhoComesByServesItsOwnSetAtOnceAndOthersThatAreLate) {
   const auto comesBy = [&](size_t set) {
     const OnSet here(set);
     std::vector<Timer::ptr> due;
-    const bool has_some = TimerSets::of(timers).nextDueHereNs() <= timers.nowNs();
+    const bool has_some = TimerSets::of(timers).nextHere().due_ns <= timers.nowNs();
     EXPECT_FALSE(timers.tryCollectDue(100, due)) << "it leaves none that it should serve";
     EXPECT_EQ(due.size(), has_some ? 1U : 0U);
     for (const auto& timer : due) timer->fire();
