@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
-#include <utility>
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
@@ -62,16 +61,6 @@ int EpollEngine::control(int op, int fd, uint32_t generation, uint32_t events) {
   } else if (now_ns - m_first_look_ns >= kTimeBudgetNs) {
     m_charged = kCallBudget;
   }
-}
-
-bool EpollEngine::serve(int64_t now_ns) {
-  noteReceives();
-  return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch);
-}
-
-/// Learns how many receives begin to wait in a turn.
-void EpollEngine::noteReceives() {
-  if (m_receives > 0) m_usual_receives += std::exchange(m_receives, 0) - m_usual_receives / kScale;
 }
 
 /// Collects events, after spinning if that is on. The worker has already said that it sleeps, so work that comes while it spins

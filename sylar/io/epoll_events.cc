@@ -1,4 +1,6 @@
-// How an engine uses the entries of descriptors: it reports events to them, and leaves them at its end.
+// What an engine does with its events: it reports them to the entries of descriptors, and serves the timers. How it leaves the entries.
+#include <utility>
+
 #include "sylar/check.h"
 #include "sylar/io/epoll_engine.h"
 #include "sylar/io/fd_table.h"
@@ -39,6 +41,16 @@ bool EpollEngine::poll(int64_t now_ns, int64_t deadline_ns) {
   }
   if (ring_notified) m_ring->serve();
   return notified;
+}
+
+bool EpollEngine::serve(int64_t now_ns) {
+  noteReceives();
+  return m_upkeep.serve(now_ns, std::exchange(m_timer_event, false), m_batch);
+}
+
+/// Learns how many receives begin to wait in a turn.
+void EpollEngine::noteReceives() {
+  if (m_receives > 0) m_usual_receives += std::exchange(m_receives, 0) - m_usual_receives / kScale;
 }
 
 }  // namespace sylar::detail

@@ -10,7 +10,6 @@
 #include "sylar/io/fd_table.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
-#include "sylar/timer/timer_sets.h"
 
 namespace sylar::detail {
 namespace {
@@ -190,11 +189,6 @@ void IOCore::runClosed() {
     oldest = std::exchange(latest, older);
   }
   while (oldest != nullptr) static_cast<Callback*>(std::exchange(oldest, oldest->next))->run();
-}
-
-bool IOCore::serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) {
-  if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
-  return (timers_woken || TimerSets::of(m_iom).nextHere().due_ns <= now_ns) && serveTimers(now_ns, timers_woken, batch);
 }
 
 }  // namespace sylar::detail

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "sylar/base/fd.h"
 #include "sylar/base/internal.h"
@@ -18,7 +17,6 @@
 #include "sylar/io/timer_arming.h"
 #include "sylar/iomanager.h"
 #include "sylar/sched/scheduler_core.h"
-#include "sylar/timer/timer_core.h"
 
 namespace sylar::detail {
 
@@ -51,8 +49,6 @@ class IOCore final : public SharedUpkeep {
   struct Pass;
 
   const Clock& clock() const { return m_scheduler.clock(); }
-  bool serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch);
-  bool collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, bool* no_memory);
   bool oweArming();
   int64_t lookAtFront() SYLAR_REQUIRES(m_arming);
   void armTimer(int64_t due_ns) SYLAR_REQUIRES(m_arming);

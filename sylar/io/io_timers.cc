@@ -11,6 +11,7 @@
 #include "sylar/io/timer_pass.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
+#include "sylar/timer/timer_sets.h"
 
 namespace sylar::detail {
 namespace {
@@ -104,8 +105,20 @@ struct IOCore::Pass {
     SYLAR_DCHECK(Worker::current() != nullptr);
     return Worker::current()->spawned().count();
   }
+  /// A worker that was woken waits for the lock of the timers, a worker that comes by does not.
   bool collect() {
-    more = core.collect(now_ns, woken, due, &no_memory);
+    size_t budget = kTimersPerPass;
+    const int64_t end_ns = saturatingAdd(now_ns, kNsPerPass);
+    try {
+      for (more = true; more && budget > 0 && (due.empty() || core.clock().nowNs() < end_ns);) {
+        const size_t slice = std::min(budget, kTimersPerLook);
+        const size_t before = due.size();
+        more = woken ? core.m_iom.collectDue(slice, due) : core.m_iom.tryCollectDue(slice, due);
+        budget -= std::min(budget, std::max(due.size() - before, kTimersOfALook));
+      }
+    } catch (const std::bad_alloc&) {  // timers that are not in `due` are still armed
+      no_memory = due.empty();
+    }
     return more && !no_memory;
   }
   bool found() const { return !due.empty(); }
@@ -139,29 +152,12 @@ struct IOCore::Pass {
   bool no_memory = false;  ///< not even for the first timer
 };
 
-/// Makes a pass and returns true if more is due. Sets the next deadline before any callback runs.
-bool IOCore::serveTimers(int64_t now_ns, bool woken, std::shared_ptr<DueTimers>& batch) {
-  Pass pass{.core = *this, .now_ns = now_ns, .woken = woken, .batch = batch};
-  return passOverTimers(pass, woken);
-}
-
-/// Collects a bounded number of due timers and returns true if some are left. A worker that was woken waits for the queue's lock,
-/// a worker that comes by does not. Sets `no_memory` if there was none even for the first timer.
-bool IOCore::collect(int64_t now_ns, bool woken, std::vector<Timer::ptr>& due, bool* no_memory) {
-  size_t budget = kTimersPerPass;
-  const int64_t end_ns = saturatingAdd(now_ns, kNsPerPass);
-  bool more = true;
-  try {
-    while (more && budget > 0 && (due.empty() || clock().nowNs() < end_ns)) {
-      const size_t slice = std::min(budget, kTimersPerLook);
-      const size_t before = due.size();
-      more = woken ? m_iom.collectDue(slice, due) : m_iom.tryCollectDue(slice, due);
-      budget -= std::min(budget, std::max(due.size() - before, kTimersOfALook));
-    }
-  } catch (const std::bad_alloc&) {  // timers that are not in `due` are still armed
-    *no_memory = due.empty();
-  }
-  return more;
+/// Makes a pass, if something is due, and returns true if more is. Sets the next deadline before any callback runs.
+bool IOCore::serve(int64_t now_ns, bool timers_woken, std::shared_ptr<DueTimers>& batch) {
+  if (m_closed.load(std::memory_order_relaxed) != nullptr) runClosed();
+  if (!timers_woken && TimerSets::of(m_iom).nextHere().due_ns > now_ns) return false;
+  Pass pass{.core = *this, .now_ns = now_ns, .woken = timers_woken, .batch = batch};
+  return passOverTimers(pass, timers_woken);
 }
 
 void IOCore::onTimerInsertedAtFront() {

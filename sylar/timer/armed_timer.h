@@ -31,8 +31,6 @@ struct TimerAction {
 
   /// Returns true if the condition is gone, for good.
   bool dead() const { return conditional && condition.expired(); }
-  /// Runs the callback while holding the condition, unless that is gone. Logs what the callback throws.
-  void run();
 };
 
 class ArmedTimer final : public Timer, public ManagedTimer {

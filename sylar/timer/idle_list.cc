@@ -1,6 +1,7 @@
 #include "sylar/idle_list.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -224,7 +225,7 @@ bool IdleCore::expireOne() {
   unlink(*m_head);
   const Unlocked unlocked(m_lock);
   auto call = std::move(taken);  // destroyed before the lock is taken again
-  runLogged(call);
+  runLogged(std::ref(call));
   return true;
 }
 

@@ -51,11 +51,6 @@ bool Timer::reset(uint64_t ms, bool from_now) {
          timer.m_core->reset(timer, atLeastOneIf(timer.m_repeat != Repeat::kNo, checkedDelay(ms)), from_now);
 }
 
-void Timer::fire() {
-  auto& timer = ArmedTimer::of(*this);
-  if (!timer.m_core->isParents()) timer.m_core->fire(timer);
-}
-
 void Timer::rearm(Timer::ptr timer) noexcept {
   auto given = std::static_pointer_cast<ArmedTimer>(std::move(timer));
   TimerCore& core = *given->m_core;
@@ -115,12 +110,6 @@ ScopedTimer& ScopedTimer::operator=(ScopedTimer&& other) noexcept {
 }
 TimerStop ScopedTimer::stop() {
   return m_core == nullptr || m_core->isParents() ? TimerStop::kGone : m_core->stop(std::exchange(m_id, 0));
-}
-
-void TimerAction::run() {
-  const auto alive = condition.lock();
-  if (!cb || (conditional && alive == nullptr)) return;
-  runLogged(cb);
 }
 
 }  // namespace sylar

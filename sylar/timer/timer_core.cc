@@ -12,7 +12,6 @@ namespace {
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kRolloverNs = 3'600'000 * kNsPerMs;
 constexpr int64_t kAgainNs = kNsPerMs;  // a timer that was given back is due again after that
-constexpr uint32_t kManyRuns = 100;     // of one timer at once
 
 }  // namespace
 
@@ -181,47 +180,6 @@ void TimerCore::rearm(ArmedTimer::ptr timer) noexcept {  // NOLINT(bugprone-exce
     event = newFront(true);
   }
   tell(event);
-}
-
-// A timer that is Done and dead has nothing to run. The last of its captures is destroyed where callbacks run. Without the timer's own
-// share that may be happening now.
-ActionShare TimerCore::claimDispatched(ArmedTimer& timer) {
-  Lock lock(m_mutex);
-  if (m_closed) return {};
-  if (timer.m_state == State::kDone && timer.m_action.own && timer.m_action.dead()) return ActionShare::ownOf(timer.m_action);
-  if (timer.m_repeat != Repeat::kNo) {
-    const bool pending = std::exchange(timer.m_run_pending, false);
-    return pending && timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();
-  }
-  if (timer.m_state != State::kQueued) return {};
-  setState(timer, State::kDone);
-  return ActionShare::ownOf(timer.m_action);
-}
-
-ActionShare TimerCore::claimListed(ArmedTimer& timer) {
-  SYLAR_DCHECK(timer.m_repeat != Repeat::kNo);
-  Lock lock(m_mutex);
-  return timer.m_state == State::kArmed ? ActionShare(timer.m_action) : ActionShare();
-}
-
-// Each run of a recurring timer has a share in its action, and the timer has one of its own.
-void TimerCore::run(ArmedTimer& timer, const ActionShare& action) {
-  SYLAR_DCHECK(action);
-  if (timer.m_repeat != Repeat::kNo && action.count() > kManyRuns) [[unlikely]]
-    warnOfOverlap(timer);
-  action.run();
-}
-
-void TimerCore::warnOfOverlap(ArmedTimer& timer) {
-  SYLAR_DCHECK(timer.m_repeat != Repeat::kNo);
-  uint64_t period_ms = 0;
-  {
-    Lock lock(m_mutex);
-    if (std::exchange(timer.m_overlap_told, true)) return;
-    period_ms = timer.m_ms;
-  }
-  log::warn("{} runs of a recurring timer are under way, because its callback takes longer than its period of {} ms", kManyRuns,
-            period_ms);
 }
 
 uint64_t TimerCore::nextTimerMs() {

@@ -5,19 +5,15 @@
 // manager's virtual functions, a sink of log lines) runs under the lock, with one exception: the clock's nowNs().
 #pragma once
 
-#include <cxxabi.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "sylar/base/internal.h"
-#include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
@@ -67,28 +63,15 @@ class ActionShare {
     SYLAR_DCHECK(m_action != nullptr);
     return m_action->shares.load(std::memory_order_relaxed);
   }
-  void run() const {
-    SYLAR_DCHECK(m_action != nullptr);
-    m_action->run();
-  }
+  /// Runs the callback while holding the condition, unless that is gone. Logs what the callback throws.
+  void run() const;
 
  private:
   TimerAction* m_action = nullptr;
 };
 
 /// Runs foreign code and logs what it throws.
-template <class Callable>
-void runLogged(Callable& callable) {
-  try {
-    callable();
-  } catch (abi::__forced_unwind&) {
-    throw;  // the thread is being ended, which is not ours to stop
-  } catch (const std::exception& error) {
-    log::error("a timer's callback threw: {}", error.what());
-  } catch (...) {
-    log::error("a timer's callback threw something that is no std::exception");
-  }
-}
+void runLogged(const std::function<void()>& callable);
 
 class TimerCore : public std::enable_shared_from_this<TimerCore> {
  public:
@@ -110,7 +93,6 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerStop stop(TimerId id) SYLAR_EXCLUDES(m_mutex);
   TimerStop stopSync(TimerId id) SYLAR_EXCLUDES(m_mutex);
 
-  void fire(ArmedTimer& timer) SYLAR_EXCLUDES(m_mutex);
   void rearm(ArmedTimer::ptr timer) noexcept SYLAR_EXCLUDES(m_mutex);  // NOLINT(bugprone-exception-escape): nothing throws
 
   const Clock& clock() const { return m_clock; }
@@ -133,6 +115,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void close() SYLAR_EXCLUDES(m_mutex);
 
  private:
+  friend Timer;  // for fire()
   using State = ArmedTimer::State;
   /// A call to the manager that is due when the lock is released.
   struct Event {

@@ -1,4 +1,4 @@
-// The part of TimerCore that concerns timers with an id: how they start, stop and run.
+// The part of TimerCore that concerns timers with an id: how they start and stop.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,6 @@ namespace sylar::detail {
 namespace {
 
 constexpr int64_t kShortestPeriodNs = 1'000'000;
-constexpr size_t kAhead = 4;  // timers that are fetched while one runs
 
 }  // namespace
 
@@ -71,36 +70,6 @@ TimerStop TimerCore::stopLocked(TimerId id, TimerTask& dropped, Event& event) {
 TimerStop TimerCore::stopSync(TimerId id) {
   const TimerStop result = stop(id);
   return result == TimerStop::kRunning ? m_runs.await(inPool(id), m_waits) : result;
-}
-
-void TimerCore::fire(ArmedTimer& timer) {
-  if (&timer == &m_runner) return runPooled();
-  if (const auto action = claimDispatched(timer)) run(timer, action);
-}
-
-void TimerCore::runPooled() {
-  TimerRuns<>::Run run{.flow = m_waits.here(), .task = {}};
-  bool once = false;
-  {
-    Lock lock(m_mutex);
-    if (m_closed || m_ready_begin == m_ready.size()) return;
-    SYLAR_DCHECK(m_ready_begin < m_ready.size());
-    PoolTimer* const timer = m_ready[m_ready_begin++];
-    if (m_ready_begin + kAhead < m_ready.size()) __builtin_prefetch(m_ready[m_ready_begin + kAhead], 1);
-    if (m_ready_begin == m_ready.size()) m_ready.clear(), m_ready_begin = 0;
-    if (!m_runs.begin(run, *timer)) return;
-    once = timer->period_ns == 0;
-  }
-  struct End {
-    TimerRuns<>& runs;
-    TimerRuns<>::Run& run;
-    bool once;
-    ~End() {
-      if (once) run.task = nullptr;
-      runs.end(run);
-    }
-  } end{m_runs, run, once};
-  runLogged(run.task);
 }
 
 }  // namespace sylar::detail
