@@ -37,15 +37,10 @@ class TimerCore;
 class TimerSets;
 }  // namespace detail
 
-/// The structure that keeps the deadlines in order. Their costs, and when to choose which: docs/design/timer.md.
-///
-/// kFourAryHeap  exact to the nanosecond, O(log n); the default
-/// kBinaryHeap   exact, O(log n); the heap of most libraries, to compare with
-/// kOrderedSet   exact, O(log n); a red-black tree, as sylar has it, with a node of its own for each timer
-/// kWheel        hierarchical wheel, O(1); for very many timeouts that are nearly all cancelled. A timer is up to 1 ms late
-/// kWheel10Ms    the same with a tick of 10 ms; for timers that may be up to 10 ms late and are then collected together
-enum class TimerQueueKind : uint8_t { kFourAryHeap, kBinaryHeap, kOrderedSet, kWheel, kWheel10Ms };
-inline constexpr TimerQueueKind kDefaultTimerQueue = TimerQueueKind::kFourAryHeap;
+/// The structure that keeps the deadlines in order. The kinds stand at the end of this header, because the default is right for
+/// nearly all programs.
+enum class TimerQueueKind : uint8_t;
+inline constexpr TimerQueueKind kDefaultTimerQueue{0};  ///< kFourAryHeap
 
 /// Whether, and for when, a timer is armed again once it was due, at time `now` for deadline `d`, with period `p`.
 ///
@@ -256,5 +251,18 @@ class ScopedTimer {
   std::shared_ptr<detail::TimerCore> m_core;
   TimerId m_id = 0;
 };
+
+/// Their costs, and when to choose which: docs/design/timer.md.
+///
+/// kFourAryHeap  exact to the nanosecond, O(log n); the default
+/// kWheel        hierarchical wheel, O(1); for very many timeouts that are nearly all cancelled. A timer is up to 1 ms late
+/// kWheel10Ms    the same with a tick of 10 ms; for timers that may be up to 10 ms late and are then collected together
+///
+/// To compare with:
+///
+/// kBinaryHeap   exact, O(log n); the heap of most libraries
+/// kOrderedSet   exact, O(log n); a red-black tree, as sylar has it, with a node of its own for each timer
+enum class TimerQueueKind : uint8_t { kFourAryHeap, kBinaryHeap, kOrderedSet, kWheel, kWheel10Ms };
+static_assert(kDefaultTimerQueue == TimerQueueKind::kFourAryHeap);
 
 }  // namespace sylar
