@@ -1,38 +1,22 @@
-// Internal. One entry per descriptor number: its waiters, readiness, registration and life (protocol P3).
+// Internal. One entry per descriptor number: its life (fd_life.h), its waiters (fd_waiters.h), and what the hooks know of it.
 //
-// A small lock guards generation, registration, waiters and the writes of `edges`; it is held over epoll_ctl. Read without it:
-//
-//   life      generation << 32 | closing << 31 | pins. A creator's hook opens a new generation. `closing` is set
-//             without the lock, by the one who closes, and spans from before the waiters are told until after the real close. A
-//             pin keeps the number from being closed during the library's own retry; pinned calls never block.
-//   edges     counts the events of a direction; written by engines and openers, under the lock.
-//   drained   1 + the `edges` at which a read proved the descriptor empty. Ready means: not drained at this edge. To wait for it
-//             proves nothing. A stale value costs one call that says EAGAIN, nothing else, so it is stored relaxed.
-//   sticky    event bits that stay true (RDHUP HUP ERR PRI): after them the call is always tried before parking.
-//
-// Signal handlers may open and close. A handler that interrupted a section (the lock) or a pin of its own thread waits for
-// nothing. It marks the number as closing and leaves the rest to the end of the section or pin that it interrupted, whatever
-// entry that was in. So two threads cannot wait for each other through their handlers either. The wakes of a close go by mail,
-// because the handler may have interrupted the worker at its run queue.
-//
-// All-zero memory is a valid entry (open, ready, unregistered, of unknown kind), so a table chunk costs no page before its use.
+// A small lock guards generation, registration, waiters and the writes of `edges`; it is held over epoll_ctl. All else is read and
+// written without it. All-zero memory is a valid entry (open, ready, unregistered, of unknown kind), so a table chunk costs no page
+// before its use.
 #pragma once
 
 #include <sys/epoll.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "sylar/base/internal.h"
 #include "sylar/base/memory.h"
-#include "sylar/base/tsan.h"
-#include "sylar/check.h"
-#include "sylar/io/fd_waiter.h"
+#include "sylar/io/fd_life.h"
+#include "sylar/io/fd_waiters.h"
 
 namespace sylar::detail {
-
-enum class Direction : uint8_t { kRead = 0, kWrite = 1 };
 
 /// The kind of a descriptor, as far as calls on it differ. Learned once per generation.
 enum class FdKind : uint8_t {
@@ -56,12 +40,6 @@ enum class FdKind : uint8_t {
 };
 inline bool isFile(FdKind kind) { return kind >= FdKind::kFile; }
 
-/// What a close may do to the calls that wait for its number.
-enum class AtClose : uint8_t {
-  kMayGoOn,  ///< leave them with the open file, if Engine::closing() says so
-  kEnd,      ///< end them
-};
-
 /// `Engine` provides:
 ///
 ///   Waker                                                    a type, as sched's
@@ -73,42 +51,22 @@ enum class AtClose : uint8_t {
 ///   static void closing(int fd, uint32_t generation)         called when a number begins to be closed: it is still open, and those
 ///                                                            who wait for it have not been told yet
 template <class Engine, class Memory = StdMemory>
-class alignas(64) FdEntry {
+class alignas(64) FdEntry : public FdLife<FdEntry<Engine, Memory>, Engine, Memory>, public FdWaiters<Engine, Memory> {
+  using Life = FdLife<FdEntry, Engine, Memory>;
+  using Waiters = FdWaiters<Engine, Memory>;
+
  public:
-  using Waiter = FdWaiter<Engine>;
+  using typename Waiters::Waiter;
 
-  // ---- Without the lock. ---------------------------------------------------------------------------------------------------
+  using Life::generationOf;
+  using Life::interrupting;
+  using Life::isClosing;
+  using Life::life;
+  using Waiters::edges;
+  using Waiters::registered;
 
-  uint64_t life() const { return m_life.load(std::memory_order_acquire); }
-  static bool isClosing(uint64_t life) { return (life & kClosing) != 0; }
-  static uint32_t generationOf(uint64_t life) { return static_cast<uint32_t>(life >> 32); }
-
-  uint64_t edges(Direction direction) const { return at(direction).edges.load(std::memory_order_acquire); }
-  bool knownEmpty(Direction direction, uint64_t edges_seen) const {
-    return at(direction).drained.load(std::memory_order_relaxed) == edges_seen + 1 && !sticky();
-  }
-  /// Records that a read proved the descriptor empty at some moment after `edges_seen` was read.
-  void setDrained(Direction direction, uint64_t edges_seen) {
-    at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);
-  }
-  void clearDrained(Direction direction) { at(direction).drained.store(0, std::memory_order_relaxed); }
-  bool sticky() const { return m_sticky.load(std::memory_order_relaxed) != 0; }
   /// Returns false if the entry says no more than that a number may be open.
   bool known() const { return registered() || isPrivate() || kind() != FdKind::kUnknown; }
-  bool registered() const { return m_engine.load(std::memory_order_relaxed) != nullptr; }
-
-  /// Keeps the number open for a call that does not block. Returns false if the number no longer belongs to `generation`.
-  [[nodiscard, gnu::always_inline]] inline bool pin(uint32_t generation) {
-    enter();
-    const uint64_t before = m_life.fetch_add(1, std::memory_order_acq_rel);
-    if (generationOf(before) == generation && !isClosing(before)) return true;
-    unpin();
-    return false;
-  }
-  void unpin() {
-    m_life.fetch_sub(1, std::memory_order_release);
-    leave();
-  }
 
   // State that the hooks remember. The flags and timeouts are kept correct for private entries only.
   FdKind kind() const { return m_kind.load(std::memory_order_relaxed); }
@@ -118,8 +76,8 @@ class alignas(64) FdEntry {
   bool nonblocking() const { return m_nonblocking.load(std::memory_order_relaxed); }
   void setNonblocking(bool on) { m_nonblocking.store(on, std::memory_order_relaxed); }
   /// Returns SO_RCVTIMEO or SO_SNDTIMEO, 0 if there is none.
-  int64_t timeoutNs(Direction direction) const { return at(direction).timeout_ns.load(std::memory_order_relaxed); }
-  void setTimeoutNs(Direction direction, int64_t ns) { at(direction).timeout_ns.store(ns, std::memory_order_relaxed); }
+  int64_t timeoutNs(Direction direction) const { return timeout(direction).load(std::memory_order_relaxed); }
+  void setTimeoutNs(Direction direction, int64_t ns) { timeout(direction).store(ns, std::memory_order_relaxed); }
   /// Held over the poll and the accept of a blocking listener, so that nobody else takes the connection between the two.
   typename Memory::Mutex& acceptLock() { return m_accept_lock; }
 
@@ -135,22 +93,23 @@ class alignas(64) FdEntry {
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return -EBADF;
     if (waiter.engine->retired()) return -ECANCELED;  // no worker would serve it or take it out
-    const int error = registerFor(fd, direction, ask_kernel, *waiter.engine);
+    const int error = registerFor(fd, generation, direction, ask_kernel, *waiter.engine);
     if (error < 0) return error;
     if (edges(direction) != edges_seen) return -EAGAIN;
     append(direction, waiter);
     return 0;
   }
 
-  /// Queues `waiter` for the close of the number and for wakeAll(), and for no event but errors, if it is the only one of its direction.
-  /// If it is the only one at all, it ends the registration, because each byte would be an event. The next enqueue() makes it anew.
+  /// Queues `waiter` for the close of the number and for wakeAll(), and for no event but errors, if it is the only one of its
+  /// direction. If it is the only one at all, it ends the registration, because each byte would be an event. The next enqueue()
+  /// makes it anew.
   /// Returns 0 if it was queued, -EBUSY if others wait, or -EBADF or -ECANCELED as enqueue() does.
   [[nodiscard]] int enqueueForClose(int fd, uint32_t generation, Direction direction, Waiter& waiter) {
     Section section(*this);
     const uint64_t now = life();
     if (generationOf(now) != generation || isClosing(now)) return -EBADF;
     if (waiter.engine->retired()) return -ECANCELED;  // nobody would take it out
-    if (at(direction).first != nullptr) return -EBUSY;
+    if (first(direction) != nullptr) return -EBUSY;
     if (registered() && !anyWaits()) forget(fd);
     waiter.events = 0;
     append(direction, waiter);
@@ -161,8 +120,9 @@ class alignas(64) FdEntry {
   /// if the waiter was not queued.
   [[nodiscard]] int enqueueAnew(int fd, Direction direction, Waiter& waiter) {
     Section section(*this);
-    if (isClosing(life())) return -EBADF;
-    const int error = registerFor(fd, direction, true, *waiter.engine);
+    const uint64_t now = life();
+    if (isClosing(now)) return -EBADF;
+    const int error = registerFor(fd, generationOf(now), direction, true, *waiter.engine);
     if (error == 0) append(direction, waiter);  // the event comes through onEvent(), which waits for the lock
     return error;
   }
@@ -179,7 +139,7 @@ class alignas(64) FdEntry {
     Waiter* found = nullptr;
     {
       Section section(*this);
-      for (Waiter* waiter = at(direction).first; waiter != nullptr;) {
+      for (Waiter* waiter = first(direction); waiter != nullptr;) {
         Waiter* const following = waiter->next;
         if (wanted(*waiter)) {
           unlink(direction, *waiter);
@@ -201,7 +161,7 @@ class alignas(64) FdEntry {
   bool wakeAll(Direction direction, bool by_mail = false) {
     Claimed<Engine> claimed(WakeReason::kReady, by_mail);  // its destructor delivers, after the lock
     const Section section(*this);
-    const bool any = at(direction).first != nullptr;
+    const bool any = first(direction) != nullptr;
     bump(direction);
     claimAll(direction, claimed);
     return any;
@@ -209,48 +169,20 @@ class alignas(64) FdEntry {
 
   // ---- The engine. ---------------------------------------------------------------------------------------------------------
 
-  /// Handles an event of the registration that was made in `generation`. Inlined into the engine's loop, where what it claims stays in
-  /// registers.
+  /// Handles an event of the registration that was made in `generation`. Inlined into the engine's loop, where what it claims
+  /// stays in registers.
   [[gnu::always_inline]] void onEvent(uint32_t generation, uint32_t events) {
     Claimed<Engine> claimed(WakeReason::kReady);  // its destructor delivers, after the lock
     const Section section(*this);
     const uint64_t now = life();
-    if (generationOf(now) != generation || isClosing(now)) return;
-    if (const uint32_t lasting = events & kLasting) {
-      m_sticky.store(static_cast<uint8_t>(m_sticky.load(std::memory_order_relaxed) | compress(lasting)),
-                     std::memory_order_relaxed);
-    }
-    const bool both = (events & (EPOLLERR | EPOLLHUP)) != 0;
-    if (both || (events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP)) != 0) {
-      bump(Direction::kRead);
-      claimAll(Direction::kRead, claimed, events);
-    }
-    if (both || (events & EPOLLOUT) != 0) {
-      bump(Direction::kWrite);
-      claimAll(Direction::kWrite, claimed, events);
-    }
+    if (generationOf(now) == generation && !isClosing(now)) claimFor(events, claimed);
   }
 
-  /// Takes the entry off `engine`, which is about to end. Drops the fibers that wait there, which have been abandoned. Moves the
-  /// registration to the engine of another waiter, or ends it if there is none.
+  /// Takes the entry off `engine`, which is about to end.
   void detachEngine(int fd, const Engine& engine) {
     Claimed<Engine> claimed(WakeReason::kReady);
     const Section section(*this);
-    for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
-      for (Waiter *waiter = at(direction).first, *following; waiter != nullptr; waiter = following) {
-        following = waiter->next;
-        if (waiter->engine == &engine && waiter->fire == nullptr) unlink(direction, *waiter);
-      }
-    }
-    if (m_engine.load(std::memory_order_relaxed) != &engine) return;
-    forget(fd);
-    for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
-      const Waiter* waiter = at(direction).first;
-      while (waiter != nullptr && waiter->engine == &engine) waiter = waiter->next;
-      if (waiter == nullptr || registerFor(fd, direction, false, *waiter->engine) == 0) continue;
-      // It cannot be waited for there. The waiters ask the kernel again and get that error.
-      claimAll(direction, claimed);
-    }
+    leaveEngine(fd, generationOf(life()), engine, claimed);
   }
 
   // ---- Opening and closing. ------------------------------------------------------------------------------------------------
@@ -265,69 +197,30 @@ class alignas(64) FdEntry {
     const Section section(*this);
     endWaits(fd, claimed);  // left over from a descriptor that was closed behind our back
     nextGeneration();
+    renewEdges();
     remember(kind, is_private, nonblocking);
   }
 
-  /// Runs `real_close` while nobody waits for the number or retries on it, and nobody can begin to. In a signal handler that
-  /// interrupted a section `real_close` comes first, and the waiters learn of it when that section has ended.
-  template <class RealClose>
-  int close(int fd, RealClose real_close, AtClose waiters = AtClose::kMayGoOn) {
-    if (interrupting()) {
-      const int result = real_close();
-      deferClose(fd, false);
-      return result;
-    }
-    while (!beginClosing()) {
-      if (isClosing(awaitOpen(fd)))
-        return real_close();  // another closer is at work, and the number is free: EBADF, unless it is dup2
-    }
-    if (waiters == AtClose::kMayGoOn) Engine::closing(fd, generationOf(life()));
-    return finishClosing(fd, real_close);
-  }
-
-  /// Makes a scope a section in which a signal handler's close must not wait for its own thread, as one that holds the lock is.
-  class Uninterrupted {
-   public:
-    Uninterrupted() { enter(); }
-    ~Uninterrupted() { leave(); }
-    Uninterrupted(const Uninterrupted&) = delete;
-    Uninterrupted& operator=(const Uninterrupted&) = delete;
-  };
-  /// Returns true if the caller is a signal handler that interrupted a section or a pin of its own thread.
-  static bool interrupting() { return Memory::marks().inside > 0; }
-
-  /// For an interrupting() handler: has the number closed when the interrupted section or pin ends. Returns false if the number
-  /// is being closed already.
-  bool closeLater(int fd) { return deferClose(fd, true); }
-
-  /// Returns the life of the number for a call that begins now, and so comes after a close that is under way. If nothing is open
-  /// there, returns at once with `closing` set, because a close that lingers (SO_LINGER) frees the number long before it ends.
-  /// Otherwise waits for the end of the close, because the open file is about to be closed, or belongs to a new owner that no
-  /// hook has told of. Never waits for a close of the calling thread itself, which the caller has interrupted as a signal
-  /// handler.
-  uint64_t awaitOpen(int fd) const {
-    while (mustAwaitClose(fd)) Memory::yield();
-    return life();
-  }
-  /// Returns true while awaitOpen() would wait.
-  bool mustAwaitClose(int fd) const {
-    return isClosing(life()) && !interrupting() && m_closer.load(std::memory_order_relaxed) != Memory::self() &&
-           Engine::isOpen(fd);
-  }
-
  private:
-  static constexpr uint64_t kClosing = uint64_t{1} << 31;
-  static constexpr uint64_t kPins = kClosing - 1;
-  static constexpr uint32_t kLasting = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
-  static constexpr uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLPRI | EPOLLET;
-
-  struct Side {
-    typename Memory::template Atomic<uint64_t> edges;
-    typename Memory::template Atomic<uint64_t> drained;
-    Waiter* first;
-    Waiter* last;
-    typename Memory::template Atomic<int64_t> timeout_ns;
-  };
+  friend Life;
+  using Life::deferClose;
+  using Life::enter;
+  using Life::forgetCloser;
+  using Life::leave;
+  using Life::nextGeneration;
+  using Waiters::anyWaits;
+  using Waiters::append;
+  using Waiters::bump;
+  using Waiters::claimAll;
+  using Waiters::claimFor;
+  using Waiters::endWaits;
+  using Waiters::first;
+  using Waiters::forget;
+  using Waiters::leaveEngine;
+  using Waiters::m_lock;
+  using Waiters::registerFor;
+  using Waiters::renewEdges;
+  using Waiters::unlink;
 
   /// Holds the lock.
   class SYLAR_SCOPED_CAPABILITY Section {
@@ -347,187 +240,20 @@ class alignas(64) FdEntry {
     FdEntry& m_entry;
   };
 
-  static void enter() {
-    const tsan::Exempt of_this_thread;
-    ++Memory::marks().inside;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+  // For the life, when a close has begun and when it ends.
+  uint32_t endWaitsForClose(int fd) {
+    Claimed<Engine> claimed(WakeReason::kClosed);
+    const Section section(*this);
+    endWaits(fd, claimed);
+    return generationOf(life());
   }
-  static void leave() {
-    const tsan::Exempt of_this_thread;
-    auto& marks = Memory::marks();
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    SYLAR_DCHECK(marks.inside > 0);
-    --marks.inside;
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // from here on a handler does its work itself
-    if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);
-  }
-
-  bool beginClosing() {
-    enter();
-    const bool mine = !isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel));
-    if (mine) m_closer.store(Memory::self(), std::memory_order_relaxed);
-    leave();
-    return mine;
-  }
-
-  template <class RealClose>
-  int finishClosing(int fd, RealClose real_close) {
-    uint32_t generation;
-    {
-      Claimed<Engine> claimed(WakeReason::kClosed);
-      const Section section(*this);
-      generation = generationOf(life());
-      endWaits(fd, claimed);
-    }
-    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();
-    const ClosingEnd end{*this, generation};
-    return real_close();
-  }
-
-  /// Ends a close, even one in which a cancellation point does not return. The number may still be open then, and nothing is
-  /// known of it.
-  struct ClosingEnd {
-    FdEntry& entry;
-    const uint32_t generation;
-    ~ClosingEnd() { entry.endClosing(generation); }
-  };
   void endClosing(uint32_t generation) {
     const Section section(*this);
     if (generationOf(life()) != generation) return;  // a creator has reused the number
-    m_closer.store(0, std::memory_order_relaxed);
+    forgetCloser();
     nextGeneration();
+    renewEdges();
     remember(FdKind::kUnknown, false, false);
-  }
-
-  bool deferClose(int fd, bool close_number) {
-    SYLAR_DCHECK(interrupting());
-    if (isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel))) return false;
-    m_closer.store(Memory::self(), std::memory_order_relaxed);
-    m_left_fd = close_number ? fd : ~fd;
-    auto& first = Memory::marks().left;
-    m_left_next = first.load(std::memory_order_relaxed);
-    while (!first.compare_exchange_weak(m_left_next, this, std::memory_order_relaxed)) continue;  // a nested handler
-    return true;
-  }
-
-  [[gnu::noinline, gnu::cold]] static void closeLeft(std::atomic<void*>& left) {
-    auto* entry = static_cast<FdEntry*>(left.exchange(nullptr, std::memory_order_relaxed));
-    while (entry != nullptr) {
-      FdEntry& one = *entry;
-      entry = static_cast<FdEntry*>(one.m_left_next);
-      const bool close_number = one.m_left_fd >= 0;
-      const int fd = close_number ? one.m_left_fd : ~one.m_left_fd;
-      if (!isClosing(one.life())) continue;  // a creator was faster
-      if (close_number) Engine::closing(fd, generationOf(one.life()));
-      one.finishClosing(fd, [fd, close_number] {
-        if (close_number) Engine::closeNumber(fd);
-        return 0;
-      });
-    }
-  }
-
-  static uint8_t compress(uint32_t lasting) {
-    return static_cast<uint8_t>((lasting & 0xff) | ((lasting & EPOLLRDHUP) != 0 ? 0x80 : 0));
-  }
-
-  Side& at(Direction direction) { return m_sides[static_cast<size_t>(direction)]; }
-  const Side& at(Direction direction) const { return m_sides[static_cast<size_t>(direction)]; }
-
-  /// Counts an event. A plain addition will do, because all writers hold the lock.
-  void bump(Direction direction) SYLAR_REQUIRES(m_lock) {
-    auto& counter = at(direction).edges;
-    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  }
-
-  void append(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
-    SYLAR_DCHECK(!waiter.linked && waiter.engine != nullptr);
-    Side& side = at(direction);
-    waiter.linked = true;
-    waiter.next = nullptr;
-    waiter.prev = side.last;
-    (side.last == nullptr ? side.first : side.last->next) = &waiter;
-    side.last = &waiter;
-  }
-
-  void unlink(Direction direction, Waiter& waiter) SYLAR_REQUIRES(m_lock) {
-    Side& side = at(direction);
-    SYLAR_DCHECK(waiter.linked);
-    SYLAR_DCHECK((waiter.prev == nullptr) == (side.first == &waiter) && (waiter.next == nullptr) == (side.last == &waiter));
-    waiter.linked = false;
-    (waiter.prev == nullptr ? side.first : waiter.prev->next) = waiter.next;
-    (waiter.next == nullptr ? side.last : waiter.next->prev) = waiter.prev;
-  }
-
-  /// Claims the waiters for any of `events`; hang-up and error are for all.
-  void claimAll(Direction direction, Claimed<Engine>& claimed, uint32_t events = ~0U) SYLAR_REQUIRES(m_lock) {
-    for (Waiter* waiter = at(direction).first; waiter != nullptr;) {
-      Waiter* const following = waiter->next;
-      if (((waiter->events | EPOLLERR | EPOLLHUP) & events) != 0) {
-        unlink(direction, *waiter);
-        claimed.add(*waiter);  // from here on a fiber that lost its wait to another waker may be gone
-      }
-      waiter = following;
-    }
-  }
-
-  /// Makes events of `direction` reach an engine: `engine`, unless somebody waits at another one.
-  int registerFor(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
-    const uint32_t wanted = m_events | eventsOf(direction);
-    if (m_engine.load(std::memory_order_relaxed) == &engine && wanted == m_events && !ask_kernel) return 0;  // the usual case
-    return registerAnew(fd, direction, ask_kernel, engine);
-  }
-
-  static uint32_t eventsOf(Direction direction) {
-    return kReadEvents | (direction == Direction::kWrite ? uint32_t{EPOLLOUT} : 0);
-  }
-
-  [[gnu::noinline]] int registerAnew(int fd, Direction direction, bool ask_kernel, Engine& engine) SYLAR_REQUIRES(m_lock) {
-    Engine* at_engine = m_engine.load(std::memory_order_relaxed);
-    if (at_engine != nullptr && at_engine != &engine && !anyWaits()) {
-      forget(fd);
-      at_engine = nullptr;
-    }
-    const uint32_t wanted = m_events | eventsOf(direction);
-    const uint32_t generation = generationOf(life());
-    int error = 0;
-    if (at_engine == nullptr) {
-      at_engine = &engine;
-      error = engine.add(fd, generation, wanted);
-      if (error == -EEXIST) error = engine.modify(fd, generation, wanted);
-    } else if (wanted != m_events || ask_kernel) {
-      error = at_engine->modify(fd, generation, wanted);
-      if (error == -ENOENT) error = at_engine->add(fd, generation, wanted);
-    }
-    if (error < 0) return error;
-    m_engine.store(at_engine, std::memory_order_relaxed);
-    m_events = wanted;
-    return 0;
-  }
-
-  bool anyWaits() const SYLAR_REQUIRES(m_lock) {
-    return at(Direction::kRead).first != nullptr || at(Direction::kWrite).first != nullptr;
-  }
-
-  void endWaits(int fd, Claimed<Engine>& claimed) SYLAR_REQUIRES(m_lock) {
-    claimAll(Direction::kRead, claimed);
-    claimAll(Direction::kWrite, claimed);
-    if (m_engine.load(std::memory_order_relaxed) != nullptr) forget(fd);
-  }
-
-  void forget(int fd) SYLAR_REQUIRES(m_lock) {
-    SYLAR_DCHECK(registered());
-    m_engine.load(std::memory_order_relaxed)->remove(fd);
-    m_engine.store(nullptr, std::memory_order_relaxed);
-    m_events = 0;
-  }
-
-  /// Uses one fetch_add, because a failing pin may be in flight.
-  void nextGeneration() SYLAR_REQUIRES(m_lock) {
-    const uint64_t closing = m_life.load(std::memory_order_relaxed) & kClosing;
-    m_life.fetch_add((uint64_t{1} << 32) - closing, std::memory_order_acq_rel);
-    bump(Direction::kRead);
-    bump(Direction::kWrite);
-    m_sticky.store(0, std::memory_order_relaxed);
   }
 
   void remember(FdKind kind, bool is_private, bool nonblocking) {
@@ -538,20 +264,14 @@ class alignas(64) FdEntry {
     setTimeoutNs(Direction::kWrite, 0);
   }
 
-  typename Memory::template Atomic<uint64_t> m_life;
-  typename Memory::Mutex m_lock;
-  typename Memory::template Atomic<uint8_t> m_sticky;
+  auto& timeout(Direction direction) { return m_timeout_ns[static_cast<size_t>(direction)]; }
+  const auto& timeout(Direction direction) const { return m_timeout_ns[static_cast<size_t>(direction)]; }
+
   typename Memory::template Atomic<FdKind> m_kind;
   typename Memory::template Atomic<bool> m_private;
   typename Memory::template Atomic<bool> m_nonblocking;
-  typename Memory::template Atomic<Engine*> m_engine;  // holds the registration; written under the lock
-  uint32_t m_events SYLAR_GUARDED_BY(m_lock);
   typename Memory::Mutex m_accept_lock;
-  Side m_sides[2];
-  typename Memory::template Atomic<uint32_t> m_closer;  // the thread that made it closing
-  // Left by a signal handler, read by the thread that it interrupted.
-  int m_left_fd;  // ~fd if the number itself is not to be closed
-  void* m_left_next;
+  typename Memory::template Atomic<int64_t> m_timeout_ns[2];
 };
 
 }  // namespace sylar::detail

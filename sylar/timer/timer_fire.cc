@@ -40,8 +40,8 @@ void runLogged(const std::function<void()>& callable) {
   }
 }
 
-// A timer that is Done and dead has nothing to run. The last of its captures is destroyed where callbacks run. Without the timer's own
-// share that may be happening now.
+// A timer that is Done and dead has nothing to run. The last of its captures is destroyed where callbacks run. Without the timer's
+// own share that may be happening now.
 ActionShare TimerCore::claimDispatched(ArmedTimer& timer) {
   Lock lock(m_mutex);
   if (m_closed) return {};

@@ -13,7 +13,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 WAIT, MAILBOX, QUEUE = "fiber/wait_word.h", "sched/mailbox.h", "sched/spawn_queue.h"
-OWN, IDLE, ENTRY = "sched/own_spawn_queue.h", "sched/idle.h", "io/fd_entry.h"
+OWN, IDLE = "sched/own_spawn_queue.h", "sched/idle.h"
+ENTRY, FD_LIFE, FD_WAITERS = "io/fd_entry.h", "io/fd_life.h", "io/fd_waiters.h"
 TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_pool.h"
 NEWS, PASS, ARMING = "timer/front_news.h", "io/timer_pass.h", "io/timer_arming.h"
 STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
@@ -145,45 +146,42 @@ MUTANTS = {
         "    if (edges(direction) != edges_seen) return -EAGAIN;\n    setDrained(direction, edges_seen);\n    append(direction, waiter);",
         "fd/watch", "tso"),
     "fd_empty_at_a_later_edge": (
-        ENTRY, "at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);",
+        FD_WAITERS, "at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);",
         "at(direction).drained.store(edges(direction) + 1, std::memory_order_relaxed);", "fd/edge_elsewhere", "tso"),
     "fd_event_not_counted": (
-        ENTRY, """      bump(Direction::kRead);
+        FD_WAITERS, """      bump(Direction::kRead);
       claimAll(Direction::kRead, claimed, events);""", "      claimAll(Direction::kRead, claimed, events);", "fd/short_read", "tso"),
     "fd_wakes_one": (
-        ENTRY, "        claimed.add(*waiter);  // from here on a fiber that lost its wait to another waker may be gone\n",
+        FD_WAITERS, "        claimed.add(*waiter);  // from here on a fiber that lost its wait to another waker may be gone\n",
         "        claimed.add(*waiter);\n        return;\n", "fd/two_readers", "tso"),
     "fd_event_of_another_generation": (
-        ENTRY, "    if (generationOf(now) != generation || isClosing(now)) return;", "    if (isClosing(now)) return;", "fd/reuse",
-        "tso"),
+        ENTRY, "if (generationOf(now) == generation && !isClosing(now)) claimFor(events, claimed);",
+        "if (!isClosing(now)) claimFor(events, claimed);", "fd/reuse", "tso"),
     "fd_retry_of_another_generation": (
-        ENTRY, "if (generationOf(before) == generation && !isClosing(before)) return true;",
+        FD_LIFE, "if (generationOf(before) == generation && !isClosing(before)) return true;",
         "if (generation != 0 || !isClosing(before)) return true;", "fd/reuse", "tso"),
     "fd_close_does_not_wait_for_pins": (
-        ENTRY, "    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();\n", "", "fd/reuse", "tso"),
+        FD_LIFE, "    while ((m_life.load(std::memory_order_acquire) & kPins) != 0) Memory::yield();\n", "", "fd/reuse", "tso"),
     "fd_real_close_first": (
-        ENTRY, """    uint32_t generation;
-    {
-      Claimed<Engine> claimed(WakeReason::kClosed);""", """    const int early = real_close();
+        FD_LIFE, "    const uint32_t generation = entry.endWaitsForClose(fd);\n", """    const int early = real_close();
 #define real_close() early
-    uint32_t generation;
-    {
-      Claimed<Engine> claimed(WakeReason::kClosed);""", "fd/reuse", "tso"),
+    const uint32_t generation = entry.endWaitsForClose(fd);
+""", "fd/reuse", "tso"),
     "fd_close_wakes_nobody": (
-        ENTRY, "    claimAll(Direction::kRead, claimed);\n    claimAll(Direction::kWrite, claimed);\n    if (m_engine",
-        "    if (m_engine", "fd/close", "tso"),
+        FD_WAITERS, "    claimAll(Direction::kRead, claimed);\n    claimAll(Direction::kWrite, claimed);\n    if (registered())",
+        "    if (registered())", "fd/close", "tso"),
     "fd_closing_not_declared": (
-        ENTRY, "const bool mine = !isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel));",
+        FD_LIFE, "const bool mine = !isClosing(m_life.fetch_or(kClosing, std::memory_order_acq_rel));",
         "const bool mine = !isClosing(m_life.fetch_or(0, std::memory_order_acq_rel));", "fd/two_closers", "tso"),
     "fd_waits_for_a_lingering_close": (
-        ENTRY, "Memory::self() &&\n           Engine::isOpen(fd);", "Memory::self();", "fd/lingering_close", "tso"),
+        FD_LIFE, "Memory::self() &&\n           Engine::isOpen(fd);", "Memory::self();", "fd/lingering_close", "tso"),
     "fd_move_without_registering": (
-        ENTRY, "      forget(fd);\n      at_engine = nullptr;\n    }", "      forget(fd);\n    }", "fd/move", "tso"),
+        FD_WAITERS, "      forget(fd);\n      at_engine = nullptr;\n    }", "      forget(fd);\n    }", "fd/move", "tso"),
     "fd_engine_leaves_waiters_behind": (
-        ENTRY, "if (waiter == nullptr || registerFor(fd, direction, false, *waiter->engine) == 0) continue;",
+        FD_WAITERS, "if (waiter == nullptr || registerFor(fd, generation, direction, false, *waiter->engine) == 0) continue;",
         "if (waiter == nullptr || waiter->linked) continue;", "fd/engine_ends", "tso"),
     "fd_handlers_close_forgotten": (
-        ENTRY, "if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);", "",
+        FD_LIFE, "if (marks.left.load(std::memory_order_relaxed) != nullptr && marks.inside == 0) closeLeft(marks.left);", "",
         "fd/close_in_a_handler", "tso"),
     # P3, transfers
     "transfer_queued_while_it_is_closed": (
@@ -203,16 +201,16 @@ MUTANTS = {
     "transfer_queued_for_events": (
         ENTRY, "    waiter.events = 0;\n", "", "transfer/event", "tso"),
     "transfer_pinned_in_another_generation": (
-        ENTRY, "if (generationOf(before) == generation && !isClosing(before)) return true;",
+        FD_LIFE, "if (generationOf(before) == generation && !isClosing(before)) return true;",
         "if (!isClosing(before)) return true;", "transfer/reuse", "tso"),
     "transfer_pinned_while_it_is_closed": (
-        ENTRY, "if (generationOf(before) == generation && !isClosing(before)) return true;",
+        FD_LIFE, "if (generationOf(before) == generation && !isClosing(before)) return true;",
         "if (generationOf(before) == generation) return true;", "transfer/close", "tso"),
     "transfer_ends_the_registration_of_others": (
         ENTRY, "if (registered() && !anyWaits()) forget(fd);", "if (registered()) forget(fd);", "fd/receive_beside_a_reader", "tso"),
     "transfer_leaves_a_registration_that_is_not_there": (
         ENTRY, "if (registered() && !anyWaits()) forget(fd);",
-        "if (registered() && !anyWaits()) m_engine.load(std::memory_order_relaxed)->remove(fd);", "fd/receive_and_read", "tso"),
+        "if (registered() && !anyWaits()) this->registration()->remove(fd);", "fd/receive_and_read", "tso"),
     "notify_without_a_fence": (
         TRANSFERS, "    notifies.store(on, std::memory_order_relaxed);\n    fence();\n", "    notifies.store(on, std::memory_order_relaxed);\n",
         "transfer/notify_in_order", "tso"),
