@@ -13,39 +13,31 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "sylar/app/command_line.h"
-#include "sylar/app/listen_address.h"
 #include "sylar/app/log_settings.h"
 #include "sylar/app/pid_file.h"
 #include "sylar/app/reloader.h"
 #include "sylar/app/replacement.h"
+#include "sylar/app/servers.h"
 #include "sylar/app/signals.h"
+#include "sylar/app/worker_groups.h"
 #include "sylar/base/log.h"
-#include "sylar/base/processors.h"
 #include "sylar/check.h"
 #include "sylar/config.h"
-#include "sylar/http/http_server.h"
-#include "sylar/http/limits.h"
-#include "sylar/iomanager.h"
 #include "sylar/log.h"
 #include "sylar/net/socket_control.h"
 #include "sylar/tcp_server.h"
-#include "sylar/watchdog.h"
 
 namespace sylar {
 namespace {
 
 std::atomic<Application*> g_instance{nullptr};
-
-/// Returns a place within a setting that is a list, such as "[2].address[0]".
-std::string step(size_t index, const std::string& field = "") {
-  return fmt::format("[{}]{}", index, field.empty() ? "" : '.' + field);
-}
 
 void raiseDescriptorLimit() {
   rlimit limit{};
@@ -56,19 +48,6 @@ void raiseDescriptorLimit() {
 
 void complain(const std::vector<ConfigError>& errors) {
   for (const ConfigError& error : errors) std::fprintf(stderr, "%s\n", error.toString().c_str());
-}
-
-TcpServer::ptr makeHttpServer(const ServerSetting& setting, const Application::Workers& workers) {
-  auto server = std::make_shared<http::HttpServer>(setting.keepalive, workers.process, workers.io, workers.accept);
-  http::HttpLimits limits = httpLimitsSetting();
-  // Silent connections are closed, with their lingering, before the deadline of drain(), which would cut them off.
-  const auto atMost = [](auto& limit, auto most) { limit = std::min<std::chrono::nanoseconds>(limit, most); };
-  atMost(limits.new_grace, drainSetting() / 2);
-  atMost(limits.kept_grace, drainSetting() / 2);
-  atMost(limits.linger_timeout, drainSetting() / 4);
-  if (setting.timeout > 0) limits.first_byte_timeout = limits.idle_timeout = std::chrono::milliseconds(setting.timeout);
-  server->setHttpLimits(limits);
-  return server;
 }
 
 /// Returns the file of this program, by the name that it was called by if that leads there: it may lead to a newer version later.
@@ -88,33 +67,6 @@ std::vector<std::string> ownArguments() {
   return words;
 }
 
-/// Returns true if a listener on one address keeps the other from its port: they are the same, or one of them is the wildcard.
-bool sharePort(const IPAddress& a, const IPAddress& b) {
-  if (a.getFamily() != b.getFamily() || a.getPort() != b.getPort()) return false;
-  const auto all = IPAddress::Create(a.getFamily() == AF_INET ? "0.0.0.0" : "::", static_cast<uint16_t>(a.getPort()));
-  return a == b || a == *all || b == *all;
-}
-
-/// An address that the service listens on, and its place in the setting `servers`.
-struct Bound {
-  Address::ptr address;
-  std::string where;
-};
-
-/// The IOManagers of one name, and which one is used next.
-struct WorkerGroup {
-  std::string name;
-  std::vector<std::unique_ptr<IOManager>> managers;
-  std::vector<std::unique_ptr<Watchdog>> watchdogs;  // of the managers, which outlive them
-  std::atomic<size_t> next{0};
-};
-
-/// A server, and the type that its setting names.
-struct Served {
-  std::string type;
-  TcpServer::ptr server;
-};
-
 }  // namespace
 
 class Application::Impl {
@@ -122,18 +74,10 @@ class Application::Impl {
 
   bool init(int argc, char** argv);
   bool run();
-  IOManager* worker(const std::string& name) const;
 
   ConfigValidator validator() const;
   LoadResult load(bool force) const;
-  std::vector<ConfigError> check(const ConfigPreview& next) const;
   bool start();
-  void makeWorkers();
-  void warnOfNothing() const;
-  void makeServers();
-  static void bind(TcpServer& server, size_t index, const ServerSetting& setting, std::vector<Bound>& bound,
-                   std::vector<ConfigError>& errors);
-  static std::string holderOf(const Address& address, const std::vector<Bound>& bound);
   bool inFiber(const std::vector<std::function<void()>>& callbacks);
   std::future<void> tellOfStop();
   void reload();
@@ -141,7 +85,6 @@ class Application::Impl {
   void waitForSignals();
 
   void takeOver();
-  std::vector<Socket::ptr> listeners() const;
   void replace();
   bool isReplaced() const { return m_replacement != nullptr && m_replacement->end(); }
 
@@ -150,11 +93,10 @@ class Application::Impl {
   std::string m_config_dir;
   Status m_status = kEnded;
   bool m_up = false;  // the servers accept, or have accepted
-  std::map<std::string, ServerMaker> m_types;
   std::vector<std::function<void()>> m_on_ready, m_on_up, m_on_stop;
   std::unique_ptr<PidFile> m_pid_file;
-  std::vector<std::unique_ptr<WorkerGroup>> m_workers;  // in the order of their names; outlive the servers
-  std::vector<Served> m_servers;
+  WorkerGroups m_workers;  // outlive the servers
+  Servers m_servers;
   std::map<std::string, std::string> m_started_with;  // settings that are not live, by name, as text
   std::unique_ptr<Reloader> m_reloader;               // set while the service runs
   std::unique_ptr<Replacement> m_replacement;
@@ -186,48 +128,17 @@ bool Application::Impl::init(int argc, char** argv) {
   return loaded.ok() && !line.check_config;
 }
 
+/// Returns what finds the mistakes that no single setting can see.
 ConfigValidator Application::Impl::validator() const {
-  return [this](const ConfigPreview& next) { return check(next); };
+  return [this](const ConfigPreview& next) {
+    std::vector<ConfigError> errors = checkLogSettings(next);
+    std::ranges::move(m_servers.check(next), std::back_inserter(errors));
+    return errors;
+  };
 }
 
 LoadResult Application::Impl::load(bool force) const {
   return Config::LoadFromConfDir(m_config_dir, force, UnknownKeys::kRefuse, validator());
-}
-
-/// Returns the mistakes that no single setting can see.
-std::vector<ConfigError> Application::Impl::check(const ConfigPreview& next) const {
-  std::vector<ConfigError> errors = checkLogSettings(next);
-  const auto wrong = [&](const std::string& where, const std::string& why) {
-    errors.push_back(next.errorAt("servers", where, why));
-  };
-  const auto names = [](const auto& map) {
-    std::string text;
-    for (const auto& [name, value] : map) text += (text.empty() ? "" : ", ") + name;
-    return text;
-  };
-
-  const WorkerSettings workers = next.value(workerSettings());
-  std::map<std::string, std::string> taken;
-  const ServerSettings servers = next.value(serverSettings());
-  for (size_t i = 0; i < servers.size(); ++i) {
-    const ServerSetting& server = servers[i];
-    if (!m_types.contains(server.type)) wrong(step(i, "type"), "is no type of server; there are " + names(m_types));
-    for (const auto& [field, name] : {std::pair("accept_worker", server.accept_worker),
-                                      {"io_worker", server.io_worker},
-                                      {"process_worker", server.process_worker}}) {
-      if (name.empty() || workers.contains(name)) continue;
-      wrong(step(i, field),
-            workers.empty() ? "is no worker; the setting workers has none" : "is no worker; there are " + names(workers));
-    }
-    for (size_t j = 0; j < server.address.size(); ++j) {
-      const std::string& address = server.address[j];
-      const std::string where = step(i, "address" + step(j));
-      if (const std::string rule = listenAddressRule(address); !rule.empty()) wrong(where, rule);
-      const auto [other, is_new] = taken.emplace(address, where);
-      if (!is_new && !address.ends_with(":0")) wrong(where, "is taken by servers" + other->second);
-    }
-  }
-  return errors;
 }
 
 bool Application::Impl::run() {
@@ -258,18 +169,18 @@ bool Application::Impl::start() {
   if (const std::string path = pidFileSetting(); !path.empty()) {
     m_pid_file = std::make_unique<PidFile>(path, m_predecessor.takePidFile());
   }
-  makeWorkers();
-  makeServers();
+  m_workers.make();
+  m_servers.make(m_workers);
   if (!inFiber(m_on_ready)) return false;
-  for (const Served& each : m_servers) {
+  for (const Servers::Served& each : m_servers.all()) {
     if (!each.server->start()) throw std::runtime_error(fmt::format("server {}: cannot start to accept", each.server->getName()));
     for (const Socket::ptr& socket : each.server->getSocks())
       log::info("{} listens on {}", each.server->getName(), socket->getLocalAddress()->toString());
   }
-  warnOfNothing();
+  m_servers.warnOfNothing(m_config_dir);
   m_up = true;
   if (!inFiber(m_on_up)) return false;
-  log::info("the service runs: process {}, {} servers, configured by {}", ::getpid(), m_servers.size(), m_config_dir);
+  log::info("the service runs: process {}, {} servers, configured by {}", ::getpid(), m_servers.all().size(), m_config_dir);
   takeOver();
   return true;
 }
@@ -278,116 +189,10 @@ bool Application::Impl::start() {
 void Application::Impl::takeOver() {
   if (m_pid_file != nullptr) m_pid_file->takeOver();
   const std::vector<Address::ptr> files = m_predecessor.relieve();
-  for (const Socket::ptr& socket : listeners()) {
+  for (const Socket::ptr& socket : m_servers.listeners()) {
     const auto is_here = [&](const Address::ptr& each) { return *each == *socket->getLocalAddress(); };
     if (std::ranges::any_of(files, is_here)) SocketControl::takeFile(*socket);
   }
-}
-
-std::vector<Socket::ptr> Application::Impl::listeners() const {
-  std::vector<Socket::ptr> all;
-  for (const Served& each : m_servers) {
-    const auto sockets = each.server->getSocks();
-    all.insert(all.end(), sockets.begin(), sockets.end());
-  }
-  return all;
-}
-
-/// Warns of settings that are valid but serve nobody.
-void Application::Impl::warnOfNothing() const {
-  if (m_servers.empty()) log::warn("{}: the setting servers is empty: nobody is served", m_config_dir);
-  for (const Served& each : m_servers) {
-    const auto server = std::dynamic_pointer_cast<http::HttpServer>(each.server);
-    if (server == nullptr) continue;
-    std::map<std::string, http::IServletCreator::ptr> servlets;
-    const auto dispatch = server->getServletDispatch();
-    dispatch->listAllServletCreator(servlets);
-    dispatch->listAllGlobServletCreator(servlets);
-    const bool finds_nothing = std::dynamic_pointer_cast<http::NotFoundServlet>(dispatch->getDefault()) != nullptr;
-    if (servlets.empty() && finds_nothing) {
-      log::warn("{} has no servlets: every request is answered with 404; add them in onServerReady", server->getName());
-    }
-  }
-}
-
-void Application::Impl::makeWorkers() {
-  WorkerSettings settings = workerSettings().getValue();
-  if (settings.empty()) settings["io"].thread_num = availableProcessors();
-  for (const auto& [name, setting] : settings) {
-    auto group = std::make_unique<WorkerGroup>();
-    group->name = name;
-    for (uint32_t i = 0; i < setting.worker_num; ++i) {
-      group->managers.push_back(std::make_unique<IOManager>(SchedulerOptions{.threads = setting.thread_num,
-                                                                             .use_caller = false,
-                                                                             .name = name,
-                                                                             .max_wait = maxWaitSetting(),
-                                                                             .timer_slack = timerSlackSetting(),
-                                                                             .spin = spinSetting(),
-                                                                             .trim_after = trimAfterSetting()},
-                                                            timerQueueSetting()));
-      if (watchdogSetting().count() > 0) {
-        group->watchdogs.push_back(std::make_unique<Watchdog>(*group->managers.back(), watchdogSetting()));
-      }
-    }
-    m_workers.push_back(std::move(group));
-  }
-}
-
-void Application::Impl::makeServers() {
-  const ServerSettings settings = serverSettings().getValue();
-  std::vector<ConfigError> errors;
-  std::vector<Bound> bound;
-  for (size_t i = 0; i < settings.size(); ++i) {
-    const ServerSetting& setting = settings[i];
-    const auto server = m_types.at(setting.type)(
-        setting, {worker(setting.process_worker), worker(setting.io_worker), worker(setting.accept_worker)});
-    if (server == nullptr)
-      throw std::runtime_error(fmt::format("servers[{}]: nothing was made for the type {}", i, setting.type));
-    server->setName(!setting.name.empty() ? setting.name : setting.type);
-    server->setLimits(tcpServerLimitsSetting());
-    server->setRecvTimeout(setting.timeout > 0 ? setting.timeout : readTimeoutSetting());
-    server->setIdleTimeout(idleTimeoutSetting());
-    bind(*server, i, setting, bound, errors);
-    m_servers.push_back({setting.type, server});
-  }
-  if (errors.empty()) return;
-  std::string text;
-  for (const ConfigError& error : errors) text += (text.empty() ? "" : "\n") + error.toString();
-  throw std::runtime_error(text);
-}
-
-/// Binds all addresses of a server; adds those that are bound to `bound`, and failures to `errors`.
-void Application::Impl::bind(TcpServer& server, size_t index, const ServerSetting& setting, std::vector<Bound>& bound,
-                             std::vector<ConfigError>& errors) {
-  for (size_t i = 0; i < setting.address.size(); ++i) {
-    const std::string where = step(index, "address" + step(i));
-    const auto wrong = [&](const std::string& why) { errors.push_back(Config::errorAt("servers", where, why)); };
-    try {
-      const size_t before = server.getSocks().size();
-      std::vector<Address::ptr> fails;
-      if (server.bind(resolveListenAddress(setting.address[i]), fails)) {
-        const std::vector<Socket::ptr> sockets = server.getSocks();
-        for (size_t k = before; k < sockets.size(); ++k) bound.push_back({sockets[k]->getLocalAddress(), where});
-        continue;
-      }
-      const int error = errno;
-      const std::string holder = error == EADDRINUSE ? holderOf(*fails.front(), bound) : "";
-      wrong(fmt::format("cannot listen on {}: {}{}", fails.front()->toString(), std::system_category().message(error), holder));
-    } catch (const std::runtime_error& failure) {
-      wrong(failure.what());
-    }
-  }
-}
-
-/// Returns ", by " and the entry of the same files that already listens on `address`, or "" if there is none.
-std::string Application::Impl::holderOf(const Address& address, const std::vector<Bound>& bound) {
-  const auto* const wanted = dynamic_cast<const IPAddress*>(&address);
-  for (const Bound& each : bound) {
-    const auto* const taken = dynamic_cast<const IPAddress*>(each.address.get());
-    if (wanted == nullptr || taken == nullptr || !sharePort(*wanted, *taken)) continue;
-    return fmt::format(", by servers{}, which listens on {}", each.where, taken->toString());
-  }
-  return "";
 }
 
 /// Runs `callbacks` in a fiber of the first worker, up to the first that throws, and rethrows its exception. Returns false if the
@@ -395,7 +200,7 @@ std::string Application::Impl::holderOf(const Address& address, const std::vecto
 bool Application::Impl::inFiber(const std::vector<std::function<void()>>& callbacks) {
   const auto done = std::make_shared<std::promise<void>>();  // shared: the fiber is still in set_value() when we go on
   std::future<void> ended = done->get_future();
-  worker("")->schedule([&callbacks, done] {
+  m_workers.get("")->schedule([&callbacks, done] {
     try {
       for (const auto& callback : callbacks) callback();
       done->set_value();
@@ -437,7 +242,7 @@ void Application::Impl::replace() {
     log::warn("signal {}: process {} was started before, and takes over when it serves", SIGUSR2, m_replacement->process());
     return;
   }
-  std::vector<Socket::ptr> sockets = listeners();
+  std::vector<Socket::ptr> sockets = m_servers.listeners();
   const auto others = std::stable_partition(sockets.begin(), sockets.end(),
                                             [](const Socket::ptr& each) { return SocketControl::ownsFile(*each); });
   Legacy legacy;
@@ -483,7 +288,7 @@ std::future<void> Application::Impl::tellOfStop() {
     }
     done->set_value();
   };
-  if (!m_up || !worker("")->trySchedule(tell)) done->set_value();
+  if (!m_up || !m_workers.get("")->trySchedule(tell)) done->set_value();
   return told;
 }
 
@@ -491,26 +296,18 @@ std::future<void> Application::Impl::tellOfStop() {
 /// by themselves.
 bool Application::Impl::drain(Deadline deadline) {
   if (isReplaced()) {
-    for (const Socket::ptr& socket : listeners()) SocketControl::leaveFile(*socket);
+    for (const Socket::ptr& socket : m_servers.listeners()) SocketControl::leaveFile(*socket);
   }
-  for (const Served& each : m_servers) each.server->stop();
+  for (const Servers::Served& each : m_servers.all()) each.server->stop();
   std::future<void> told = tellOfStop();
   bool in_time = true;
-  for (const Served& each : m_servers) {
+  for (const Servers::Served& each : m_servers.all()) {
     if (each.server->join(deadline)) continue;
     in_time = false;
     log::warn("server {}: {} connections were cut off", each.server->getName(), each.server->getCounts().open);
   }
   told.wait_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.ns())));
-  bool stuck = false;
-  for (const auto& group : m_workers) {
-    for (const auto& manager : group->managers) {
-      const StopResult result = manager->stop(deadline);
-      for (const FiberInfo& left : result.abandoned)
-        log::error("worker {}: fiber {} '{}' does not end: {}", group->name, left.id, left.name, left.waits_for);
-      stuck = stuck || !result.clean;
-    }
-  }
+  bool stuck = !m_workers.stop(deadline);
   if (m_reloader != nullptr && !m_reloader->end(deadline)) {
     log::error("a listener of a setting does not end");
     stuck = true;
@@ -530,17 +327,9 @@ bool Application::Impl::drain(Deadline deadline) {
   return in_time;
 }
 
-IOManager* Application::Impl::worker(const std::string& name) const {
-  for (const auto& group : m_workers) {
-    if (name.empty() || name == group->name) return group->managers[group->next++ % group->managers.size()].get();
-  }
-  return nullptr;
-}
-
 Application::Application() : m_impl(std::make_unique<Impl>()) {
   Application* none = nullptr;
   SYLAR_CHECK(g_instance.compare_exchange_strong(none, this));  // only one at a time
-  addServerType("http", makeHttpServer);
   blockSignals();
 }
 
@@ -548,7 +337,7 @@ Application::~Application() { g_instance = nullptr; }
 
 Application* Application::GetInstance() { return g_instance; }
 
-void Application::addServerType(const std::string& type, ServerMaker make) { m_impl->m_types[type] = std::move(make); }
+void Application::addServerType(const std::string& type, ServerMaker make) { m_impl->m_servers.addType(type, std::move(make)); }
 
 void Application::onServerReady(std::function<void()> callback) { m_impl->m_on_ready.push_back(std::move(callback)); }
 void Application::onServerUp(std::function<void()> callback) { m_impl->m_on_up.push_back(std::move(callback)); }
@@ -565,22 +354,22 @@ Application::Status Application::status() const { return m_impl->m_status; }
 
 std::vector<TcpServer::ptr> Application::allServers() const {
   std::vector<TcpServer::ptr> servers;
-  for (const Served& each : m_impl->m_servers) servers.push_back(each.server);
+  for (const Servers::Served& each : m_impl->m_servers.all()) servers.push_back(each.server);
   return servers;
 }
 
 bool Application::getServer(const std::string& type, std::vector<TcpServer::ptr>& servers) const {
   servers.clear();
-  for (const Served& each : m_impl->m_servers) {
+  for (const Servers::Served& each : m_impl->m_servers.all()) {
     if (each.type == type) servers.push_back(each.server);
   }
   return !servers.empty();
 }
 
 void Application::listAllServer(std::map<std::string, std::vector<TcpServer::ptr>>& servers) const {
-  for (const Served& each : m_impl->m_servers) servers[each.type].push_back(each.server);
+  for (const Servers::Served& each : m_impl->m_servers.all()) servers[each.type].push_back(each.server);
 }
 
-IOManager* Application::worker(const std::string& name) const { return m_impl->worker(name); }
+IOManager* Application::worker(const std::string& name) const { return m_impl->m_workers.get(name); }
 
 }  // namespace sylar

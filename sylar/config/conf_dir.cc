@@ -12,6 +12,7 @@
 #include <set>
 #include <system_error>
 
+#include "sylar/config/yaml_limits.h"
 #include "sylar/config/yaml_reader.h"
 
 namespace sylar::detail {

@@ -13,6 +13,7 @@
 #include "sylar/config.h"
 #include "sylar/config/conf_dir.h"
 #include "sylar/config/config_registry.h"
+#include "sylar/config/yaml_limits.h"
 #include "sylar/config/yaml_reader.h"
 
 namespace sylar {

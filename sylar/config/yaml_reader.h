@@ -1,4 +1,4 @@
-// Internal. Converts YAML text to YamlNode, within limits. The limits and all mistakes of form are checked on yaml-cpp's stream
+// Internal. Converts YAML text to YamlNode, within the limits of yaml_limits.h. The limits and all mistakes of form are checked on yaml-cpp's stream
 // of events, before there are nodes, so the memory for a text is bounded whatever its contents.
 //
 // Stack: some 25 KiB at the greatest depth. Code that may run in a small fiber calls through onThread().
@@ -6,7 +6,6 @@
 // Thread safety: all calls from any thread. May suspend: no.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,20 +19,6 @@ class Node;
 }
 
 namespace sylar::detail {
-
-struct YamlLimits {
-  static constexpr size_t kBytes = 1 << 20;  // of one text
-  static constexpr size_t kDepth = 64;       // levels of nesting, aliases resolved
-  // Limits of one text, counting each copy that an anchor or an alias makes:
-  static constexpr size_t kNodes = 100'000;
-  static constexpr size_t kTextBytes = 8 << 20;  // keys and scalars
-};
-
-/// The size of a tree.
-struct YamlExtent {
-  size_t nodes = 0, depth = 0, bytes = 0;
-};
-YamlExtent extentOf(const YamlNode& node);
 
 /// Reads the one document in `text`; an empty text gives a null node. Mistakes are added to `errors` under the name `file`. After
 /// a mistake in the syntax or an exceeded limit the result is a null node, after other mistakes the document without the wrong

@@ -1,36 +1,26 @@
 #include "sylar/socket.h"
 
-#include <fcntl.h>
-#include <linux/sockios.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <ostream>
 #include <sstream>
-#include <typeinfo>
 #include <utility>
 
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
-#include "sylar/hook.h"
-#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/table/duplicate.h"
 #include "sylar/io/fd_table.h"
 #include "sylar/net/socket_control.h"
+#include "sylar/net/socket_use.h"
 #include "sylar/net/unix_path.h"
 #include "sylar/sched/waker.h"
 
 namespace sylar {
 namespace {
-
-/// The most bytes that the kernel transfers in one call.
-constexpr size_t kMost = 0x7ffff000;
 
 /// Ends the waits of fibers in `direction` of `fd`. Returns true if there was one.
 bool cancelWaits(int fd, Direction direction) {
@@ -46,55 +36,7 @@ bool cancelWaits(int fd, Direction direction) {
   return any;
 }
 
-msghdr messageOf(const iovec* buffers, size_t length) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(buffers);
-  message.msg_iovlen = length;
-  return message;
-}
-
-/// Returns true if the result of a transfer of all buffers fits an int. Otherwise errno is EINVAL.
-bool fits(const iovec* buffers, size_t length) {
-  size_t left = kMost;
-  for (size_t i = 0; i < length; ++i) {
-    if (buffers[i].iov_len > left) {
-      errno = EINVAL;
-      return false;
-    }
-    left -= buffers[i].iov_len;
-  }
-  return true;
-}
-
 }  // namespace
-
-/// The socket that accept() returns.
-class Socket::Connection final : public Socket {
- public:
-  Connection(const Socket& listener, int fd, Address::ptr peer) : Socket(listener, fd, std::move(peer)) {}
-};
-
-/// A call that is running. Until it ends, the descriptor number belongs to this socket.
-class Socket::Use {
- public:
-  /// The object is false, with EBADF, if the socket is closed. A call with MSG_DONTWAIT in its `flags` blocks nowhere.
-  explicit Use(const Socket& socket, int flags = 0)
-      : m_call((flags & MSG_DONTWAIT) != 0 || hookEngine() != nullptr ? kCall : kBlockingCall),
-        m_socket(socket.enter(m_call) ? &socket : nullptr) {}
-  ~Use() { end(); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
-  explicit operator bool() const { return m_socket != nullptr; }
-  int fd() const { return m_socket->getSocket(); }
-  void end() {
-    if (m_socket != nullptr) std::exchange(m_socket, nullptr)->leave(m_call);
-  }
-
- private:
-  const uint64_t m_call;
-  const Socket* m_socket;
-};
 
 Socket::ptr Socket::CreateTCP(const Address::ptr& address) {
   SYLAR_CHECK(address != nullptr);
@@ -242,250 +184,6 @@ int Socket::result(ssize_t done) const {
   if (done > 0 || (done == 0 && isValid())) return static_cast<int>(done);
   fail(isValid() ? errno : EBADF);
   return -1;
-}
-
-template <class Call>
-int Socket::transfer(int flags, Call call) {
-  const Use use(*this, flags);
-  if (!use) return -1;
-  if (m_connected.load(std::memory_order_relaxed)) return result(call(use.fd()));
-  fail(ENOTCONN);
-  return -1;
-}
-
-// ---- Connections. -----------------------------------------------------------------------------------------------------------
-
-int Socket::awaitWritable(int timeout_ms) const {
-  const Use use(*this);
-  if (!use) return -1;
-  pollfd one{use.fd(), POLLOUT, 0};
-  const int ready = ::poll(&one, 1, timeout_ms);
-  if (ready >= 0 && isValid()) return ready;
-  fail(isValid() ? errno : EBADF);
-  return -1;
-}
-
-int Socket::getUnsent() const {
-  const Use use(*this, MSG_DONTWAIT);
-  int bytes = 0;
-  return use && ::ioctl(use.fd(), SIOCOUTQ, &bytes) == 0 ? bytes : -1;
-}
-
-int SocketControl::unread(const Socket& socket) {
-  const Socket::Use use(socket, MSG_DONTWAIT);
-  int bytes = 0;
-  return use && ::ioctl(use.fd(), FIONREAD, &bytes) == 0 ? bytes : -1;
-}
-
-/// Waits until a connection may be in the queue of the non-blocking listener `fd`. Returns false with errno on failure.
-bool Socket::awaitConnection(int fd) const {
-  if (!m_accept_waits.load(std::memory_order_relaxed)) {
-    errno = EAGAIN;
-    return false;
-  }
-  pollfd one{fd, POLLIN, 0};
-  const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(getRecvTimeout(), INT_MAX)));
-  if (ready == 0) errno = EAGAIN;
-  return ready > 0 && isValid();
-}
-
-Socket::ptr Socket::accept() {
-  const Use use(*this);
-  if (!use) return nullptr;
-  sockaddr_storage peer;
-  socklen_t size = sizeof peer;
-  const auto accept_one = [&] {
-    return ::accept4(use.fd(), reinterpret_cast<sockaddr*>(&peer), &(size = sizeof peer), SOCK_CLOEXEC);
-  };
-  int fd;
-  while ((fd = accept_one()) < 0 && errno == EAGAIN && awaitConnection(use.fd())) continue;
-  if (fd < 0) {
-    result(-1);
-    return nullptr;
-  }
-  try {
-    return std::make_shared<Connection>(*this, fd, Address::Create(reinterpret_cast<sockaddr*>(&peer), size));
-  } catch (...) {
-    ::close(fd);
-    throw;
-  }
-}
-
-bool Socket::bind(const Address::ptr addr) {
-  if (addr == nullptr || addr->getFamily() != m_family) return fail(EINVAL);
-  if (!open()) return false;
-  const Use use(*this);
-  if (!use) return false;
-  const auto* const path = dynamic_cast<const UnixAddress*>(addr.get());
-  const int done = path != nullptr ? bindUnix(use.fd(), *path) : ::bind(use.fd(), addr->getAddr(), addr->getAddrLen());
-  if (result(done) != 0) return false;
-  if (path != nullptr) setFile(SocketFile::of(*path));
-  setAddresses(nullptr, nullptr);
-  return true;
-}
-
-bool SocketControl::adopt(Socket& socket, int fd) {
-  const Socket::Use use(socket);
-  const bool done = use && socket.result(::dup3(fd, use.fd(), O_CLOEXEC)) >= 0;
-  const int error = errno;
-  ::close(fd);
-  errno = error;
-  if (!done) return false;
-  if (socket.m_family != AF_UNIX) socket.setOption(IPPROTO_TCP, TCP_NODELAY, int{1});  // connections have it of their listener
-  socket.setAddresses(nullptr, nullptr);
-  return true;
-}
-
-bool SocketControl::ownsFile(const Socket& listener) {
-  const Lock lock(listener.m_lock);
-  return listener.m_file != nullptr;
-}
-
-void SocketControl::leaveFile(Socket& listener) {
-  const Lock lock(listener.m_lock);
-  if (listener.m_file != nullptr) listener.m_file->leave();
-}
-
-void SocketControl::takeFile(Socket& listener) {
-  const auto path = std::dynamic_pointer_cast<UnixAddress>(listener.getLocalAddress());
-  if (path != nullptr) listener.setFile(SocketFile::of(*path));
-}
-
-/// Replaces the socket file, and removes the one that was there.
-void Socket::setFile(std::unique_ptr<SocketFile> file) {
-  const Lock lock(m_lock);
-  m_file.swap(file);
-}
-
-bool Socket::listen(int backlog) {
-  const Use use(*this);
-  if (!use) return false;
-  if (::listen(use.fd(), backlog) != 0) return fail(errno);
-  const int flags = ::fcntl(use.fd(), F_GETFL);
-  return result(::fcntl(use.fd(), F_SETFL, flags | O_NONBLOCK)) == 0;
-}
-
-bool Socket::connect(const Address::ptr addr, uint64_t timeout_ms) {
-  if (addr == nullptr || addr->getFamily() != m_family) return fail(EINVAL);
-  if (!open()) return false;
-  Use use(*this);
-  if (!use) return false;
-  int done;
-  if (timeout_ms == ~uint64_t{0}) {
-    done = ::connect(use.fd(), addr->getAddr(), addr->getAddrLen());
-  } else {
-    const int64_t before_ms = getSendTimeout();  // without hooks, connect ends with the send timeout
-    setSendTimeout(static_cast<int64_t>(std::clamp<uint64_t>(timeout_ms, 1, INT64_MAX)));
-    done = ::connect_with_timeout(use.fd(), addr->getAddr(), addr->getAddrLen(), timeout_ms);
-    const int error = errno;
-    setSendTimeout(before_ms);
-    errno = error;
-  }
-  if (done != 0 && errno == EINPROGRESS) errno = ETIMEDOUT;
-  if (result(done) != 0) {
-    const int error = errno;
-    const Failure why = getFailure();
-    use.end();
-    close();
-    m_failure = why;
-    errno = error;
-    return false;
-  }
-  setAddresses(nullptr, addr);
-  m_connected.store(true, std::memory_order_release);
-  return true;
-}
-
-bool Socket::reconnect(uint64_t timeout_ms) {
-  Address::ptr remote;
-  {
-    const Lock lock(m_lock);
-    remote = m_ends[kRemote];
-  }
-  close();
-  return connect(remote, timeout_ms);
-}
-
-// ---- Transfers. -------------------------------------------------------------------------------------------------------------
-
-int Socket::send(const void* buffer, size_t length, int flags) {
-  return transfer(flags, [=](int fd) { return ::send(fd, buffer, std::min(length, kMost), flags | MSG_NOSIGNAL); });
-}
-
-int Socket::send(const iovec* buffers, size_t length, int flags) {
-  return transfer(flags, [=](int fd) -> ssize_t {
-    const msghdr message = messageOf(buffers, length);
-    return fits(buffers, length) ? ::sendmsg(fd, &message, flags | MSG_NOSIGNAL) : -1;
-  });
-}
-
-int Socket::sendTo(const void* buffer, size_t length, const Address::ptr to, int flags) {
-  const iovec one{const_cast<void*>(buffer), std::min(length, kMost)};
-  return sendTo(&one, 1, to, flags);
-}
-
-int Socket::sendTo(const iovec* buffers, size_t length, const Address::ptr to, int flags) {
-  return transfer(flags, [=](int fd) -> ssize_t {
-    msghdr message = messageOf(buffers, length);
-    message.msg_name = to == nullptr ? nullptr : to->getAddr();
-    message.msg_namelen = to == nullptr ? 0 : to->getAddrLen();
-    return fits(buffers, length) ? ::sendmsg(fd, &message, flags | MSG_NOSIGNAL) : -1;
-  });
-}
-
-int Socket::recv(void* buffer, size_t length, int flags) {
-  return transfer(flags, [=](int fd) { return ::recv(fd, buffer, std::min(length, kMost), flags); });
-}
-
-/// Returns true if the calls of `socket` are those here. A derived class may have its own, which encrypt for example.
-bool SocketControl::isPlain(const Socket& socket) {
-  return typeid(socket) == typeid(Socket::Connection) || typeid(socket) == typeid(Socket);
-}
-
-ssize_t SocketControl::receiveLate(Socket& socket, LateBuffer& buffer, int flags) {
-  if (isPlain(socket)) return socket.transfer(flags, [&](int fd) { return detail::receiveLate(fd, buffer, flags); });
-  char* const bytes = buffer.take();
-  if (bytes == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
-  const ssize_t n = socket.recv(bytes, LateBuffer::kSize, flags);
-  const int error = errno;
-  if (n <= 0) buffer.giveBack();
-  errno = error;
-  return n;
-}
-
-ssize_t SocketControl::sendLate(Socket& socket, const void* data, size_t size) {
-  if (!isPlain(socket)) return socket.send(data, size, MSG_DONTWAIT);
-  return socket.transfer(MSG_DONTWAIT, [=](int fd) { return detail::sendLate(fd, data, std::min(size, kMost)); });
-}
-
-int Socket::recv(iovec* buffers, size_t length, int flags) { return recvFrom(buffers, length, nullptr, flags); }
-
-int Socket::recvFrom(void* buffer, size_t length, Address::ptr from, int flags) {
-  iovec one{buffer, std::min(length, kMost)};
-  return recvFrom(&one, 1, std::move(from), flags);
-}
-
-int Socket::recvFrom(iovec* buffers, size_t length, Address::ptr from, int flags) {
-  return transfer(flags, [=, this](int fd) -> ssize_t {
-    if (!fits(buffers, length)) return -1;
-    sockaddr_storage sender;
-    msghdr message = messageOf(buffers, length);
-    if (from != nullptr) {
-      message.msg_name = &sender;
-      message.msg_namelen = sizeof sender;
-    }
-    const ssize_t done = ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-    if (done < 0 || from == nullptr) return done;
-    if (message.msg_namelen == 0 && m_family == UNIX) {  // the sender has no name
-      sender.ss_family = AF_UNIX;
-      message.msg_namelen = sizeof sender.ss_family;
-    }
-    from->assign(reinterpret_cast<sockaddr*>(&sender), message.msg_namelen);
-    return done;
-  });
 }
 
 // ---- Options. ---------------------------------------------------------------------------------------------------------------

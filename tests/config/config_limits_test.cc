@@ -12,6 +12,7 @@
 
 #include "sylar/config.h"
 #include "sylar/config/conf_dir.h"
+#include "sylar/config/yaml_limits.h"
 #include "sylar/config/yaml_reader.h"
 #include "tests/config/conf_dir_fixture.h"
 
