@@ -1,9 +1,14 @@
 #include "sylar/sync/blocking.h"
 
 #include <cerrno>
+#include <memory>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 
+#include "sylar/fiber_local.h"
 #include "sylar/sync/blocking_pool.h"
+#include "sylar/sync/future.h"
 
 namespace sylar {
 
@@ -12,11 +17,29 @@ void setBlockingLimits(const BlockingLimits& limits) {
   BlockingPool::process().setLimits(limits);
 }
 
-bool detail::usesHelpers() { return BlockingPool::needsHelper(); }
+namespace detail {
+namespace {
 
-void detail::runOnHelper(std::function<void()> function) {
-  if (BlockingPool::process().post(std::move(function)) == 0) return;
-  throw std::system_error(EAGAIN, std::generic_category(), "sylar::blocking: the pool is full");
+[[noreturn]] void fail(int error) { throw std::system_error(error, std::generic_category(), "sylar::blocking"); }
+
+}  // namespace
+
+void runOnHelper(std::shared_ptr<PromisedCall> call) {
+  if (!BlockingPool::needsHelper()) return call->run(false);
+  const int error = BlockingPool::process().post([call = std::move(call), inherited = InheritedLocals()]() mutable {
+    inherited.install();
+    call->run(true);
+  });
+  if (error != 0) throw std::system_error(EAGAIN, std::generic_category(), "sylar::blocking: the pool is full");
 }
 
+void checkBlocking(Deadline deadline) {
+  if (const int error = endOfWait(deadline)) fail(error);
+}
+
+void awaitBlocking(Event& ended, Deadline deadline) {
+  if (!ended.wait(deadline)) fail(errorOfWait(deadline));
+}
+
+}  // namespace detail
 }  // namespace sylar

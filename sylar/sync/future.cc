@@ -1,5 +1,7 @@
 #include "sylar/sync/future.h"
 
+#include <cxxabi.h>
+
 #include <future>
 #include <system_error>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "sylar/base/log.h"
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/fiber_local.h"
 #include "sylar/sched/park.h"
 #include "sylar/scheduler.h"
 
@@ -26,7 +29,6 @@ void logUnasked(const std::exception_ptr& exception) {
 }  // namespace
 
 Scheduler* schedulerHere() { return Scheduler::GetThis(); }
-void startFiber(Scheduler& scheduler, std::function<void()> function) { scheduler.schedule(std::move(function)); }
 
 int endOfWait(Deadline deadline) {
   const bool parks = mayPark();
@@ -68,6 +70,30 @@ void Outcome::await() {
 void Outcome::rethrow() {
   m_asked.store(true, std::memory_order_relaxed);
   if (m_exception != nullptr) std::rethrow_exception(m_exception);
+}
+
+void PromisedCall::start(Scheduler& scheduler, std::shared_ptr<PromisedCall> call) {
+  scheduler.schedule([call = std::move(call), inherited = InheritedLocals()]() mutable {
+    inherited.install();
+    call->run(true);
+  });
+}
+
+void PromisedCall::run(bool ends_locals) {
+  m_ends_locals = ends_locals;
+  try {
+    call();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    end();
+    m_outcome->fail(std::current_exception());
+  }
+}
+
+void PromisedCall::end() {
+  dropFunction();
+  if (m_ends_locals) FiberLocals::endHere();
 }
 
 }  // namespace sylar::detail

@@ -5,13 +5,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
-#include "sylar/fiber_local.h"
 #include "sylar/sync/future.h"
 
 namespace sylar {
@@ -28,10 +25,13 @@ struct BlockingLimits {
 void setBlockingLimits(const BlockingLimits& limits);
 
 namespace detail {
-/// Returns true if functions of the caller run on helper threads. On a plain thread and in a forked child they run here and now.
-bool usesHelpers();
-/// Has a helper thread call `function`, where usesHelpers(). Throws std::system_error with EAGAIN if the pool is at its limits.
-void runOnHelper(std::function<void()> function);
+/// Runs `call` on a helper thread, or here and now on a plain thread and in a forked child. Throws std::system_error with EAGAIN if
+/// the pool is at its limits.
+void runOnHelper(std::shared_ptr<PromisedCall> call);
+/// Throws std::system_error if a wait of blocking() with `deadline` would end at once.
+void checkBlocking(Deadline deadline);
+/// Waits until `ended` is set. Throws std::system_error if `deadline` passed or the fiber was cancelled before.
+void awaitBlocking(Event& ended, Deadline deadline);
 }  // namespace detail
 
 /// Runs `function` on a helper thread, which has an errno and thread_local variables of its own, and where no call suspends. Its
@@ -40,19 +40,9 @@ void runOnHelper(std::function<void()> function);
 /// it runs here and now. Any thread. May suspend: no.
 template <class Function>
 auto goBlocking(Function function) -> Future<std::invoke_result_t<Function&>> {
-  using Result = std::invoke_result_t<Function&>;
-  const bool on_helper = detail::usesHelpers();
-  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function), on_helper);
-  Future<Result> future = task->getFuture();
-  if (!on_helper) {
-    task->run();
-    return future;
-  }
-  detail::runOnHelper([task, inherited = detail::InheritedLocals()]() mutable {
-    inherited.install();
-    task->run();
-  });
-  return future;
+  const auto outcome = std::make_shared<detail::OutcomeOf<std::invoke_result_t<Function&>>>();
+  detail::runOnHelper(std::make_shared<detail::PromisedCallOf<Function>>(std::move(function), outcome));
+  return Future<std::invoke_result_t<Function&>>(outcome);
 }
 
 /// Runs `function` as goBlocking() does, waits for it, and returns or throws what it does. Throws std::system_error with
@@ -62,10 +52,9 @@ auto goBlocking(Function function) -> Future<std::invoke_result_t<Function&>> {
 /// plain thread calls it itself. Source: Tokio's spawn_blocking.
 template <class Function>
 auto blocking(Function function, Deadline deadline = Deadline::never()) -> std::invoke_result_t<Function&> {
-  const auto fail = [](int error) { throw std::system_error(error, std::generic_category(), "sylar::blocking"); };
-  if (const int error = detail::endOfWait(deadline)) fail(error);
+  detail::checkBlocking(deadline);
   auto future = goBlocking(std::move(function));
-  if (!future.wait(deadline)) fail(detail::errorOfWait(deadline));
+  detail::awaitBlocking(detail::eventOf(future), deadline);
   return future.get();
 }
 

@@ -6,12 +6,9 @@
 //   use(page.get());                                        // the value, or the exception of the function
 #pragma once
 
-#include <cxxabi.h>
-
 #include <atomic>
 #include <cerrno>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -19,7 +16,6 @@
 #include <utility>
 
 #include "sylar/clock.h"
-#include "sylar/fiber_local.h"
 #include "sylar/sync/event.h"
 
 namespace sylar {
@@ -30,8 +26,6 @@ namespace detail {
 
 /// Returns the scheduler of the calling thread, or null.
 Scheduler* schedulerHere();
-/// Runs `function` in a new fiber of `scheduler`.
-void startFiber(Scheduler& scheduler, std::function<void()> function);
 
 /// Returns why a wait with `deadline` would end at once: ECANCELED if the fiber was cancelled, ETIMEDOUT if `deadline` or that of
 /// its DeadlineScope has passed, or 0.
@@ -88,6 +82,10 @@ class Outcome {
 struct Nothing {};
 template <class T>
 struct OutcomeOf : Outcome {
+  template <class... Value>
+  void bringValue(Value&&... from) {
+    bring([&] { value.emplace(std::forward<Value>(from)...); });
+  }
   std::optional<std::conditional_t<std::is_void_v<T>, Nothing, T>> value;
 };
 
@@ -163,7 +161,7 @@ class Promise {
   /// Brings the value. Throws std::future_error (promise_already_satisfied) if something was brought before.
   template <class... Value>
   void setValue(Value&&... value) requires(sizeof...(Value) == (std::is_void_v<T> ? 0 : 1)) {
-    m_outcome->bring([&] { m_outcome->value.emplace(std::forward<Value>(value)...); });
+    m_outcome->bringValue(std::forward<Value>(value)...);
   }
   /// Brings an exception, which must not be null. Throws as setValue() does.
   void setException(std::exception_ptr exception) { m_outcome->fail(std::move(exception)); }
@@ -174,46 +172,59 @@ class Promise {
 
 namespace detail {
 
-/// A function that keeps a promise. The function is gone, with all that it owns, before the promise is kept.
-template <class Function>
+/// The part of PromisedCallOf that needs no type: a function that keeps a promise. The function is gone, with all that it owns,
+/// before the promise is kept. If it goes without having run, the promise is broken.
 class PromisedCall {
+ public:
+  explicit PromisedCall(std::shared_ptr<Outcome> outcome) : m_outcome(std::move(outcome)) {}
+  virtual ~PromisedCall() { m_outcome->breakOff(); }
+  PromisedCall(const PromisedCall&) = delete;
+  PromisedCall& operator=(const PromisedCall&) = delete;
+
+  /// Runs it in a new fiber of `scheduler`.
+  static void start(Scheduler& scheduler, std::shared_ptr<PromisedCall> call);
+  /// Runs it here. With `ends_locals` the values of FiberLocal end before the promise is kept, too. That is for a call that does
+  /// not share them with the code around it.
+  void run(bool ends_locals);
+
+ protected:
+  Outcome& outcome() { return *m_outcome; }
+  /// Ends the function, and the values.
+  void end();
+
+ private:
+  /// Calls the function, ends it, and brings what it has returned.
+  virtual void call() = 0;
+  virtual void dropFunction() = 0;
+
+  const std::shared_ptr<Outcome> m_outcome;
+  bool m_ends_locals = false;
+};
+
+template <class Function>
+class PromisedCallOf final : public PromisedCall {
  public:
   using Result = std::invoke_result_t<Function&>;
 
-  /// With `ends_locals` the values of FiberLocal end before the promise is kept, too. That is for a call that does not share them
-  /// with the code around it.
-  PromisedCall(Function function, bool ends_locals)
-      : m_function(std::in_place, std::move(function)), m_ends_locals(ends_locals) {}
-  Future<Result> getFuture() { return m_promise.getFuture(); }
-
-  void run() {
-    try {
-      if constexpr (std::is_void_v<Result>) {
-        (*m_function)();
-        end();
-        m_promise.setValue();
-      } else {
-        Result result = (*m_function)();
-        end();
-        m_promise.setValue(std::move(result));
-      }
-    } catch (abi::__forced_unwind&) {
-      throw;
-    } catch (...) {
-      end();
-      m_promise.setException(std::current_exception());
-    }
-  }
+  PromisedCallOf(Function&& function, std::shared_ptr<OutcomeOf<Result>> outcome)
+      : PromisedCall(std::move(outcome)), m_function(std::in_place, std::move(function)) {}
 
  private:
-  void end() {
-    m_function.reset();
-    if (m_ends_locals) FiberLocals::endHere();
+  void call() override {
+    auto& to = static_cast<OutcomeOf<Result>&>(outcome());
+    if constexpr (std::is_void_v<Result>) {
+      (*m_function)();
+      end();
+      to.bringValue();
+    } else {
+      Result result = (*m_function)();
+      end();
+      to.bringValue(std::move(result));
+    }
   }
+  void dropFunction() override { m_function.reset(); }
 
   std::optional<Function> m_function;
-  const bool m_ends_locals;
-  Promise<Result> m_promise;
 };
 
 }  // namespace detail
@@ -225,13 +236,9 @@ class PromisedCall {
 template <class Function>
 auto go(Function function, Scheduler* scheduler = detail::schedulerHere()) -> Future<std::invoke_result_t<Function&>> {
   if (scheduler == nullptr) throw std::invalid_argument("sylar::go: no scheduler");
-  const auto task = std::make_shared<detail::PromisedCall<Function>>(std::move(function), true);
-  Future<std::invoke_result_t<Function&>> future = task->getFuture();
-  detail::startFiber(*scheduler, [task, inherited = detail::InheritedLocals()]() mutable {
-    inherited.install();
-    task->run();
-  });
-  return future;
+  const auto outcome = std::make_shared<detail::OutcomeOf<std::invoke_result_t<Function&>>>();
+  detail::PromisedCall::start(*scheduler, std::make_shared<detail::PromisedCallOf<Function>>(std::move(function), outcome));
+  return Future<std::invoke_result_t<Function&>>(outcome);
 }
 
 }  // namespace sylar
