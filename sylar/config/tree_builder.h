@@ -1,5 +1,5 @@
-// Internal. Builds a tree of YamlNodes from events, whatever sends them. Checks the limits of the tree, and that keys are plain words
-// and differ.
+// Internal. Builds a tree of YamlNodes from events, whatever sends them. Checks the limits of the tree, and that keys are plain
+// words and differ.
 #pragma once
 
 #include <fmt/format.h>

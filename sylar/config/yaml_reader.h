@@ -1,5 +1,5 @@
-// Internal. Converts YAML text to YamlNode, within the limits of yaml_limits.h. The limits and all mistakes of form are checked on yaml-cpp's stream
-// of events, before there are nodes, so the memory for a text is bounded whatever its contents.
+// Internal. Converts YAML text to YamlNode, within the limits of yaml_limits.h. These and all mistakes of form are checked on
+// yaml-cpp's stream of events, before there are nodes, so the memory for a text is bounded whatever its contents.
 //
 // Stack: some 25 KiB at the greatest depth. Code that may run in a small fiber calls through onThread().
 //

@@ -1,4 +1,4 @@
-// What an engine does with its events: it reports them to the entries of descriptors, and serves the timers. How it leaves the entries.
+// What an engine does with its events: it reports them to the entries of descriptors, and serves the timers. At its end it leaves.
 #include <utility>
 
 #include "sylar/check.h"

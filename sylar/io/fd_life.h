@@ -47,7 +47,7 @@ class FdLife {
     unpin();
     return false;
   }
-  void unpin() {
+  [[gnu::always_inline]] inline void unpin() {
     m_life.fetch_sub(1, std::memory_order_release);
     leave();
   }

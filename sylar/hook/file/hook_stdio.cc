@@ -25,6 +25,7 @@
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/core/wait_loop.h"
+#include "sylar/hook/file/stream_memory.h"
 
 namespace sylar::detail {
 namespace {
@@ -43,11 +44,6 @@ bool takesSigpipe() {
   constexpr timespec kNoTime{};
   return real::sigtimedwait(&set, nullptr, &kNoTime) == SIGPIPE;
 }
-
-// Of FILE::_flags. Source: glibc, libio.h.
-constexpr int kUnbuffered = 2, kNoReads = 4, kNoWrites = 8, kErrorSeen = 0x20, kInBackup = 0x100, kLineBuffered = 0x200,
-              kIsWriting = 0x800;
-constexpr int kOfDescriptor = 0x2000;
 
 FdKind kindOf(const FILE* file) {
   Entry* const entry = FdTable::at(file->_fileno);
@@ -115,22 +111,6 @@ Result fails(FILE* file, long error, Result failed) {
   sys::errnoRef() = static_cast<int>(-error);
   return failed;
 }
-
-/// What a stream has read ahead. While it gives what ungetc() has pushed back, the rest is in its saved area.
-class Buffered {
- public:
-  explicit Buffered(const FILE* file) : m_parts{part(file->_IO_read_ptr, file->_IO_read_end), {}} {
-    if ((file->_flags & kInBackup) != 0) m_parts[1] = part(file->_IO_save_base, file->_IO_save_end);
-  }
-  size_t size() const { return m_parts[0].size() + m_parts[1].size(); }
-  bool has(char byte) const {
-    return m_parts[0].find(byte) != std::string_view::npos || m_parts[1].find(byte) != std::string_view::npos;
-  }
-
- private:
-  static std::string_view part(const char* begin, const char* end) { return {begin, static_cast<size_t>(end - begin)}; }
-  std::string_view m_parts[2];
-};
 
 /// Where a call is to be made.
 enum class Where { kHere, kHelper, kLater };

@@ -1,14 +1,13 @@
-// pthread_mutex_*, mtx_*, pthread_spin_lock. A fiber that finds a mutex locked is suspended, and gets it in its turn. The owner of a
+// pthread_mutex_*, pthread_spin_lock. A fiber that finds a mutex locked is suspended, and gets it in its turn. The owner of a
 // recursive or error-checking mutex that a fiber has locked is that fiber, and not every fiber of its thread. Source:
-// pthread_mutex_lock(3p), pthread_mutex_timedlock(3p), mtx_lock of C11, pthread_spin_lock(3); glibc's bits/struct_mutex.h.
+// pthread_mutex_lock(3p), pthread_mutex_timedlock(3p), pthread_spin_lock(3); glibc's bits/struct_mutex.h.
 //
-// A fiber stays on its thread, so libc's own word says the truth about it: the owner is the thread. The fiber itself stands in the
-// link that only robust mutexes use.
+// libc's owner field names the thread, which is right because a fiber never changes it. The owning fiber is stored in the list link, which
+// only robust mutexes use.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <threads.h>
 
 #include <atomic>
 #include <cerrno>
@@ -348,17 +347,6 @@ template <class Block>
   return me == nullptr ? block() : lockInFiber(Hook::pthread_mutex_lock, mutex, {}, false, block);
 }
 
-int ofC11(int error) {
-  switch (error) {
-    case 0: return thrd_success;
-    case EBUSY: return thrd_busy;
-    case ENOMEM: return thrd_nomem;
-    case ETIMEDOUT: return thrd_timedout;
-    default: return thrd_error;
-  }
-}
-pthread_mutex_t* ofC11(mtx_t* mutex) { return reinterpret_cast<pthread_mutex_t*>(mutex); }
-
 }  // namespace
 
 void noteLockedByLibc(pthread_mutex_t& mutex) {
@@ -397,11 +385,6 @@ int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   if (isPlain(*mutex)) return ParkingLot::mayWait(mutex) ? unlockForWaiters(*mutex) : unlockInPlace(*mutex);
   return isRecursive(*mutex) ? unlockRecursive(*mutex) : unlockByLibc(*mutex);
 }
-
-int mtx_lock(mtx_t* mutex) { return ofC11(pthread_mutex_lock(ofC11(mutex))); }
-int mtx_timedlock(mtx_t* mutex, const timespec* time) { return ofC11(pthread_mutex_timedlock(ofC11(mutex), time)); }
-int mtx_trylock(mtx_t* mutex) { return ofC11(pthread_mutex_trylock(ofC11(mutex))); }
-int mtx_unlock(mtx_t* mutex) { return ofC11(pthread_mutex_unlock(ofC11(mutex))); }
 
 // Its holder, if it is a fiber of this thread, must come to run.
 int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
