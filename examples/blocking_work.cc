@@ -1,5 +1,5 @@
-// Work that always blocks its thread, such as reading files and computing, runs on other threads. The fiber that wants the result is
-// suspended, so its thread stays free.
+// Work that always blocks its thread, such as reading files and computing, runs on other threads. The fiber that wants the result
+// is suspended, so its thread stays free.
 #include <unistd.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A server that begins as root and serves as somebody else. It listens, which may need root for a port below 1024, looks up the user
-// in a fiber, and gives up its rights. libc does that in every thread, so the workers have none either.
+// A server that begins as root and serves as somebody else. It listens, which may need root for a port below 1024, looks up the
+// user in a fiber, and gives up its rights. libc does that in every thread, so the workers have none either.
 //
 //   sudo drop_privileges [USER] [PORT]      defaults: nobody, 80; port 0: any
 #include <grp.h>

@@ -1,5 +1,5 @@
-// Locks and unlocks a free std::mutex N times, on a plain thread of a process that has two. Prints the ns of a pair. Built twice: with the
-// hooks linked and without.
+// Locks and unlocks a free std::mutex N times, on a plain thread of a process that has two. Prints the ns of a pair. Built twice:
+// with the hooks linked and without.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

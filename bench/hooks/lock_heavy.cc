@@ -1,5 +1,5 @@
-// A program that locks and allocates a lot, and waits for nothing: its work is done N times, on a plain thread. Built twice: with the hooks
-// linked and without.
+// A program that locks and allocates a lot, and waits for nothing: its work is done N times, on a plain thread. Built twice: with
+// the hooks linked and without.
 //
 //   sqlite   a database in memory, whose connection several threads may share, so that each call locks a recursive mutex
 //   queue    values through a queue with a mutex and a condition, as between threads

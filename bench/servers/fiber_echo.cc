@@ -1,6 +1,7 @@
 // The server under test: the echo server that a user of the library writes. Plain blocking calls, one fiber a connection.
 //
-//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--engine epoll|uring] [--tell 1] [--deep 1]
+//   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--engine epoll|uring]
+//              [--tell 1] [--deep 1]
 //
 // --buffer  of a connection, on its fiber's stack
 // --spin-us how long an idle worker polls before it sleeps

@@ -1,5 +1,5 @@
-// Yardstick: two threads that wake each other in turn by a futex, as tight as one writes it by hand. Each message costs a system call
-// that wakes and one that waits, and the way from one core to the other.
+// Yardstick: two threads that wake each other in turn by a futex, as tight as one writes it by hand. Each message costs a system
+// call that wakes and one that waits, and the way from one core to the other.
 //
 //   futex_wake wake N     one message
 #include <linux/futex.h>

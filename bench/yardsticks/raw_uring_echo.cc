@@ -2,8 +2,8 @@
 //
 //   raw_uring_echo [--buffer BYTES] [--send linked|apart|direct]
 //
-// A one-shot receive a request. All that is ready is served before the next call into the kernel. The answer is sent in one of three
-// ways, of which only the last two are open to a library whose user calls `send` and wants its result:
+// A one-shot receive a request. All that is ready is served before the next call into the kernel. The answer is sent in one of
+// three ways, of which only the last two are open to a library whose user calls `send` and wants its result:
 //
 // linked  The answer and the next receive go in as a linked pair, so a request is one completion; a send that fails cancels the
 //         receive behind it. The default.

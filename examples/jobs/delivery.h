@@ -16,8 +16,8 @@ class Delivery {
  public:
   explicit Delivery(std::string url) : m_url(std::move(url)) {}
 
-  /// Sends {"id", "payload", "run", "token", "attempt", "due_ms"}; the payload must be JSON. Throws std::runtime_error if it was not
-  /// answered with 2xx. Waits at most until the deadline of the caller's DeadlineScope. May suspend: yes.
+  /// Sends {"id", "payload", "run", "token", "attempt", "due_ms"}; the payload must be JSON. Throws std::runtime_error if it was
+  /// not answered with 2xx. Waits at most until the deadline of the caller's DeadlineScope. May suspend: yes.
   void deliver(const Claim& claim);
 
  private:

@@ -53,7 +53,8 @@ class Leadership {
   /// Takes part until the fiber is cancelled. Then it gives the lease back, so another replica leads soon. May suspend: yes.
   void run();
 
-  /// Returns the fencing token, which is at least 1, while this replica leads. A lease counts from before it was asked for. May suspend: no.
+  /// Returns the fencing token, which is at least 1, while this replica leads. A lease counts from before it was asked for. May
+  /// suspend: no.
   std::optional<uint64_t> fence() const;
   /// Returns what etcd said last. May suspend: no.
   Members members() const;

@@ -115,7 +115,8 @@ register('cancel', function(all, args)
   return token == '0' and 1 or 2
 end)
 
--- limit, ahead, visibility, max attempts -> now, time of the first that is left or '', {id, payload, due, at, run, token, attempt}...
+-- limit, ahead, visibility, max attempts
+-- -> now, time of the first that is left or '', {id, payload, due, at, run, token, attempt}...
 register('claim', function(all, args)
   local limit, ahead, visibility, most = args[1], tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
   local found = redis.call('ZRANGEBYSCORE', all.due, '-inf', text(all.now + ahead), 'WITHSCORES', 'LIMIT', 0, limit)

@@ -7,7 +7,8 @@ namespace ttlkv {
 
 namespace {
 
-/// Takes a set off `pattern`, which begins behind its '[', and returns whether it has `c`. A set that is not closed ends with the pattern, as in Redis.
+/// Takes a set off `pattern`, which begins behind its '[', and returns whether it has `c`. A set that is not closed ends with the
+/// pattern, as in Redis.
 bool takeSet(std::string_view& pattern, char c) {
   const bool negated = pattern.starts_with('^');
   if (negated) pattern.remove_prefix(1);

@@ -1,4 +1,5 @@
-// A Table is the hash table of a shard. A lookup hashes the bytes of the key once, also to find the shard, and makes no std::string.
+// A Table is the hash table of a shard. A lookup hashes the bytes of the key once, also to find the shard, and makes no
+// std::string.
 #pragma once
 
 #include <cstddef>

@@ -59,7 +59,8 @@ using ServerSettings = std::vector<ServerSetting>;
 // The settings of the library exist from the first use of Config on, in every program that links this module, so that a lookup
 // finds the library's types and checks. If a program has made one of another type before, the library keeps its default, and an
 // error is logged. These act at once when they change, with or without an Application: logs, fiber.stack_size, tcp.connect.timeout,
-// hook.eintr, hook.close, hook.locks, hook.files, blocking.*, and io.engine for files. The Application looks at app.drain_ms when it ends.
+// hook.eintr, hook.close, hook.locks, hook.files, blocking.*, and io.engine for files. The Application looks at app.drain_ms when
+// it ends.
 
 // The functions return the present values. A caller includes the header of the struct or enum that it asks for.
 SYLAR_API ConfigVar<WorkerSettings>& workerSettings();

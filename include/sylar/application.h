@@ -27,8 +27,8 @@
 // Listening sockets are also taken over from systemd. Both need addresses that name their port. Source: sd_listen_fds(3).
 //
 // An Application changes the process, as a library may not. Its constructor blocks SIGTERM, SIGINT, SIGHUP and SIGUSR2 in the
-// calling thread, and so in the threads made later, in order to wait for them (make it first in main). run() ignores SIGPIPE and raises
-// the soft limit of descriptors to the hard one.
+// calling thread, and so in the threads made later, in order to wait for them (make it first in main). run() ignores SIGPIPE and
+// raises the soft limit of descriptors to the hard one.
 //
 // Thread safety: one per process, for its main thread; servers(), getServer(), listAllServer() and worker() from any thread
 // between onServerReady and the end.

@@ -45,7 +45,8 @@ class Fiber final : public std::enable_shared_from_this<Fiber> {
   /// Makes a fiber that will run `cb` on a stack of `stacksize` bytes. 0 means the default, 128 KiB; any other size is clamped
   /// to [16 KiB, 1 GiB] and rounded up, to a power of two up to 2 MiB and to whole pages above. The fiber takes a stack and a
   /// thread only when it first runs. `use_caller` is accepted for compatibility with sylar and has no effect, because every
-  /// fiber returns to the code that resumed it. Throws std::invalid_argument if `cb` is null, and std::bad_alloc; `cb` is then gone.
+  /// fiber returns to the code that resumed it. Throws std::invalid_argument if `cb` is null, and std::bad_alloc; `cb` is then
+  /// gone.
   explicit Fiber(std::function<void()> cb, size_t stacksize = 0, bool use_caller = false);
 
   /// Dropping the last handle of a suspended fiber that was started by hand reclaims its stack without running the destructors
@@ -154,9 +155,9 @@ Deadline deadline();
 /// Calls that need no waiting succeed even after the deadline. A poll, select or sleep that begins after it fails with ETIMEDOUT at
 /// once (sleep returns 0), or loops around it would not end. An epoll_wait that begins after it is not bounded: its loop may serve
 /// others. In nested scopes the earliest deadline counts. A CancelShield hides the scopes outside of it, so one inside bounds a
-/// clean-up. Not bounded are Fiber::join, YieldToHold, calls without a deadline of Mutex and RWMutex, libc's locks, and other calls on
-/// the blocking pool, such as getpwnam. The clock is the scheduler's. Has no effect on a thread's own stack. In a fiber that is resumed
-/// by hand on a plain thread, it bounds Mutex, Channel and their kin only, because the other calls are libc's own there.
+/// clean-up. Not bounded are Fiber::join, YieldToHold, calls without a deadline of Mutex and RWMutex, libc's locks, and other calls
+/// on the blocking pool, such as getpwnam. The clock is the scheduler's. Has no effect on a thread's own stack. In a fiber that is
+/// resumed by hand on a plain thread, it bounds Mutex, Channel and their kin only, because the other calls are libc's own there.
 ///
 /// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: Trio's move_on_at, Go's context.WithDeadline.
 class DeadlineScope {
@@ -172,8 +173,8 @@ class DeadlineScope {
 };
 
 /// While a shield exists, neither cancelling nor a DeadlineScope outside of it affects the waits of the fiber that made it. Use it
-/// for clean-up that must be able to wait. All shields end at the deadline of Scheduler::stop(deadline). Shields may be nested; each belongs
-/// to one scope of one fiber.
+/// for clean-up that must be able to wait. All shields end at the deadline of Scheduler::stop(deadline). Shields may be nested;
+/// each belongs to one scope of one fiber.
 class CancelShield {
  public:
   CancelShield();

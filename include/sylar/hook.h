@@ -55,13 +55,13 @@ void setHookEintr(HookEintr mode);
 /// Returns what setHookEintr() has set. Thread safety: any thread.
 HookEintr hookEintr();
 
-/// What a close of a number does to the hooked calls that wait for it in fibers. dup2 onto the number, close_range and fclose close it,
-/// too. Source: close(2).
+/// What a close of a number does to the hooked calls that wait for it in fibers. dup2 onto the number, close_range and fclose close
+/// it, too. Source: close(2).
 enum class HookClose : uint8_t {
   kWake,  ///< it ends them with EBADF; poll reports POLLNVAL
-  /// Nothing, as in the kernel: each call goes on with the file that was open when it began to wait, until it completes or times out.
-  /// The number is free at once. Until the last of the calls has ended, the file has a number of the library's own and is not closed,
-  /// so its peer sees no end. If no number is left for that, the close ends the calls as above, and a warning is logged.
+  /// Nothing, as in the kernel: each call goes on with the file that was open when it began to wait, until it completes or times
+  /// out. The number is free at once. Until the last of the calls has ended, the file has a number of the library's own and is not
+  /// closed, so its peer sees no end. If no number is left for that, the close ends the calls as above, and a warning is logged.
   kPosix,
 };
 /// Sets what closes do to the calls that begin to wait afterwards; kWake is the initial value. Thread safety: any thread.
@@ -72,19 +72,20 @@ HookClose hookClose();
 /// Sets whether the locks of libc suspend the fiber that waits for them, instead of blocking the thread: pthread_mutex_t,
 /// pthread_cond_t, pthread_rwlock_t, pthread_barrier_t, pthread_once, sem_t and their C11 forms, pthread_spin_lock, pthread_join,
 /// the initialization of a static variable in a function, and futex(2) by syscall(), by which std::future, std::latch and
-/// std::atomic::wait wait. They do so at first. Fibers and threads may wait at one lock. The owner of a mutex that a fiber has locked
-/// is the fiber. Mutexes with a protocol (PTHREAD_PRIO_INHERIT), and conditions and barriers that processes share, block the thread
-/// in any case. Thread safety: any thread; affects waits that begin afterwards.
+/// std::atomic::wait wait. They do so at first. Fibers and threads may wait at one lock. The owner of a mutex that a fiber has
+/// locked is the fiber. Mutexes with a protocol (PTHREAD_PRIO_INHERIT), and conditions and barriers that processes share, block the
+/// thread in any case. Thread safety: any thread; affects waits that begin afterwards.
 void setHookLocks(bool on);
 /// Returns what setHookLocks() has set. Thread safety: any thread.
 bool hookLocks();
 
-/// Sets whether calls that wait for files suspend the fiber, while an io_uring or a helper thread makes them (setIOEngine). They do, at
-/// first: reads of what is not in the page cache, also by pread and sendfile; writes to files that were opened with O_SYNC or O_DSYNC;
-/// both, with O_DIRECT and on a network (NFS, SMB, FUSE); fsync fdatasync syncfs sync msync sync_file_range copy_file_range, and sendfile
-/// to a file; with an io_uring also open, stat and their kin, while a file system of a network or a process is mounted. Libraries (SQLite,
-/// for example) make them under locks of their own, so where setHookLocks(false) was called they block the thread as well. Other calls
-/// that ask for a path, and reads by stdio, block the thread in any case. Thread safety: any thread; affects calls that begin afterwards.
+/// Sets whether calls that wait for files suspend the fiber, while an io_uring or a helper thread makes them (setIOEngine). They
+/// do, at first: reads of what is not in the page cache, also by pread and sendfile; writes to files that were opened with O_SYNC
+/// or O_DSYNC; both, with O_DIRECT and on a network (NFS, SMB, FUSE); fsync fdatasync syncfs sync msync sync_file_range
+/// copy_file_range, and sendfile to a file; with an io_uring also open, stat and their kin, while a file system of a network or a
+/// process is mounted. Libraries (SQLite, for example) make them under locks of their own, so where setHookLocks(false) was called
+/// they block the thread as well. Other calls that ask for a path, and reads by stdio, block the thread in any case. Thread safety:
+/// any thread; affects calls that begin afterwards.
 void setHookFiles(bool on);
 /// Returns what setHookFiles() has set, true at first. Thread safety: any thread.
 bool hookFiles();

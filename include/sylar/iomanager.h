@@ -30,18 +30,20 @@ class IOCore;
 
 /// Chooses what makes the calls of fibers. Workers sleep in their epoll with each value.
 enum class IOEngine : uint8_t {
-  /// As kUring for files. For sockets it is as kUring while several of a worker's are ready at a time, and else as kEpoll, which costs less
-  /// for one alone. Where there is no io_uring (Linux 6.1, and no filter that forbids it) it is kEpoll, and the log says so once.
+  /// As kUring for files. For sockets it is as kUring while several of a worker's are ready at a time, and else as kEpoll, which
+  /// costs less for one alone. Where there is no io_uring (Linux 6.1, and no filter that forbids it) it is kEpoll, and the log says
+  /// so once.
   kAuto,
   kEpoll,  ///< Helper threads make calls that wait for files (setHookFiles, BlockingLimits); the worker makes all others itself.
-  /// An io_uring of each worker makes the calls that wait for files, and receives and sends on TCP sockets. Sends of up to 16 KiB go out
-  /// together when the worker's turn ends. So a fiber that computes for long in that turn delays them, and one that blocks the thread holds
-  /// them back. On virtual time sockets are as with kEpoll. Where there is no io_uring it is kEpoll, with a warning.
+  /// An io_uring of each worker makes the calls that wait for files, and receives and sends on TCP sockets. Sends of up to 16 KiB
+  /// go out together when the worker's turn ends. So a fiber that computes for long in that turn delays them, and one that blocks
+  /// the thread holds them back. On virtual time sockets are as with kEpoll. Where there is no io_uring it is kEpoll, with a
+  /// warning.
   kUring,
 };
-/// Sets the engine; kAuto is the initial value. A call gives the same result with each, but may give it later. The ring makes only those
-/// calls on files that it makes exactly as the kernel's own; helper threads make the others. Thread safety: any thread; affects workers
-/// that start afterwards, and for files calls that begin afterwards. May suspend: no. Source: io_uring(7).
+/// Sets the engine; kAuto is the initial value. A call gives the same result with each, but may give it later. The ring makes only
+/// those calls on files that it makes exactly as the kernel's own; helper threads make the others. Thread safety: any thread;
+/// affects workers that start afterwards, and for files calls that begin afterwards. May suspend: no. Source: io_uring(7).
 void setIOEngine(IOEngine engine);
 /// Returns what setIOEngine() has set. Thread safety: any thread. May suspend: no.
 IOEngine ioEngine();

@@ -59,11 +59,11 @@ struct SchedulerOptions {
   /// worker uses that much CPU each time. 0 = no polling. Works in real time only.
   std::chrono::microseconds spin{0};
   /// A fiber that has waited for this long gives the stack memory below its frames back to the kernel; 0 = never. Otherwise a stack
-  /// keeps all that its fiber's deepest call has touched, for as long as the fiber lives. The memory goes within about twice this time.
-  /// That costs one system call for each such wait, and a fault for each page that the fiber touches again. Fibers in YieldToHold keep
-  /// their memory, and so do those that wait for one that they have resumed. Must be 0 if a fiber may wait on a stack that the program
-  /// has made inside of the fiber's own, such as a coroutine's in a local array, because what lies below that would be lost. On virtual
-  /// time a worker does not wake for it.
+  /// keeps all that its fiber's deepest call has touched, for as long as the fiber lives. The memory goes within about twice this
+  /// time. That costs one system call for each such wait, and a fault for each page that the fiber touches again. Fibers in
+  /// YieldToHold keep their memory, and so do those that wait for one that they have resumed. Must be 0 if a fiber may wait on a
+  /// stack that the program has made inside of the fiber's own, such as a coroutine's in a local array, because what lies below
+  /// that would be lost. On virtual time a worker does not wake for it.
   std::chrono::milliseconds trim_after{0};
 };
 
@@ -107,7 +107,8 @@ class Scheduler {
   explicit Scheduler(SchedulerOptions options);  ///< also throws it for use_caller with a VirtualTime
 
   /// Stops the scheduler first, if stop() was not called. In an exit() that a fiber of any scheduler has called, this and stop()
-  /// let all workers stand still instead. What a fiber holds then is never released, so static destructors must not wait for fibers.
+  /// let all workers stand still instead. What a fiber holds then is never released, so static destructors must not wait for
+  /// fibers.
   virtual ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;

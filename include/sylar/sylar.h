@@ -1,5 +1,5 @@
-// All of sylar in one include, as programs written for sylar expect it, with yaml-cpp and, where it is installed, Boost's lexical_cast,
-// which they use through it. New programs include the headers that they need, none of which brings either.
+// All of sylar in one include, as programs written for sylar expect it, with yaml-cpp and, where it is installed, Boost's
+// lexical_cast, which they use through it. New programs include the headers that they need, none of which brings either.
 #pragma once
 
 #if __cplusplus < 202002L

@@ -37,9 +37,9 @@ struct TcpServerLimits {
   size_t max_per_peer = 512;        ///< served at once from one IPv4 address or one IPv6 /64; further ones are closed at once
   bool limit_loopback = false;      ///< max_per_peer also holds for loopback addresses
   int backlog = SOMAXCONN;          ///< connections that the kernel keeps until they are accepted, for each listening socket
-  /// Listening sockets for each internet address, 1 to 1024. Among several the kernel spreads the connections (SO_REUSEPORT). They are
-  /// accepted on different workers, and a connection stays where it was accepted, instead of going to the worker with the fewest.
-  /// For very many new connections a second. The address is then not refused if another server of the same user has it with
+  /// Listening sockets for each internet address, 1 to 1024. Among several the kernel spreads the connections (SO_REUSEPORT). They
+  /// are accepted on different workers, and a connection stays where it was accepted, instead of going to the worker with the
+  /// fewest. For very many new connections a second. The address is then not refused if another server of the same user has it with
   /// SO_REUSEPORT. Source: socket(7).
   int listeners = 1;
 };

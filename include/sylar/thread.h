@@ -30,7 +30,8 @@ class Thread {
   pid_t getId() const { return m_id; }
   const std::string& getName() const { return m_name; }
 
-  /// Waits for the end of the function; a second call does nothing. Suspends a fiber if the hooks are linked, else blocks the thread.
+  /// Waits for the end of the function; a second call does nothing. Suspends a fiber if the hooks are linked, else blocks the
+  /// thread.
   void join();
 
   /// Returns the Thread object whose function the calling thread runs, or null.

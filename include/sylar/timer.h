@@ -202,17 +202,18 @@ class TimerManager {
   bool tryCollectDue(size_t budget, std::vector<Timer::ptr>& out);
 
  protected:
-  /// Returns true if a timer is armed that will fall due, which excludes those whose delay means never. Then onLastTimerGone() tells
-  /// when the last of them is removed; one that is handed out is not told of.
+  /// Returns true if a timer is armed that will fall due, which excludes those whose delay means never. Then onLastTimerGone()
+  /// tells when the last of them is removed; one that is handed out is not told of.
   bool anyWillFallDue();
 
-  /// For IOManager, whose callbacks run in fibers. `waits` must never be destroyed. Each of `threads` threads gets a set of timers of
-  /// its own.
+  /// For IOManager, whose callbacks run in fibers. `waits` must never be destroyed. Each of `threads` threads gets a set of timers
+  /// of its own.
   TimerManager(const Clock& clock, TimerQueueKind queue, const detail::RunWaits& waits, size_t threads);
 
   /// Called when a timer was armed, reset or refreshed, and one is now due earlier than the sleeper knows. After a call has
   /// returned, no other follows until the next getNextTimer() or observeNextDue(), in an IOManager none for timers that the same
-  /// worker arms; while one is in progress, other threads may make more. Called without any lock, by the thread that armed the timer; it may call back into the manager.
+  /// worker arms; while one is in progress, other threads may make more. Called without any lock, by the thread that armed the
+  /// timer; it may call back into the manager.
   virtual void onTimerInsertedAtFront() = 0;
 
   /// Called when the last armed timer that would have fallen due was removed, if anyWillFallDue() has returned true since the last

@@ -1,6 +1,6 @@
-// Internal. A hot restart: a service starts its program anew and leaves its listening sockets to that process. When that one serves,
-// the old one ends as it does on SIGTERM. Connections that wait in the queues of the sockets are never refused, since one of the two
-// accepts them.
+// Internal. A hot restart: a service starts its program anew and leaves its listening sockets to that process. When that one
+// serves, the old one ends as it does on SIGTERM. Connections that wait in the queues of the sockets are never refused, since one
+// of the two accepts them.
 //
 //   old                                        new
 //   Replacement(program, ...)         ->       Predecessor: has the sockets

@@ -1,4 +1,5 @@
-// Internal. The signals of a service: SIGTERM and SIGINT end it, SIGHUP has it read its configuration again, SIGUSR2 has it replaced.
+// Internal. The signals of a service: SIGTERM and SIGINT end it, SIGHUP has it read its configuration again, SIGUSR2 has it
+// replaced.
 //
 // Thread safety: blockSignals() and releaseEndSignals() affect the calling thread, and threads that it makes later; one thread at
 // a time may call the others.

@@ -1,7 +1,7 @@
 // Internal. A signal handler that passes signals it does not deal with on to the previously installed handler.
 //
-// Thread safety: install() is called once, before any passOn(), and once more in the child of a fork that has met it halfway. passOn()
-// may run in the handler of any thread.
+// Thread safety: install() is called once, before any passOn(), and once more in the child of a fork that has met it halfway.
+// passOn() may run in the handler of any thread.
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Internal. Lets sources and tests in namespaces sylar and sylar::http name internals, which stand in their namespaces `detail`, without
-// `detail::`. Every internal header of these namespaces includes it.
+// Internal. Lets sources and tests in namespaces sylar and sylar::http name internals, which stand in their namespaces `detail`,
+// without `detail::`. Every internal header of these namespaces includes it.
 #pragma once
 
 namespace sylar {

@@ -17,7 +17,8 @@ namespace {
 constinit std::atomic<Level> g_level{Level::kInfo};
 constinit std::atomic<const Sink*> g_sink{nullptr};
 
-/// Writes each line by one system call. spdlog's own sink uses stdio and a pthread mutex, and where hooks are linked both suspend fibers.
+/// Writes each line by one system call. spdlog's own sink uses stdio and a pthread mutex, and where hooks are linked both suspend
+/// fibers.
 class StderrSink final : public spdlog::sinks::base_sink<ThreadMutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;

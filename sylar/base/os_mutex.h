@@ -1,5 +1,5 @@
-// Internal. The locks of thread_mutex.h with the annotations that Clang checks, for the library's own short critical sections. None is
-// ever held while a fiber parks.
+// Internal. The locks of thread_mutex.h with the annotations that Clang checks, for the library's own short critical sections. None
+// is ever held while a fiber parks.
 //
 // A field names the lock that it is GUARDED_BY, a function the locks that it REQUIRES.
 #pragma once

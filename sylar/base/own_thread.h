@@ -1,4 +1,5 @@
-// Internal. Tells the hook of pthread_create that a thread is the library's own, and is to be a thread whatever the program's become.
+// Internal. Tells the hook of pthread_create that a thread is the library's own, and is to be a thread whatever the program's
+// become.
 #pragma once
 
 #include "sylar/base/internal.h"

@@ -63,8 +63,8 @@ int64_t quotaOfVersion1(const std::string& group) {
   return rounded(firstWord(quota), firstWord(period));
 }
 
-/// Returns the least quota of the group at `path` below `root` and its ancestors. In a container the group's path may be the host's,
-/// of which only the root is there.
+/// Returns the least quota of the group at `path` below `root` and its ancestors. In a container the group's path may be the
+/// host's, of which only the root is there.
 int64_t leastQuota(int64_t (*quotaOf)(const std::string& group), const std::string& root, std::string path) {
   int64_t least = kNoQuota;
   while (true) {

@@ -64,9 +64,10 @@ constinit std::atomic<bool> g_follows_forks{false};
     g_follows_forks.store(true, std::memory_order_relaxed);
 }
 
-/// Makes a thread, which ends at once. From a process's first thread on libc's __libc_single_threaded is 0, and libstdc++ waits for the
-/// initialization of a static variable that is under way. Before that it takes any second caller for a recursion, and with
-/// fibers that may be another fiber. (To set the variable is not enough, because by it libc knows whether it has prepared for threads.)
+/// Makes a thread, which ends at once. From a process's first thread on libc's __libc_single_threaded is 0, and libstdc++ waits for
+/// the initialization of a static variable that is under way. Before that it takes any second caller for a recursion, and with
+/// fibers that may be another fiber. (To set the variable is not enough, because by it libc knows whether it has prepared for
+/// threads.)
 void makeFirstThread() {
   sigset_t all;
   ::sigfillset(&all);

@@ -76,8 +76,8 @@ namespace detail {
 extern constinit std::atomic<bool> g_light_barriers;  // the kernel makes them whole
 }  // namespace detail
 /// The two ends of an asymmetric barrier. One thread stores, calls lightBarrier() and loads what another one stores before it calls
-/// heavyBarrier() and loads what the first has stored. At least one of the two loads then sees the other's store. The light end costs
-/// no more than a look at a flag; the heavy end is a system call, which interrupts the process's threads. membarrier(2).
+/// heavyBarrier() and loads what the first has stored. At least one of the two loads then sees the other's store. The light end
+/// costs no more than a look at a flag; the heavy end is a system call, which interrupts the process's threads. membarrier(2).
 inline void lightBarrier() {
   if (detail::g_light_barriers.load(std::memory_order_relaxed)) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -38,8 +38,8 @@ void afterForkInChild() {
   new (&configRegistry().loading) OsMutex;
 }
 
-// Runs before main, when there is one thread. If there is no memory to register, children may hang. The registry is made here, because
-// a signal handler may fork, and must not allocate.
+// Runs before main, when there is one thread. If there is no memory to register, children may hang. The registry is made here,
+// because a signal handler may fork, and must not allocate.
 [[gnu::constructor]] void followForks() {
   static_cast<void>(configRegistry());
   static_cast<void>(::pthread_atfork(beforeFork, afterForkInParent, afterForkInChild));

@@ -4,8 +4,8 @@
 // exception globals (Debian's Boost 1.74 does not). The thread's copies are exchanged before the jump, so nothing has to be
 // looked up afterwards, on whatever thread that is.
 //
-// There are two backends. jump_x86_64.h is inlined. Boost.Context's fcontext is for other processors, for sanitizers, and where SYLAR_CONTEXT=boost is configured. Source: Boost.Context fcontext; Itanium C++ ABI,
-// __cxa_get_globals.
+// There are two backends. jump_x86_64.h is inlined. Boost.Context's fcontext is for other processors, for sanitizers, and where
+// SYLAR_CONTEXT=boost is configured. Source: Boost.Context fcontext; Itanium C++ ABI, __cxa_get_globals.
 #pragma once
 
 #include <cstddef>
@@ -122,8 +122,8 @@ class Context {
   };
 
   void makeWith(const Stack& stack, Start start);
-  /// Records in `me`, which lies on the caller's stack, that `from` is suspended, loads what the thread keeps from `to`, and returns
-  /// what is kept of that.
+  /// Records in `me`, which lies on the caller's stack, that `from` is suspended, loads what the thread keeps from `to`, and
+  /// returns what is kept of that.
   static const Suspended& leave(Context& from, Suspended& me, const Context& to, const ThreadLocals& here);
 
   Suspended* m_suspended = nullptr;  // valid while suspended
@@ -146,8 +146,8 @@ inline const Context::Suspended& Context::leave(Context& from, Suspended& me, co
   return entered;
 }
 
-/// Returns `object` as if it were another one. A reference that is alive across an inlined switch lies in memory, from where each use,
-/// before and after, would load it.
+/// Returns `object` as if it were another one. A reference that is alive across an inlined switch lies in memory, from where each
+/// use, before and after, would load it.
 template <class T>
 [[gnu::always_inline]] inline T& inRegister(T& object) {
   T* address = &object;

@@ -1,7 +1,7 @@
 // Internal. The part of a fiber that its users do not see: its state, its end observers, and the requests of other threads.
 //
-// It lies in memory that threads with fibers keep for the next one (control_memory.h), and ends with its Fiber. It is also the node by which
-// the fiber is linked into a worker's queue.
+// It lies in memory that threads with fibers keep for the next one (control_memory.h), and ends with its Fiber. It is also the node
+// by which the fiber is linked into a worker's queue.
 //
 // Thread safety: the fiber's own thread changes it. Any thread may call state(), tryMove(), observeEnd(), unobserveEnd() and
 // cancelRequested().
@@ -123,8 +123,8 @@ class FiberControl final : public SpawnNode {
 
   /// The requests that other threads may make to a fiber.
   enum Requested : uint8_t { kPermit = 1, kCancel = 2, kScopeFired = 4 };
-  /// Returns true if a CancelScope of the fiber that runs on `core`, or of one of its resumers, has been told to stop. A shield of a
-  /// resumer hides its scopes and those beyond. For its own thread.
+  /// Returns true if a CancelScope of the fiber that runs on `core`, or of one of its resumers, has been told to stop. A shield of
+  /// a resumer hides its scopes and those beyond. For its own thread.
   static bool inFiredScope(const FiberCore& core);
   /// Returns null before the fiber's start and after its end.
   FiberCore* core() const;
@@ -133,8 +133,8 @@ class FiberControl final : public SpawnNode {
     SYLAR_DCHECK(m_started != nullptr);
     return *m_started;
   }
-  /// Ends the values of FiberLocal, and lets go of the tokens of its scopes, because its stack is reclaimed and the destructors there
-  /// will not run.
+  /// Ends the values of FiberLocal, and lets go of the tokens of its scopes, because its stack is reclaimed and the destructors
+  /// there will not run.
   void dropStarted();
   /// Returns true if the fiber was cancelled and its thread has not looked yet. On plain threads only this_fiber::cancelled()
   /// looks.
@@ -161,7 +161,8 @@ class FiberControl final : public SpawnNode {
   }
   /// Returns what the fiber is doing, in words, such as "reads descriptor 7".
   std::string describe() const;
-  /// Returns one of the locks that it holds, in words to be appended, or "" if there are none. The fiber must not end during the call.
+  /// Returns one of the locks that it holds, in words to be appended, or "" if there are none. The fiber must not end during the
+  /// call.
   std::string describeHeld() const;
   /// Ends the process, because the fiber comes to an end, as `how` says, and holds a lock.
   [[noreturn]] void failHolding(const char* how) const;

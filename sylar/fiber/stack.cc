@@ -111,8 +111,8 @@ bool StackClass::unmapSome() {
   return !refused;
 }
 
-/// Maps memory for more stacks of `mapped_size` bytes each, and room for their guards. If not even one with a wide guard is granted, the
-/// guards are narrow.
+/// Maps memory for more stacks of `mapped_size` bytes each, and room for their guards. If not even one with a wide guard is
+/// granted, the guards are narrow.
 bool StackClass::mapMore(size_t mapped_size) {
   SYLAR_DCHECK(m_untouched == m_untouched_end);
   m_untouched_guard = g_wide_guards.load(std::memory_order_relaxed) < kWideGuards ? kGuardSize : kLeastGuardSize;

@@ -1,9 +1,10 @@
 // Internal. Stacks of fibers: mapped memory with a guard area below, and a pool of them per thread.
 //
 // A frame that runs off the low end hits the guard and faults instead of overwriting a neighbour; overflow.h reports it.
-// `-fstack-clash-protection` makes a frame of any size touch the guard. The wide guard of 1 MiB is for code that was compiled without,
-// and costs page tables, so only the first kWideGuards stacks have it. Where the kernel has MADV_GUARD_INSTALL (Linux 6.13), a guard
-// needs no mapping of its own, so a million stacks fit under the default vm.max_map_count. Elsewhere it is made by mprotect.
+// `-fstack-clash-protection` makes a frame of any size touch the guard. The wide guard of 1 MiB is for code that was compiled
+// without, and costs page tables, so only the first kWideGuards stacks have it. Where the kernel has MADV_GUARD_INSTALL (Linux
+// 6.13), a guard needs no mapping of its own, so a million stacks fit under the default vm.max_map_count. Elsewhere it is made by
+// mprotect.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@ struct Stack {
   explicit operator bool() const { return base != nullptr; }
 };
 
-/// Returns the stack of a thread of libc's, which ends at `top` and has `size` bytes. If it is larger than any of a fiber, the part that is
-/// further down does not count.
+/// Returns the stack of a thread of libc's, which ends at `top` and has `size` bytes. If it is larger than any of a fiber, the part
+/// that is further down does not count.
 inline Stack stackBelow(char* top, size_t size) {
   size = std::min(size, kMaxStackSize);
   return {top - size, static_cast<uint32_t>(size)};

@@ -1,9 +1,9 @@
 // Internal. What AddressSanitizer and LeakSanitizer are told of the stacks of fibers.
 //
-// The program's sanitizer has to know on which stack a thread is, or an exception is an overflow to it, and what only a fiber's stack
-// points to is a leak. Its functions are weak here, so a library that was compiled without it tells it as well, and in a program
-// without it they are null. A fiber notes at its start whether there is one to tell (FiberCore::watched), so that other programs
-// do not look at each switch.
+// The program's sanitizer has to know on which stack a thread is, or an exception is an overflow to it, and what only a fiber's
+// stack points to is a leak. Its functions are weak here, so a library that was compiled without it tells it as well, and in a
+// program without it they are null. A fiber notes at its start whether there is one to tell (FiberCore::watched), so that other
+// programs do not look at each switch.
 //
 // ThreadSanitizer cannot be served in this way, because it has to see how the library orders what its threads do.
 //

@@ -1,8 +1,8 @@
 // Internal. The state of a fiber that only it and its worker need, from its start to its end.
 //
-// It lies at the top of the stack that the fiber has begun on. That page is resident anyway, so a suspended fiber takes no more memory
-// for it, and the next fiber on the stack finds it in the cache. A fiber may go on to another stack, as main and threads that are
-// fibers do; its first one stays with it. Other threads may look at it only while something keeps the fiber from ending.
+// It lies at the top of the stack that the fiber has begun on. That page is resident anyway, so a suspended fiber takes no more
+// memory for it, and the next fiber on the stack finds it in the cache. A fiber may go on to another stack, as main and threads
+// that are fibers do; its first one stays with it. Other threads may look at it only while something keeps the fiber from ending.
 #pragma once
 
 #include <cstdint>

@@ -54,8 +54,8 @@ bool onStackOfThread(const void* address) {
   t_this != nullptr ? t_this->m_free_controls.put(memory) : ::operator delete(memory);
 }
 
-/// exit() calls this as well, before all other handlers, on the stack on which it was called. (pthread_exit has left the fiber's stack, which
-/// is an error.) Source: glibc, stdlib/exit.c, __call_tls_dtors.
+/// exit() calls this as well, before all other handlers, on the stack on which it was called. (pthread_exit has left the fiber's
+/// stack, which is an error.) Source: glibc, stdlib/exit.c, __call_tls_dtors.
 void ThreadFibers::endWithThread(void*) {
   if (t_this == nullptr) return;  // it has been a fiber, and is over
   const bool in_fiber = t_running != nullptr && !onStackOfThread(__builtin_frame_address(0));

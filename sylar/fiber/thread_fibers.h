@@ -60,8 +60,8 @@ class FiberHost {
   virtual void hasResumed(FiberCore& core) = 0;
   /// Unlinks a timer that is still in the worker's queue, because the core leaves the worker's hands.
   virtual void unlinkTimer(FiberCore& core) = 0;
-  /// Called on the stack of `me`, which gives its thread back to the worker, so runningFiber() is null. Returns the fiber that runs next, be it
-  /// `me`, or null if the worker's loop has to come first. In a forked child it calls ThreadFibers::stayInChild().
+  /// Called on the stack of `me`, which gives its thread back to the worker, so runningFiber() is null. Returns the fiber that runs
+  /// next, be it `me`, or null if the worker's loop has to come first. In a forked child it calls ThreadFibers::stayInChild().
   virtual FiberCore* passOn(FiberCore& me) = 0;
 
  protected:
@@ -88,8 +88,8 @@ class ThreadFibers {
   /// Suspends the running fiber and gives control to its resumer, which records the fiber's new state. Only then may others take
   /// the fiber, because only then has it left its stack.
   static void yield(SwitchReason reason);
-  /// Suspends `me`, the running fiber, and gives control to the thread's own stack, past any hand resumers, or to the fiber that the
-  /// host names instead. The fiber resumes on this thread.
+  /// Suspends `me`, the running fiber, and gives control to the thread's own stack, past any hand resumers, or to the fiber that
+  /// the host names instead. The fiber resumes on this thread.
   void park(FiberCore& me);
 
   /// Lets `me`, the running fiber of a forked child, go on where it would be suspended, or waits on the thread's own account.

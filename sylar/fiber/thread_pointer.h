@@ -23,12 +23,12 @@ inline uintptr_t threadPointer() {
   __asm__ volatile("movq %%fs:0, %0" : "=r"(pointer));
   return pointer;
 }
-/// Never inlined. Compilers keep the addresses of thread_local variables in a function, so one that calls this must not use the same
-/// variable before and after it, but through other functions that are never inlined.
+/// Never inlined. Compilers keep the addresses of thread_local variables in a function, so one that calls this must not use the
+/// same variable before and after it, but through other functions that are never inlined.
 void setThreadPointer(uintptr_t pointer);
 
-/// Does the same, and sets the signal mask of the thread that had been given that pointer (keepSignalMask). The kernel's mask must be
-/// that of the thread that is left.
+/// Does the same, and sets the signal mask of the thread that had been given that pointer (keepSignalMask). The kernel's mask must
+/// be that of the thread that is left.
 void becomeThread(uintptr_t pointer);
 
 /// Notes the signal mask of the calling thread, which becomeThread() sets again. The kernel's is the same already.

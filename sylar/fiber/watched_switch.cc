@@ -1,6 +1,7 @@
 // Switches that a sanitizer is told of (stack_watch.h), and what becomes of a program whose sanitizer cannot be told.
 //
-// AddressSanitizer frees the moved frames of a stack that is left for good, so no function may have its own there between its two calls.
+// AddressSanitizer frees the moved frames of a stack that is left for good, so no function may have its own there between its two
+// calls.
 #include <pthread.h>
 
 #include <string_view>
@@ -55,8 +56,8 @@ void ThreadFibers::holdOwnStack() const {
 #ifndef SYLAR_TSAN
 namespace {
 
-/// Ends a program that would report errors of the library that are none, before its first report. ThreadSanitizer does not see what orders
-/// the threads of a library that was compiled without it, and MemorySanitizer not what such a library writes.
+/// Ends a program that would report errors of the library that are none, before its first report. ThreadSanitizer does not see what
+/// orders the threads of a library that was compiled without it, and MemorySanitizer not what such a library writes.
 [[gnu::constructor(101)]] void refuseSanitizer() {
   const bool races = &__tsan_init != nullptr;
   if (!races && &__msan_init == nullptr) return;

@@ -18,8 +18,8 @@ namespace sylar::http::detail {
 
 #ifdef __SSE2__
 
-/// Returns sixteen bits, one for each byte of `block`: set if the byte is of the class `kMask`. For tokens a bit that is not set says
-/// nothing, because only letters, digits and '-' are recognised.
+/// Returns sixteen bits, one for each byte of `block`: set if the byte is of the class `kMask`. For tokens a bit that is not set
+/// says nothing, because only letters, digits and '-' are recognised.
 template <uint8_t kMask>
 [[gnu::always_inline]] inline unsigned commonOf(__m128i block) {
   const auto is = [block](char c) { return _mm_cmpeq_epi8(block, _mm_set1_epi8(c)); };

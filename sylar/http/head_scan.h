@@ -29,8 +29,8 @@ class FieldScan {
     m_total_end = position + m_max_total;
   }
   /// Scans `text`, which is the text of the call before and perhaps more after it. Adds the places of its fields to `fields`, which
-  /// was empty before the first call and is given the text by the caller (FieldListControl::text()). After kDone, position() is just
-  /// after the empty line.
+  /// was empty before the first call and is given the text by the caller (FieldListControl::text()). After kDone, position() is
+  /// just after the empty line.
   Scan feed(std::string_view text, FieldList& fields);
   size_t position() const { return m_at; }
 

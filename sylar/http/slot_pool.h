@@ -1,5 +1,5 @@
-// Internal. Memory that serves one request and is passed from request to request within a thread, across connections. Memory that served
-// the last request is still in the processor's cache, and a connection that waits holds none.
+// Internal. Memory that serves one request and is passed from request to request within a thread, across connections. Memory that
+// served the last request is still in the processor's cache, and a connection that waits holds none.
 #pragma once
 
 #include <cstddef>

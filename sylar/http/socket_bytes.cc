@@ -64,9 +64,9 @@ template <class Receive>
 
 // Calls `receive(flags)`, which is recv(2) with those flags. A wait that ends without bytes looks once more. The socket keeps its
 // timeout if that is short enough, so that a connection on which requests come and go does not set one each time. If that timeout
-// ends the wait too early, the wait goes on for the time that is left. The time left is computed from the timeouts: if the first wait
-// ended late, as on a busy worker, the whole wait ends that much later. To measure it, every read would have to look at the clock
-// before it begins.
+// ends the wait too early, the wait goes on for the time that is left. The time left is computed from the timeouts: if the first
+// wait ended late, as on a busy worker, the whole wait ends that much later. To measure it, every read would have to look at the
+// clock before it begins.
 template <class Receive>
 [[gnu::always_inline]] inline ssize_t SocketBytes::receiveFor(std::chrono::nanoseconds timeout, Receive receive) {
   int64_t left_ms = std::min(toMs(timeout), kLongestMs);

@@ -1,5 +1,5 @@
-// Internal. The epoll of a worker. It reports readiness to the entries of descriptors, and wakes for mail, for public timers, and for
-// what the worker's ring has done.
+// Internal. The epoll of a worker. It reports readiness to the entries of descriptors, and wakes for mail, for public timers, and
+// for what the worker's ring has done.
 #pragma once
 
 #include <fcntl.h>
@@ -105,8 +105,8 @@ class EpollEngine final : public Driver {
   bool serve(int64_t now_ns) override;
   bool poll(int64_t now_ns, int64_t deadline_ns) override;
   void submit() override;
-  /// Returns the worker's ring, which is made when it is first asked for. Returns null if there can be none, or if setIOEngine() wants
-  /// none.
+  /// Returns the worker's ring, which is made when it is first asked for. Returns null if there can be none, or if setIOEngine()
+  /// wants none.
   Ring* ring();
   /// Returns true if the worker's ring may make transfers, should there be a ring. The answer is fixed when the worker starts.
   bool transfers() const { return m_transfers != Transfers::kNone; }
@@ -115,8 +115,8 @@ class EpollEngine final : public Driver {
     const tsan::Exempt of_this_thread;
     ++m_receives;
   }
-  /// Returns the ring if it is to make the transfer that now begins, else null. `watched` says whether the epoll watches the socket. Under
-  /// kAuto the ring takes over a watched one only where the load has clearly grown.
+  /// Returns the ring if it is to make the transfer that now begins, else null. `watched` says whether the epoll watches the
+  /// socket. Under kAuto the ring takes over a watched one only where the load has clearly grown.
   Ring* transferRing(bool watched) {
     const tsan::Exempt of_this_thread;
     if (m_transfers == Transfers::kNone) return nullptr;
@@ -137,8 +137,8 @@ class EpollEngine final : public Driver {
   static constexpr unsigned kCallBudget = 64;
   static constexpr unsigned kCallsPerLook = 4;
   static constexpr int64_t kTimeBudgetNs = 100'000;
-  // With so many receives a turn one call into the kernel for all is cheaper than one for each: kSome for a socket that the epoll does not
-  // watch, kMany for one that it does.
+  // With so many receives a turn one call into the kernel for all is cheaper than one for each: kSome for a socket that the epoll
+  // does not watch, kMany for one that it does.
   static constexpr unsigned kSome = 3;
   static constexpr unsigned kMany = 6;
   static constexpr unsigned kScale = 8;  // by which the average is stored, and of which a new number is one part

@@ -67,8 +67,8 @@ Ring* EpollEngine::ringForTransfers() {
   return made != nullptr && made->takesTransfers() ? made : nullptr;
 }
 
-/// Chooses when the worker's ring makes transfers. On virtual time it makes none: what a fiber has sent must be there before the clock
-/// moves.
+/// Chooses when the worker's ring makes transfers. On virtual time it makes none: what a fiber has sent must be there before the
+/// clock moves.
 void EpollEngine::enter() {
   if (Worker::current()->clock().autoAdvance() != nullptr) return;
   switch (ioEngine()) {

@@ -9,8 +9,8 @@
 namespace sylar {
 namespace {
 
-/// Returns how many workers get a set of timers of their own. On a clock that a test moves there is one set, so that all timers have
-/// one order.
+/// Returns how many workers get a set of timers of their own. On a clock that a test moves there is one set, so that all timers
+/// have one order.
 size_t timerSets(const SchedulerCore& scheduler) { return &scheduler.clock() == &steadyClock() ? scheduler.workers().size() : 1; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Internal. Memory that a ring lends to receives. Each takes a block when its bytes have come, so a fiber that waits for them holds none.
+// Internal. Memory that a ring lends to receives. Each takes a block when its bytes have come, so a fiber that waits for them holds
+// none.
 //
 // Thread safety: the ring's thread only. The memory stays if leave() was not called, because the kernel may write to it.
 // Source: io_uring_register_buf_ring(3).

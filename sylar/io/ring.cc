@@ -27,7 +27,8 @@ constexpr unsigned kKernelThreads = 256;        // of each of two kinds, for wha
 constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
                             IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL;
 
-// True if the kernel sets its flag for hasMore() before it looks whether to notify. Elsewhere its OR has no order, so serve() asks once more.
+// True if the kernel sets its flag for hasMore() before it looks whether to notify. Elsewhere its OR has no order, so serve() asks
+// once more.
 #ifdef __x86_64__
 constexpr bool kFlagIsInOrder = true;
 #else
@@ -260,7 +261,8 @@ void Ring::submitBegun() {
   }
 }
 
-/// Takes no transfers for kRestTurns turns, because the kernel refuses them. Their fibers make the calls themselves, and wait by the epoll.
+/// Takes no transfers for kRestTurns turns, because the kernel refuses them. Their fibers make the calls themselves, and wait by
+/// the epoll.
 void Ring::rest() {
   m_rest = kRestTurns;
   while (hasBegun()) {
@@ -276,8 +278,8 @@ void Ring::removeBegun(const Transfer& transfer) {
   (transfer.next == nullptr ? m_last_begun : transfer.next->previous) = transfer.previous;
 }
 
-/// Makes the last `count` entries no-ops, because the kernel has refused them, and their numbers may be others' when it looks again.
-/// `last` is the last transfer.
+/// Makes the last `count` entries no-ops, because the kernel has refused them, and their numbers may be others' when it looks
+/// again. `last` is the last transfer.
 void Ring::takeBack(Transfer* last, unsigned count) {
   for (unsigned i = 1; i <= count && last != nullptr; ++i) {
     io_uring_sqe* const place = &m_ring.sq.sqes[(m_ring.sq.sqe_tail - i) & *m_ring.sq.kring_mask];

@@ -1,4 +1,5 @@
-// Internal. The io_uring of a worker. The kernel carries out what its fibers wait for: calls on files, and the transfers of sockets.
+// Internal. The io_uring of a worker. The kernel carries out what its fibers wait for: calls on files, and the transfers of
+// sockets.
 //
 //   io_uring_sqe entry{};
 //   io_uring_prep_fsync(&entry, fd, 0);
@@ -7,8 +8,8 @@
 // The worker sleeps in its epoll as ever, which watches notifyFd().
 //
 // An operation lies on its fiber's stack and uses the caller's memory. So run() is ended by neither a cancel nor a deadline. stop()
-// waits for it; stop(deadline) abandons the fiber and keeps its stack for the kernel. The kernel holds the file from the submission on,
-// so a close of its number changes nothing. Source: io_uring(7).
+// waits for it; stop(deadline) abandons the fiber and keeps its stack for the kernel. The kernel holds the file from the submission
+// on, so a close of its number changes nothing. Source: io_uring(7).
 //
 // Thread safety: the worker's thread only, except busy() when the worker has ended.
 #pragma once
@@ -45,19 +46,20 @@ class Ring {
     Operation* next = nullptr;
   };
 
-  /// Makes the ring of the calling thread. Returns null, and sets `*error` to the errno, if the kernel has no ring that runs nothing in
-  /// the thread until it is asked (Linux 6.1), or if a filter of system calls or the system's settings forbid it, or memory or
-  /// descriptors have run out.
+  /// Makes the ring of the calling thread. Returns null, and sets `*error` to the errno, if the kernel has no ring that runs
+  /// nothing in the thread until it is asked (Linux 6.1), or if a filter of system calls or the system's settings forbid it, or
+  /// memory or descriptors have run out.
   static std::unique_ptr<Ring> make(int* error);
   /// Cancels what is not done. What cannot be cancelled goes on, and so does its use of the memory of fibers that were abandoned.
   ~Ring();
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  /// Has the kernel carry out `entry` at once, and returns its result, -errno, or kRefused. For fibers of the worker. May suspend: yes.
+  /// Has the kernel carry out `entry` at once, and returns its result, -errno, or kRefused. For fibers of the worker. May suspend:
+  /// yes.
   long run(const io_uring_sqe& entry);
-  /// Returns an eventfd, which need not be read. The kernel writes to it when there is something for serve(). It does not while the last
-  /// serve() has woken a fiber, because the worker then calls serve() again before it sleeps.
+  /// Returns an eventfd, which need not be read. The kernel writes to it when there is something for serve(). It does not while the
+  /// last serve() has woken a fiber, because the worker then calls serve() again before it sleeps.
   int notifyFd() const { return m_notify_fd.get(); }
   /// Submits what was begun, and wakes the fibers whose operations are done.
   void serve();
@@ -68,8 +70,8 @@ class Ring {
   /// Cancels what can be cancelled of a fiber that is abandoned.
   void abandon(const FiberCore& core);
 
-  /// A receive or send of a socket, which the kernel gets at the end of the worker's turn, together with others. The number is pinned only
-  /// while the kernel gets it. A close before that ends the transfer, and after that the kernel holds the file.
+  /// A receive or send of a socket, which the kernel gets at the end of the worker's turn, together with others. The number is
+  /// pinned only while the kernel gets it. A close before that ends the transfer, and after that the kernel holds the file.
   struct Transfer : Operation {
     io_uring_sqe* call = nullptr;
     bool submitted = false;
@@ -90,10 +92,11 @@ class Ring {
   }
   /// Returns the memory that receives may take, or null if there is none. It is made when it is first asked for.
   LentMemory* memory();
-  /// Begins `transfer`, whose fiber is about to wait. It gives -ECANCELED if the number is closed before the end of the turn, and -EAGAIN
-  /// if the kernel refuses it.
+  /// Begins `transfer`, whose fiber is about to wait. It gives -ECANCELED if the number is closed before the end of the turn, and
+  /// -EAGAIN if the kernel refuses it.
   void begin(Transfer& transfer);
-  /// Ends `transfer` early, and returns when it is done, whatever came first. In a forked child it returns at once. May suspend: yes.
+  /// Ends `transfer` early, and returns when it is done, whatever came first. In a forked child it returns at once. May suspend:
+  /// yes.
   void end(Transfer& transfer);
 
  private:

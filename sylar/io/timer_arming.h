@@ -1,7 +1,7 @@
 // Internal. When the descriptor of the public timers is set (protocol P4): at once while a worker sleeps, else by the worker that
 // sleeps next. A busy server that arms and stops timers makes no system call for them.
 //
-//   who arms a timer   has put it into the queue; notes that the descriptor is owed a look at the queue; asks whether anybody sleeps
+//   who arms a timer   has put it into the queue; notes that the descriptor is owed a look at it; asks whether anybody sleeps
 //   who sleeps         declares that it sleeps; asks whether the descriptor is owed a look
 //   who settles it     notes that nothing is owed; looks at the queue; sets the descriptor
 //

@@ -1,5 +1,5 @@
-// Internal. Listening sockets that another process has left to this one. A TcpServer that binds one of their addresses takes the socket
-// over, with the connections that wait in its queue.
+// Internal. Listening sockets that another process has left to this one. A TcpServer that binds one of their addresses takes the
+// socket over, with the connections that wait in its queue.
 //
 // Thread safety: all calls from any thread.
 #pragma once

@@ -44,8 +44,8 @@ class SYLAR_API SocketControl {
   static bool acceptWaits(const Socket& listener) { return listener.m_accept_waits; }
   static void endWaiting(Socket& listener) { listener.m_accept_waits = false; }
 
-  /// Puts `fd`, which listens, in the place of the descriptor that `socket` has, and closes it. The file of a Unix socket stays that
-  /// of others. Returns false with errno.
+  /// Puts `fd`, which listens, in the place of the descriptor that `socket` has, and closes it. The file of a Unix socket stays
+  /// that of others. Returns false with errno.
   static bool adopt(Socket& socket, int fd);
   /// Returns true if `listener` will remove its file.
   static bool ownsFile(const Socket& listener);

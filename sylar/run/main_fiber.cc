@@ -44,8 +44,8 @@ Stack mainStack(void* top) {
   return stackBelow(static_cast<char*>(top), limit.rlim_cur);
 }
 
-/// Returns true if `at` is in a frame of main, which may be on a stack that the program has made, and not in one of a handler that has
-/// interrupted the loop.
+/// Returns true if `at` is in a frame of main, which may be on a stack that the program has made, and not in one of a handler that
+/// has interrupted the loop.
 bool isInMain(const void* at) {
   stack_t signals{};
   sys::signalStack(nullptr, &signals);
@@ -60,8 +60,8 @@ void takeOver() {
   t_running = g_main_fiber;
 }
 
-/// In a forked child main goes on, where a handler has interrupted the loop. A handler on a stack of main's has interrupted the switch to
-/// the loop.
+/// In a forked child main goes on, where a handler has interrupted the loop. A handler on a stack of main's has interrupted the
+/// switch to the loop.
 SYLAR_SWITCHES void goOnInChild() {
   if (isInMain(__builtin_frame_address(0))) return;
   takeOver();
@@ -107,8 +107,8 @@ void hearCancels() {
 #endif
 }
 
-/// A signal handler that comes while main waits has interrupted the loop. If it jumps back into main, the wait has no end and the loop
-/// goes on no more, so from there on the program runs without fibers: every hooked call is libc's.
+/// A signal handler that comes while main waits has interrupted the loop. If it jumps back into main, the wait has no end and the
+/// loop goes on no more, so from there on the program runs without fibers: every hooked call is libc's.
 void leaveFibersIfToMain(uintptr_t to) {
   if (!onThreadStack() || Worker::currentHere() == nullptr || !isInMain(reinterpret_cast<const void*>(to))) return;
   takeOver();

@@ -32,8 +32,8 @@ using std::chrono::milliseconds;
 /// The thread counts as held after this time.
 constexpr milliseconds kHeld{10};
 
-/// What stderr was at the start, under a number of the library's own. Programs close theirs before the report is written, such as those
-/// of the GNU coreutils.
+/// What stderr was at the start, under a number of the library's own. Programs close theirs before the report is written, such as
+/// those of the GNU coreutils.
 int g_stderr = STDERR_FILENO;
 
 void keepStderr() {

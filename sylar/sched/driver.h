@@ -46,8 +46,8 @@ class Driver {
   virtual void leave() {}
   /// Called by the worker's thread for a fiber that it abandons.
   virtual void abandon(const FiberCore& /*core*/) {}
-  /// Returns true if the kernel keeps the worker's thread from ending until somebody else lets it: a disk that does not answer. Called
-  /// when the worker has ended.
+  /// Returns true if the kernel keeps the worker's thread from ending until somebody else lets it: a disk that does not answer.
+  /// Called when the worker has ended.
   virtual bool holdsThread() const { return false; }
 
  private:

@@ -18,8 +18,8 @@ uint64_t outermostResumerOf(const FiberCore& core) {
 
 }  // namespace
 
-/// Takes handles under the lock, which each begin and end of a fiber needs, and what lies on the fibers' stacks. Describes the fibers
-/// outside it.
+/// Takes handles under the lock, which each begin and end of a fiber needs, and what lies on the fibers' stacks. Describes the
+/// fibers outside it.
 void LiveFibers::list(std::vector<FiberReport>& out) {
   struct Listed {
     Fiber::ptr fiber;

@@ -9,8 +9,8 @@
 //   kNone       the worker that has come back, or who asked        CAS acq_rel from kAsked
 //   kDetached   who asked and found the worker in a fiber; final   CAS acq_rel from kAsked
 //
-// If a worker comes back while a thread asks for it, one of the two sees the other, and the last two changes decide between them. A worker comes back
-// after each fiber and is asked when it is stuck, so it is the asking that pays for the barrier.
+// If a worker comes back while a thread asks for it, one of the two sees the other, and the last two changes decide between them. A
+// worker comes back after each fiber and is asked when it is stuck, so it is the asking that pays for the barrier.
 //
 // A fiber that has used up its budget (of calls that did not wait) comes behind all others, or ten of them would make each one
 // that wakes wait for ten turns.

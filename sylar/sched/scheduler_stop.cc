@@ -153,8 +153,8 @@ bool SchedulerCore::endInThread(const std::function<void()>& finish, bool is_fir
 
 bool SchedulerCore::isLeftByExit() const { return ThreadFibers::inExit() && !m_made_in_exit && !over(); }
 
-/// Lets the workers stand still, and returns when they do, or after kGraceNs if a fiber computes for that long. The caller's own worker cannot
-/// come back to its loop, so what runs on it goes on as the thread. The destructor calls this a second time. If no
+/// Lets the workers stand still, and returns when they do, or after kGraceNs if a fiber computes for that long. The caller's own
+/// worker cannot come back to its loop, so what runs on it goes on as the thread. The destructor calls this a second time. If no
 /// fiber is left, the workers and the thread inside of the end are about to leave, and nothing has to stand still.
 void SchedulerCore::haltForExit() {
   if (m_halts.exchange(true, std::memory_order_seq_cst)) return;

@@ -41,8 +41,8 @@ class SpawnQueue {
     return node;
   }
 
-  /// Removes `node`, wherever it stands. Returns false if it is not in this queue. Whether it is may change at any time, but the node
-  /// must exist.
+  /// Removes `node`, wherever it stands. Returns false if it is not in this queue. Whether it is may change at any time, but the
+  /// node must exist.
   [[nodiscard]] bool takeOut(SpawnNode& node) {
     Lock lock(m_lock);
     if (!holds(node)) return false;

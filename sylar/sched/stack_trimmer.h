@@ -1,9 +1,9 @@
-// Internal. Gives back to the kernel what a worker's waiting fibers do not need of their stacks: the pages below their frames, which a
-// deeper call has touched once and which would stay for as long as the fiber lives.
+// Internal. Gives back to the kernel what a worker's waiting fibers do not need of their stacks: the pages below their frames,
+// which a deeper call has touched once and which would stay for as long as the fiber lives.
 //
-// A sweep looks at all fibers of the worker, some at a time, and begins when the set time has passed since the end of the last one. So a
-// fiber that still is in the wait in which the last sweep found it has waited for that time at least. It is trimmed, once for each wait.
-// Sweeps end when no fiber has run between two of them, so an idle process rests.
+// A sweep looks at all fibers of the worker, some at a time, and begins when the set time has passed since the end of the last one.
+// So a fiber that still is in the wait in which the last sweep found it has waited for that time at least. It is trimmed, once for
+// each wait. Sweeps end when no fiber has run between two of them, so an idle process rests.
 //
 // Thread safety: belongs to the worker's thread. Source: madvise(2).
 #pragma once

@@ -1,10 +1,11 @@
 // Internal. One thread of a scheduler: what runs on it, in which order, and when it sleeps.
 //
 // One iteration of its loop, in this order (a contract): 1. mail; 2. due timeouts of its own fibers, then the driver's upkeep;
-// 3. at most kBatch runnable fibers, or fewer that take kBatchNs (and those before the next look at the clock), unstarted work in alternation with woken ones, the injector
-// first and at every 64th pick. Fibers that have used up their budget come last, but first after a batch that had no time for
-// them. Joined work and its joiner run out of turn, within bounds; 4. have the driver submit what they have begun; steal, if nothing is left, and run the oldest of that; 5. collect ready
-// descriptors: without waiting if there is more to run, else asleep until mail, a descriptor or a deadline.
+// 3. at most kBatch runnable fibers, or fewer that take kBatchNs (and those before the next look at the clock), unstarted work in
+// alternation with woken ones, the injector first and at every 64th pick. Fibers that have used up their budget come last, but
+// first after a batch that had no time for them. Joined work and its joiner run out of turn, within bounds; 4. have the driver
+// submit what they have begun; steal, if nothing is left, and run the oldest of that; 5. collect ready descriptors: without waiting
+// if there is more to run, else asleep until mail, a descriptor or a deadline.
 //
 // Thread safety: everything belongs to the worker's thread, except the sections marked otherwise.
 #pragma once

@@ -110,8 +110,9 @@ bool Worker::joinIsOver(const FiberCore& core) {
   m_runnable.leaveLoop();
 }
 
-/// Returns true if a joined fiber, or its joiner, may run next, out of its turn, so that a tree of fibers grows in depth. Others are due
-/// from time to time: runnable fibers after kFibersPerLook such turns, and the oldest unstarted work after kDepthTurns or kDepthNs.
+/// Returns true if a joined fiber, or its joiner, may run next, out of its turn, so that a tree of fibers grows in depth. Others
+/// are due from time to time: runnable fibers after kFibersPerLook such turns, and the oldest unstarted work after kDepthTurns or
+/// kDepthNs.
 [[gnu::always_inline]] inline bool Worker::mayGoInDepth() {
   SYLAR_DCHECK(inLoop());
   m_unstarted_next = true;  // so the alternation goes on with what was woken
@@ -139,8 +140,8 @@ bool Worker::resumeNext(FiberCore& joiner) {
   return true;
 }
 
-/// Does what the loop would do between two fibers of a batch, if that is only to take the next one. So a switch from one fiber to another is
-/// one jump, and not one into the loop and one out of it. The loop has to come at the end of a batch, for
+/// Does what the loop would do between two fibers of a batch, if that is only to take the next one. So a switch from one fiber to
+/// another is one jump, and not one into the loop and one out of it. The loop has to come at the end of a batch, for
 /// unstarted work whose turn it is, for the injector's turn, and for all that concerns a stop or a cancelled fiber.
 FiberCore* Worker::passOn(FiberCore& me) {
   const tsan::Exempt of_this_thread;
@@ -222,8 +223,9 @@ inline QueueNode* Worker::takeSpent() {
   return m_runnable.popSpent();
 }
 
-/// Looks at the clock. The next look comes when an eighth of the time that is left will have passed if the fibers go on as they did,
-/// within kFibersPerLook and kInjectorInterval, and before the injector's turn. Returns false after the end of a batch as well.
+/// Looks at the clock. The next look comes when an eighth of the time that is left will have passed if the fibers go on as they
+/// did, within kFibersPerLook and kInjectorInterval, and before the injector's turn. Returns false after the end of a batch as
+/// well.
 [[gnu::noinline]] bool Worker::batchGoesOn() {
   SYLAR_DCHECK(lookIsDue() && m_round <= kBatch);
   if (m_next_look == 0 || m_round == kBatch) return false;

@@ -10,8 +10,8 @@
 // neither cancel nor close ends the wait. stop() waits for it; stop(deadline) gives the fiber up and keeps its stack for the
 // function. post() waits for nothing, and the function owns what it uses.
 //
-// Functions whose length others decide (Length::kOthers: a command, a peer) have at most half of the threads, so that they leave some
-// to those that only need a moment, on which they may even wait.
+// Functions whose length others decide (Length::kOthers: a command, a peer) have at most half of the threads, so that they leave
+// some to those that only need a moment, on which they may even wait.
 //
 // Thread safety: all calls from any thread.
 #pragma once

@@ -1,5 +1,5 @@
-// Internal. A TimerQueue whose structure is chosen when it is made. It counts the nodes that will fall due, because a wheel's nextDue() may be
-// a bound that was left by a node which is gone.
+// Internal. A TimerQueue whose structure is chosen when it is made. It counts the nodes that will fall due, because a wheel's
+// nextDue() may be a bound that was left by a node which is gone.
 //
 // Thread safety: none; the owner brings the lock.
 #pragma once

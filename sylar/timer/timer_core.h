@@ -1,5 +1,6 @@
 // Internal. The state that a TimerManager and its Timers share: the queue, its lock and its clock. A manager has one of them, or
-// several (timer_sets.h). It outlives the manager as long as there are Timers, so that their calls have something to ask. `m_closed` tells them that the manager is gone.
+// several (timer_sets.h). It outlives the manager as long as there are Timers, so that their calls have something to ask.
+// `m_closed` tells them that the manager is gone.
 //
 // Thread safety: all public functions from any thread. No foreign code (callbacks, their captures' destructors, conditions, the
 // manager's virtual functions, a sink of log lines) runs under the lock, with one exception: the clock's nowNs().

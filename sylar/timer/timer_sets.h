@@ -33,8 +33,8 @@ class TimerSets {
 
   /// Gives the calling thread the set of this number, modulo how many a manager has. Threads that never call this have set 0.
   static void setOwn(size_t number);
-  /// Returns the set in which the calling thread arms timers. It may outlive the manager. For functions that cannot suspend, nor are
-  /// inlined into others that can.
+  /// Returns the set in which the calling thread arms timers. It may outlive the manager. For functions that cannot suspend, nor
+  /// are inlined into others that can.
   const std::shared_ptr<TimerCore>& own() const { return m_sets[ownNumber()]; }
   /// Returns the set of a timer with that id, or any if there is none.
   TimerCore& ofId(TimerId id) const { return *m_sets[id >> kIdShift & (m_sets.size() - 1)]; }
@@ -61,7 +61,8 @@ class TimerSets {
   static constexpr unsigned kIdShift = 24;  ///< an id tells its set in the bits that TimerPool leaves 0
   static constexpr size_t kMostSets = 256;
   static_assert(TimerPool<>::kMaxPages == 1 << 18, "64 timers a page: ids take 24 bits for the place");
-  /// A thread that comes by serves timers of other sets only when they are this late, because their own workers are to have them first.
+  /// A thread that comes by serves timers of other sets only when they are this late, because their own workers are to have them
+  /// first.
   static constexpr int64_t kPatienceNs = 100'000;
 
   size_t ownNumber() const { return t_number & (m_sets.size() - 1); }

@@ -49,7 +49,8 @@ TEST(ControlMemory, KeepsABoundedNumber) {
   for (size_t i = 0; i < ControlMemory::kKept; ++i) memory.put(pieces[i]);
 }
 
-// More fibers than a thread keeps the memory of end on a thread that made none of them, and one ends on a thread that keeps nothing.
+// More fibers than a thread keeps the memory of end on a thread that made none of them, and one ends on a thread that keeps
+// nothing.
 TEST(ControlMemory, FibersEndOnOtherThreadsThanTheyWereMadeOn) {
   const uint64_t before = Fiber::TotalFibers();
   std::vector<Fiber::ptr> fibers;

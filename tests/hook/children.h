@@ -7,8 +7,8 @@
 
 namespace sylar::test {
 
-/// Starts a child that exits with what `body` returns. One that hangs is killed by a signal. The exit is a bare system call, because
-/// that of a sanitizer may give another value, on account of the parent's threads.
+/// Starts a child that exits with what `body` returns. One that hangs is killed by a signal. The exit is a bare system call,
+/// because that of a sanitizer may give another value, on account of the parent's threads.
 template <class Body>
 pid_t startChild(Body body) {
   const pid_t child = ::fork();

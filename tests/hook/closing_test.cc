@@ -131,8 +131,8 @@ FILE* pendingStream(int fd) {
   return stream;
 }
 
-// A stream is flushed while its number is open as ever. Cause: the number was marked as being closed, a fiber that read from it spun,
-// and the fiber of the same worker on which the flush waited never ran.
+// A stream is flushed while its number is open as ever. Cause: the number was marked as being closed, a fiber that read from it
+// spun, and the fiber of the same worker on which the flush waited never ran.
 TEST(AStreamThatIsClosed, IsFlushedBeforeItsNumberIsClosed) {
   for (const bool again : {false, true}) {
     Pair pair = unixPair();

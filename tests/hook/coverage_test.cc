@@ -1,5 +1,5 @@
-// HA-8: every call that clients cannot do without is entered by fibers, suspends them, and passes through on threads. The counters of
-// hookStats() tell, and the lists at the end leave none out.
+// HA-8: every call that clients cannot do without is entered by fibers, suspends them, and passes through on threads. The counters
+// of hookStats() tell, and the lists at the end leave none out.
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
@@ -51,7 +51,8 @@ namespace {
 
 bool inAFiber() { return IOManager::GetThis() != nullptr; }
 
-/// Another fiber of the only worker, which comes to run when its maker waits; for a plain thread another thread. Joined with its scope.
+/// Another fiber of the only worker, which comes to run when its maker waits; for a plain thread another thread. Joined with its
+/// scope.
 class Peer {
  public:
   explicit Peer(std::function<void()> body) {
@@ -902,7 +903,8 @@ INSTANTIATE_TEST_SUITE_P(Of, CallThatNeverWaits, testing::ValuesIn(uncountedCall
 constexpr char kMust[] = R"(
   read readv pread pread64 preadv preadv2 preadv64 preadv64v2 recv recvfrom recvmsg recvmmsg
   __read_chk __recv_chk __recvfrom_chk __pread_chk __pread64_chk __read
-  write writev pwrite pwrite64 pwritev pwritev2 pwritev64 pwritev64v2 send sendto sendmsg sendmmsg sendfile sendfile64 __write __send
+  write writev pwrite pwrite64 pwritev pwritev2 pwritev64 pwritev64v2 __write
+  send sendto sendmsg sendmmsg sendfile sendfile64 __send
   connect accept accept4 __connect
   poll ppoll select pselect epoll_wait epoll_pwait epoll_pwait2 __poll __poll_chk __ppoll_chk __select
   sleep usleep nanosleep clock_nanosleep thrd_sleep __nanosleep

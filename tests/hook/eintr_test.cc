@@ -25,16 +25,16 @@ Outcome outcomeOf(const Waiting& waiting) {
   return {result == -1 ? -1 : 0, result == -1 ? errno : 0};
 }
 
-/// Returns true if `fiber` is where a signal can end the call. On the way there it may wait for a file: another test may have mounted a file
-/// system of a process, and then each path is looked up first.
+/// Returns true if `fiber` is where a signal can end the call. On the way there it may wait for a file: another test may have
+/// mounted a file system of a process, and then each path is looked up first.
 bool waits(const Fiber& fiber) {
   const std::string what = control(fiber).describe();
   return stateOf(fiber) == FiberState::kParked && what.find("waits for a file") == what.npos &&
          what.find("helper thread") == what.npos;
 }
 
-/// Makes the call in a fiber, and lets it succeed if it still waits when another fiber of the thread runs. The signal is raised before the call, or
-/// by that other fiber once the call waits.
+/// Makes the call in a fiber, and lets it succeed if it still waits when another fiber of the thread runs. The signal is raised
+/// before the call, or by that other fiber once the call waits.
 Outcome inFiberInterrupted(const WaitingCase& one, bool before = false) {
   Outcome outcome;
   inFiber([&] {
@@ -287,7 +287,8 @@ TEST(EintrOfMany, EndsACallThatIsBetweenTwoWaits) {
   });
 }
 
-// HA-9, signal(7): a handler with SA_RESTART that ran before the first byte has restarted the call, which it does not end afterwards.
+// HA-9, signal(7): a handler with SA_RESTART that ran before the first byte has restarted the call, which it does not end
+// afterwards.
 TEST(EintrOfMany, SparesACallThatWasRestartedBeforeItsFirstByte) {
   const EintrMode posix(HookEintr::kPosix);
   const CountingHandler handler(SA_RESTART);

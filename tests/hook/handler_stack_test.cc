@@ -26,8 +26,8 @@ bool g_handling = false;
 
 using Install = decltype(&::sigaction);
 
-/// Runs `body` in a handler with SA_ONSTACK that `install` has installed. It interrupts a fiber whose worker has another one to run, in a
-/// coroutine of the fiber's if `in_coroutine`.
+/// Runs `body` in a handler with SA_ONSTACK that `install` has installed. It interrupts a fiber whose worker has another one to
+/// run, in a coroutine of the fiber's if `in_coroutine`.
 void inHandlerOver(Install install, bool in_coroutine, std::function<void()> body) {
   struct sigaction handler {};
   handler.sa_flags = SA_ONSTACK;

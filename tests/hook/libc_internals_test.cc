@@ -1,5 +1,5 @@
-// What the library takes for granted of glibc's inside (docs/design/libc.md), one test an entry. This program has no hooks, so it sees
-// libc alone. If a test fails with a newer glibc, the page says what breaks.
+// What the library takes for granted of glibc's inside (docs/design/libc.md), one test an entry. This program has no hooks, so it
+// sees libc alone. If a test fails with a newer glibc, the page says what breaks.
 #include <asm/prctl.h>
 #include <cxxabi.h>
 #include <dlfcn.h>

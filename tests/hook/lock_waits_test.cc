@@ -163,7 +163,8 @@ TEST_F(LockWaitsOfOneWorker, AHandlerPosts) {
 
 std::atomic<uint32_t> g_word{0};
 
-// A handler that posts, or wakes by futex, while its thread is at the very queue leaves that to the section that it has interrupted.
+// A handler that posts, or wakes by futex, while its thread is at the very queue leaves that to the section that it has
+// interrupted.
 TEST_F(LockWaitsOfOneWorker, AHandlerInASectionOfTheQueueWakesAtItsEnd) {
   sem_init(&g_posted, 0, 0);
   g_word = 0;

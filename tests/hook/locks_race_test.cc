@@ -1,5 +1,6 @@
-// Fibers of two workers and plain threads use one lock of libc at a time, with timeouts, deadlines and cancels that end their waits.
-// Each lock keeps its own law, no wake-up is lost, and none is doubled: a lost one hangs the test, a doubled one breaks the law.
+// Fibers of two workers and plain threads use one lock of libc at a time, with timeouts, deadlines and cancels that end their
+// waits. Each lock keeps its own law, no wake-up is lost, and none is doubled: a lost one hangs the test, a doubled one breaks the
+// law.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>

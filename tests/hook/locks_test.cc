@@ -1,5 +1,5 @@
-// HA-4: the locks of libc between fibers of one worker, of two, and with threads outside fibers: all who wait get on, and never two are
-// inside. Each case hangs, or lets two in, where the hook is missing.
+// HA-4: the locks of libc between fibers of one worker, of two, and with threads outside fibers: all who wait get on, and never two
+// are inside. Each case hangs, or lets two in, where the hook is missing.
 #include <pthread.h>
 #include <semaphore.h>
 #include <threads.h>

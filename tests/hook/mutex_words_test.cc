@@ -1,5 +1,5 @@
-// The hooks leave the same words in a mutex as libc does, so the two may take turns at it. Under TSan, which watches libc's functions, the
-// hooks call those.
+// The hooks leave the same words in a mutex as libc does, so the two may take turns at it. Under TSan, which watches libc's
+// functions, the hooks call those.
 #include <climits>
 
 #include "sylar/fiber/thread_pointer.h"
@@ -50,8 +50,8 @@ class MutexOf {
   MutexOf(const MutexOf&) = delete;
   MutexOf& operator=(const MutexOf&) = delete;
 
-  /// Returns whether the lock's word is set, the count, the owner and the users. The word has more values than two, as libc notes in it
-  /// that a thread has waited.
+  /// Returns whether the lock's word is set, the count, the owner and the users. The word has more values than two, as libc notes
+  /// in it that a thread has waited.
   std::array<long, 4> words() const {
     const auto& data = mutex.__data;
     return {data.__lock != 0, static_cast<long>(data.__count), data.__owner, data.__nusers};
@@ -62,8 +62,8 @@ class MutexOf {
 
 const timespec kLongAgo{1, 0};
 
-/// Makes the same calls on two mutexes of a type: on one as `callsOf` says each time, on the other libc's. Results and words are alike,
-/// but for the fiber that has locked a mutex, which the hooks note.
+/// Makes the same calls on two mutexes of a type: on one as `callsOf` says each time, on the other libc's. Results and words are
+/// alike, but for the fiber that has locked a mutex, which the hooks note.
 template <class CallsOf>
 void compareWithLibc(int type, std::mt19937_64& random, CallsOf callsOf) {
   const bool in_fiber = runningFiber() != nullptr;

@@ -1,5 +1,5 @@
-// A module of NSS for tests (nsswitch.conf(5)). It knows one host, server.test at 127.0.0.1, and nothing else. It tells the test that
-// it was asked, while libc holds its locks.
+// A module of NSS for tests (nsswitch.conf(5)). It knows one host, server.test at 127.0.0.1, and nothing else. It tells the test
+// that it was asked, while libc holds its locks.
 #include <netdb.h>
 #include <nss.h>
 #include <sys/socket.h>

@@ -148,7 +148,8 @@ std::vector<Wait> allWaits() {
   return all;
 }
 
-// Cause: a wait on another stack than the fiber's was taken for one in a signal handler with a stack of its own, and blocked the worker.
+// Cause: a wait on another stack than the fiber's was taken for one in a signal handler with a stack of its own, and blocked the
+// worker.
 TEST(OwnStack, WaitLetsOtherFibersRun) {
   for (const Wait& one : allWaits()) {
     SCOPED_TRACE(one.name);

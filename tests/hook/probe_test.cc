@@ -54,8 +54,8 @@ TEST(Ask, AHandlerIsNoReadiness) {
   EXPECT_EQ(ended, 0);
 }
 
-/// Waits for a byte by `wait` and takes it, again and again, while handlers run. `wait` looks at `kMany` numbers, so that many of the handlers
-/// run while the kernel does so.
+/// Waits for a byte by `wait` and takes it, again and again, while handlers run. `wait` looks at `kMany` numbers, so that many of
+/// the handlers run while the kernel does so.
 constexpr int kMany = 500;
 void waitsWhileHandlersRun(const Pair& pair, const std::function<int()>& wait) {
   bool done = false;

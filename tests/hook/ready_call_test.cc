@@ -1,5 +1,5 @@
-// select, pselect, ppoll and the waits of epoll in fibers: others run meanwhile, and a mask is the waiting fiber's affair. Deadlines,
-// cancels, closes and the budget of calls are as for poll.
+// select, pselect, ppoll and the waits of epoll in fibers: others run meanwhile, and a mask is the waiting fiber's affair.
+// Deadlines, cancels, closes and the budget of calls are as for poll.
 #include <csetjmp>
 #include <csignal>
 #include <functional>
@@ -377,7 +377,8 @@ TEST(Select, PassesOverNumbersThatCannotBe) {
 }
 
 // The time that select leaves is the rest, by the clock of the fiber's deadlines.
-// select(2), getdtablesize(3). Cause: all that lies behind a set, as far as the count goes, was overwritten at the end of each wait.
+// select(2), getdtablesize(3). Cause: all that lies behind a set, as far as the count goes, was overwritten at the end of each
+// wait.
 TEST(Select, LeavesWhatLiesBehindItsSetsAlone) {
   const Pair pair = unixPair();
   struct {

@@ -1,4 +1,5 @@
-// Files by io_uring: calls that wait for a file system suspend their fiber, any number of them at once, and give what the kernel gives.
+// Files by io_uring: calls that wait for a file system suspend their fiber, any number of them at once, and give what the kernel
+// gives.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>

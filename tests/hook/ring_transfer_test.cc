@@ -1,5 +1,5 @@
-// Receives and sends that the worker's ring makes (IOEngine::kUring), and when it makes them (kAuto). What every call promises is tested
-// with the other tests of hooks, which run with that engine as well.
+// Receives and sends that the worker's ring makes (IOEngine::kUring), and when it makes them (kAuto). What every call promises is
+// tested with the other tests of hooks, which run with that engine as well.
 #include <linux/net_tstamp.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -18,8 +18,8 @@ namespace sylar::test {
 
 inline std::atomic<int> g_sigpipes{0};
 
-/// Waits until thread `id` has slept for 1 ms in one call into the kernel that is none for a lock, so that it, or its only fiber, is taken to
-/// be waiting. The kernel tells which call it is; a lock of the allocator, say, is a futex.
+/// Waits until thread `id` has slept for 1 ms in one call into the kernel that is none for a lock, so that it, or its only fiber,
+/// is taken to be waiting. The kernel tells which call it is; a lock of the allocator, say, is a futex.
 inline void awaitAsleep(pid_t id) {
   const std::string folder = "/proc/self/task/" + std::to_string(id);
   for (std::string last, now;; last = now) {

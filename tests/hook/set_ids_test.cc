@@ -1,5 +1,5 @@
-// HA-11: a process that changes its user or groups, which libc does by a signal to each thread, where fibers run and where threads are
-// fibers. The ids stay what they are, so anybody may run this; tests/integration/set_ids_test.py gives up root's.
+// HA-11: a process that changes its user or groups, which libc does by a signal to each thread, where fibers run and where threads
+// are fibers. The ids stay what they are, so anybody may run this; tests/integration/set_ids_test.py gives up root's.
 #include <grp.h>
 #include <pwd.h>
 #include <sched.h>
@@ -42,7 +42,8 @@ class SetIds : public OverWorkers {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, SetIds, testing::Values(1, 2, 4));
 
-// A worker that runs a thread which is a fiber took libc's mark off that thread's record and not off its own, and libc went on asking.
+// A worker that runs a thread which is a fiber took libc's mark off that thread's record and not off its own, and libc went on
+// asking.
 TEST_P(SetIds, AreHeardByWorkersThatRunThreads) {
   const uint64_t rounds = scaled(100);
   const ThreadsAreFibers threads_are_fibers;

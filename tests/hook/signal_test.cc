@@ -29,8 +29,8 @@ void runInHandler(int) {
   g_handling = false;
 }
 
-/// Runs `body` in a handler of SIGUSR1, on the stack of a fiber, whose worker has another one to run. Then runs `after`, which has to
-/// let that one run.
+/// Runs `body` in a handler of SIGUSR1, on the stack of a fiber, whose worker has another one to run. Then runs `after`, which has
+/// to let that one run.
 void inHandler(
     std::function<void()> body, std::function<void()> after = [] { EXPECT_EQ(::usleep(1), 0); }) {
   g_in_handler = &body;

@@ -1,5 +1,5 @@
-// hook.close: posix, in a race: a call that waits goes on with its open file whatever happens at the moment of the close. Nothing is lost,
-// nothing is left open, and the next owner of the number is left alone.
+// hook.close: posix, in a race: a call that waits goes on with its open file whatever happens at the moment of the close. Nothing
+// is lost, nothing is left open, and the next owner of the number is left alone.
 #include <memory>
 #include <random>
 

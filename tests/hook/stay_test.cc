@@ -1,5 +1,5 @@
-// hook.close: posix. A call that waits goes on with its open file when its number is closed, as on a thread in the kernel, and the number
-// is free at once.
+// hook.close: posix. A call that waits goes on with its open file when its number is closed, as on a thread in the kernel, and the
+// number is free at once.
 #include <sys/resource.h>
 #include <sys/wait.h>
 

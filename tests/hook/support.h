@@ -56,7 +56,8 @@ namespace sylar::test {
   X(socket) X(socketpair) X(pipe) X(pipe2) X(close) X(dup) X(dup2) X(dup3) X(fcntl) X(ioctl) \
   X(setsockopt) X(connect) X(accept) X(accept4) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) \
   X(wait) X(wait3) X(wait4) X(waitpid) X(waitid) X(system) X(popen) X(pclose) \
-  X(recvmmsg) X(sendmmsg) X(sendfile) X(splice) X(tee) X(vmsplice) X(copy_file_range) X(pread) X(preadv) X(pwrite) X(pwritev) X(preadv2) X(pwritev2) X(syscall) \
+  X(recvmmsg) X(sendmmsg) X(sendfile) X(splice) X(tee) X(vmsplice) X(copy_file_range) X(pread) X(preadv) X(pwrite) X(pwritev) \
+  X(preadv2) X(pwritev2) X(syscall) \
   X(write) X(writev) X(send) X(sendto) X(sendmsg) X(poll) X(ppoll) X(select) X(pselect) \
   X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) X(nanosleep) X(usleep) X(clock_nanosleep) \
   SYLAR_NAME_CALLS(X) X(open) X(openat) X(creat) X(flock) X(lockf) \

@@ -99,8 +99,8 @@ TEST(Syscall, CloseEndsTheWaitOfAFiber) {
   }
 }
 
-// pthreads(7): no call by number is a cancellation point. Cause: the call by name is one, and the unwinding ended the process, because
-// syscall is declared to throw nothing.
+// pthreads(7): no call by number is a cancellation point. Cause: the call by name is one, and the unwinding ended the process,
+// because syscall is declared to throw nothing.
 TEST(Syscall, IsNoCancellationPoint) {
   Pair pair = pipePair();
   std::thread([&] {

@@ -329,8 +329,8 @@ TEST_F(Server, TheWaitForARequestEndsWithItsBytes) {
   EXPECT_FALSE(sylar::detail::SocketControl::endRequest(*socket).idle);
 }
 
-// The calls of a session that was kept fail when its connection has ended. They must not ask the state of the connection, which has ended
-// and says that there was an answer.
+// The calls of a session that was kept fail when its connection has ended. They must not ask the state of the connection, which has
+// ended and says that there was an answer.
 TEST_F(Server, KeptSessionFailsWhenItsConnectionHasEnded) {
   Serving server(true, {}, 1);
   HttpSession::ptr session;

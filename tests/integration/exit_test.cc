@@ -1,5 +1,5 @@
-// How a process ends that calls exit() in a fiber, with schedulers that are static objects. Each way is a process of its own, on one and on
-// two workers. What it writes to stderr says which handlers ran.
+// How a process ends that calls exit() in a fiber, with schedulers that are static objects. Each way is a process of its own, on
+// one and on two workers. What it writes to stderr says which handlers ran.
 #include <err.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

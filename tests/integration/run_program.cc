@@ -44,8 +44,8 @@ __attribute__((noinline)) void goesOn(int value) {
   wait();
 }
 
-/// Natively the handler runs on main's stack, under sylar-run on another if main waits; it ends the read either way. With SA_ONSTACK
-/// in `flags` it has a stack of its own in both.
+/// Natively the handler runs on main's stack, under sylar-run on another if main waits; it ends the read either way. With
+/// SA_ONSTACK in `flags` it has a stack of its own in both.
 int jumpsOutOfAHandler(int flags) {
   int pipe[2];
   if (::pipe(pipe) != 0) return 1;

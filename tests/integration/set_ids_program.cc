@@ -2,8 +2,8 @@
 //
 //   set_ids_program CALL WHERE
 //
-// CALL is one of kCalls; WHERE is main, thread, handler, child, or lookup, which is main after names have been looked up. Prints the
-// call's result and errno, and the users and groups of the process's threads, each that there is once.
+// CALL is one of kCalls; WHERE is main, thread, handler, child, or lookup, which is main after names have been looked up. Prints
+// the call's result and errno, and the users and groups of the process's threads, each that there is once.
 #include <grp.h>
 #include <pthread.h>
 #include <pwd.h>

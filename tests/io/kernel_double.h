@@ -1,5 +1,6 @@
-// For tests: a kernel that never sleeps. It stands in for sys_wait.cc, by which a worker waits in its epoll: it notes what is asked for, and
-// moves the test's clock instead of waiting, as late or early as the test wants. One test at a time; include it in one file of a program.
+// For tests: a kernel that never sleeps. It stands in for sys_wait.cc, by which a worker waits in its epoll: it notes what is asked
+// for, and moves the test's clock instead of waiting, as late or early as the test wants. One test at a time; include it in one
+// file of a program.
 #pragma once
 
 #include <atomic>

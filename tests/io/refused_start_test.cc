@@ -17,7 +17,8 @@
 namespace sylar {
 namespace {
 
-/// Starts a scheduler and runs a fiber on it, in a process of its own that may not make `call`. Returns "ran", or the reason why not.
+/// Starts a scheduler and runs a fiber on it, in a process of its own that may not make `call`. Returns "ran", or the reason why
+/// not.
 std::string startWithout(int call, int error) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) return "pipe";

@@ -159,7 +159,8 @@ void Engine::serve() {
   if (receiver.claim(WakeReason::kReady)) Waker::deliver(*receiver.core);
 }
 
-/// A worker with its epoll, and the fiber on it. With kWrite it waits as a writer does, of whom no event tells, and so only by the ring.
+/// A worker with its epoll, and the fiber on it. With kWrite it waits as a writer does, of whom no event tells, and so only by the
+/// ring.
 struct Reader {
   explicit Reader(Kernel& its_kernel, Direction its_direction = Direction::kRead)
       : kernel(its_kernel), direction(its_direction), engine(its_kernel), worker(nullptr, &engine), core(worker.slot()) {
@@ -553,8 +554,8 @@ void closeInAHandlerElsewhere() {
   require(closed == (kernel.file == 0), "what the handler closed is closed");
 }
 
-// Waits by the ring and by the epoll take turns. The registration may be at another worker's engine, whose events may be under way when a
-// wait by the ring ends it. The next wait makes it anew and learns what is there. wakeAll() and a timeout end waits, too.
+// Waits by the ring and by the epoll take turns. The registration may be at another worker's engine, whose events may be under way
+// when a wait by the ring ends it. The next wait makes it anew and learns what is there. wakeAll() and a timeout end waits, too.
 void receiveAndRead() {
   Kernel kernel;
   Reader other(kernel), reader(kernel);

@@ -593,7 +593,8 @@ void twoSets() {
   require(over(), "all have run");
 }
 
-// The sleeper has known of a timer that it has served since. While it looks at its two sets again, a timer comes into the other one.
+// The sleeper has known of a timer that it has served since. While it looks at its two sets again, a timer comes into the other
+// one.
 void comesDuringALook() {
   Manager manager(2);
   const auto over = [&] { return manager.served(1) && manager.served(2) && manager.served(3); };
@@ -667,8 +668,8 @@ void sleepersOfTwoSets() {
   require(over(), "all have run");
 }
 
-// The front that the sleeper knows is taken out, and a later timer armed in the other set. Another thread arms an earlier one there,
-// and takes it out again.
+// The front that the sleeper knows is taken out, and a later timer armed in the other set. Another thread arms an earlier one
+// there, and takes it out again.
 void frontsComeAndGo() {
   Manager manager(2);
   bool taken_first = false, taken_other = false;

@@ -618,7 +618,8 @@ class ModelOutcome {
   ModelEvent m_ended;
 };
 
-// RT-7.6: two bring a value, of whom one is refused. A wait with a deadline and one that is cancelled end in vain or with the value.
+// RT-7.6: two bring a value, of whom one is refused. A wait with a deadline and one that is cancelled end in vain or with the
+// value.
 void futureBroughtOnce() {
   Cast cast;
   ModelOutcome outcome;

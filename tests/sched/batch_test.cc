@@ -20,8 +20,8 @@ using namespace std::chrono_literals;
 
 class BatchTest : public testing::Test {
  protected:
-  /// Lets a fiber yield 2 000 times, alone, and returns how long the batches were, but the first and last one. Its turn number n takes
-  /// `time(n)`, where n counts from the begin of the batch.
+  /// Lets a fiber yield 2 000 times, alone, and returns how long the batches were, but the first and last one. Its turn number n
+  /// takes `time(n)`, where n counts from the begin of the batch.
   std::vector<int> batches(const std::function<std::chrono::nanoseconds(int)>& time) {
     std::vector<int> lengths;
     Scheduler scheduler(SchedulerOptions{.threads = 1, .use_caller = false, .name = "batches", .clock = &m_clock});

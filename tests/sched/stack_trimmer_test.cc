@@ -1,5 +1,5 @@
-// Tests SchedulerOptions::trim_after: the memory that waiting fibers give back, and the times at which a worker looks. The clock is the
-// test's.
+// Tests SchedulerOptions::trim_after: the memory that waiting fibers give back, and the times at which a worker looks. The clock is
+// the test's.
 #include "sylar/sched/stack_trimmer.h"
 
 #include <gtest/gtest.h>
@@ -96,8 +96,8 @@ class StackTrimmerTest : public testing::Test {
   }
   static const Stack& stackOf(const Waiter& waiter) { return ThreadFibers::coreOf(*waiter.fiber)->stack; }
 
-  /// Sets the clock. Afterwards the worker has done what it does at that time: a turn runs at most 256 fibers, so this one sees the end
-  /// of a turn that began after it.
+  /// Sets the clock. Afterwards the worker has done what it does at that time: a turn runs at most 256 fibers, so this one sees the
+  /// end of a turn that began after it.
   void at(std::chrono::seconds time) {
     m_clock.set(time);
     const auto fiber = std::make_shared<Fiber>([] {

@@ -56,7 +56,8 @@ inline size_t threads() {
   return 0;
 }
 
-/// Returns how many threads the process has after a first one has come and gone. ThreadSanitizer starts one of its own together with that.
+/// Returns how many threads the process has after a first one has come and gone. ThreadSanitizer starts one of its own together
+/// with that.
 inline size_t threadsToStay() {
   pid_t first = 0;
   std::thread([&first] { first = sys::threadId(); }).join();
@@ -71,8 +72,8 @@ inline void awaitThreads(size_t expected) {
   while (threads() > expected && std::chrono::steady_clock::now() < end) sched_yield();
 }
 
-/// At the end of its scope there are as many fibers, threads and descriptors as at its beginning, not counting those that the library
-/// keeps: of the list of mounts, and to wake workers to come.
+/// At the end of its scope there are as many fibers, threads and descriptors as at its beginning, not counting those that the
+/// library keeps: of the list of mounts, and to wake workers to come.
 class LeakCheck {
  public:
   LeakCheck() : m_fibers(Fiber::TotalFibers()), m_threads(threadsToStay()), m_descriptors(descriptors()) {}

@@ -29,8 +29,8 @@
 
 namespace sylar::test {
 
-/// The file system, mounted on a folder of its own. It has a file, by any name that begins with "file". Another process serves it: of
-/// one whose own threads wait for it not even a kill would end them.
+/// The file system, mounted on a folder of its own. It has a file, by any name that begins with "file". Another process serves it:
+/// of one whose own threads wait for it not even a kill would end them.
 class HeldDisk {
  public:
   static constexpr size_t kSize = 100'000;

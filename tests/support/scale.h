@@ -1,5 +1,5 @@
-// How long a race test runs: as long as a test should, or SYLAR_TEST_SCALE times that; scripts/soak.sh sets it. Sanitizers make a round
-// many times as long, so with them a test runs a quarter of its rounds.
+// How long a race test runs: as long as a test should, or SYLAR_TEST_SCALE times that; scripts/soak.sh sets it. Sanitizers make a
+// round many times as long, so with them a test runs a quarter of its rounds.
 #pragma once
 
 #include <algorithm>

@@ -54,8 +54,8 @@ class LatenessProbe {
 };
 
 /// Runs from its construction. A bound is exact on a machine with a processor for everybody. On a busier one it grows by the time
-/// in which some task had to wait, up to kMostExcused times the bound, so that it never says nothing. Where the kernel does not count
-/// that time, a thread of its own measures it.
+/// in which some task had to wait, up to kMostExcused times the bound, so that it never says nothing. Where the kernel does not
+/// count that time, a thread of its own measures it.
 class Stopwatch {
  public:
   Stopwatch() {

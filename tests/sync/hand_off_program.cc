@@ -1,5 +1,5 @@
-// What hand_off_trace_test.py watches under strace: two fibers on one worker that hand something to each other in turn, through each
-// primitive that is named on the command line. Marks the hand-offs with a system call that nothing else makes.
+// What hand_off_trace_test.py watches under strace: two fibers on one worker that hand something to each other in turn, through
+// each primitive that is named on the command line. Marks the hand-offs with a system call that nothing else makes.
 #include <sys/syscall.h>
 
 #include <chrono>

@@ -374,7 +374,8 @@ TEST(Timer, CancelOfTheLastArmedTimerSaysSo) {
   EXPECT_EQ(timers.gone, 1);
 }
 
-// A manager that has not asked waits for nothing. So the usual timer, which is armed and stopped while others compute, tells nobody.
+// A manager that has not asked waits for nothing. So the usual timer, which is armed and stopped while others compute, tells
+// nobody.
 TEST(Timer, TheEndOfTheLastTimerIsToldOnceToWhoHasAskedForIt) {
   ManualTimers timers;
   const auto armTwo = [&] {

@@ -13,7 +13,8 @@ namespace {
 
 using Requests = std::vector<std::vector<std::string>>;
 
-/// Gives the bytes to the reader, and returns the requests that it finds. Requests without arguments are left out, as in the server.
+/// Gives the bytes to the reader, and returns the requests that it finds. Requests without arguments are left out, as in the
+/// server.
 Requests feed(RequestReader& reader, std::string_view bytes) {
   Requests found;
   while (!bytes.empty()) {
@@ -38,7 +39,8 @@ std::string errorOf(std::string_view bytes) {
 TEST(TtlkvRequestReader, ReadsAPipelineCutAtEveryByte) {
   using namespace std::string_literals;
   const std::string bytes =
-      "*2\r\n$3\r\nGET\r\n$1\r\na\r\n*0\r\nPING\r\n\r\n*-1\r\n*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\n\0\r\n*\r\nECHO \"a\\x42\\n\" 'it\\'s'\n"s;
+      "*2\r\n$3\r\nGET\r\n$1\r\na\r\n*0\r\nPING\r\n\r\n*-1\r\n"s
+      "*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\n\0\r\n*\r\nECHO \"a\\x42\\n\" 'it\\'s'\n"s;
   const Requests wanted = {{"GET", "a"}, {"PING"}, {"SET", "", "\0\r\n*"s}, {"ECHO", "aB\n", "it's"}};
   for (size_t cut = 0; cut <= bytes.size(); ++cut) {
     RequestReader reader;

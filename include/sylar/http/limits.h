@@ -8,8 +8,8 @@
 
 namespace sylar::http {
 
-/// The limits of one connection, except `max_bodies` and `max_peer_bodies`, which are of the whole server. Set the fields before the connection
-/// starts, since a later change is not seen everywhere.
+/// The limits of one connection, except `max_bodies` and `max_peer_bodies`, which are of the whole server. Set the fields before
+/// the connection starts, since a later change is not seen everywhere.
 ///
 /// Thread safety: none of its own; a connection only reads it.
 struct HttpLimits {
@@ -55,8 +55,8 @@ struct HttpLimits {
   /// the peer counts.
   uint64_t min_body_rate = 256;
   std::chrono::nanoseconds body_grace = std::chrono::seconds(10);
-  /// The rate that takes the place of `min_body_rate`, if it is higher, for a body that counts for `max_bodies` while more than half of
-  /// that is taken.
+  /// The rate that takes the place of `min_body_rate`, if it is higher, for a body that counts for `max_bodies` while more than
+  /// half of that is taken.
   uint64_t short_body_rate = 16 * 1024;
   /// The time that a write may wait for a peer that takes less than `min_write_rate` bytes per second during that wait. Then the
   /// connection is cut.

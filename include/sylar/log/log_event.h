@@ -25,7 +25,8 @@ class SYLAR_API LogEvent {
  public:
   using ptr = std::shared_ptr<LogEvent>;
 
-  /// Keeps `file` as a pointer; an empty one means that the event has no place. `elapse` is in ms, `time` in seconds since 1970, and `nanoseconds` are those of that second.
+  /// Keeps `file` as a pointer; an empty one means that the event has no place. `elapse` is in ms, `time` in seconds since 1970,
+  /// and `nanoseconds` are those of that second.
   LogEvent(std::shared_ptr<Logger> logger, LogLevel::Level level, const char* file, int32_t line, uint32_t elapse,
            uint32_t thread_id, uint64_t fiber_id, uint64_t time, const std::string& thread_name, uint32_t nanoseconds = 0);
 

@@ -36,8 +36,8 @@ inline std::optional<size_t> whenAny(const std::vector<Fiber::ptr>& fibers, Dead
   return detail::whenAny(std::span(fibers), deadline);
 }
 
-/// Waits until all of `futures` are ready, but for the empty ones. Returns false if `deadline` passed or the fiber was cancelled before. Throws
-/// std::bad_alloc. May suspend: yes. A plain thread blocks.
+/// Waits until all of `futures` are ready, but for the empty ones. Returns false if `deadline` passed or the fiber was cancelled
+/// before. Throws std::bad_alloc. May suspend: yes. A plain thread blocks.
 template <class T>
 bool whenAll(const std::vector<Future<T>>& futures, Deadline deadline = Deadline::never()) {
   for (const Future<T>& future : futures) {
@@ -45,7 +45,8 @@ bool whenAll(const std::vector<Future<T>>& futures, Deadline deadline = Deadline
   }
   return true;
 }
-/// The same for fibers, but for null ones: until all have ended, or will not end any more. Fiber::join() then gives the exception of each.
+/// The same for fibers, but for null ones: until all have ended, or will not end any more. Fiber::join() then gives the exception
+/// of each.
 bool whenAll(const std::vector<Fiber::ptr>& fibers, Deadline deadline = Deadline::never());
 
 }  // namespace sylar

@@ -84,8 +84,8 @@ inline long recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* fro
   return SYLAR_ATTEMPT_(recvfrom, SYS_recvfrom, fd, buffer, size, flags | MSG_DONTWAIT, from, from_size);
 }
 long readOther(Entry& entry, FdKind kind, int fd, void* buffer, size_t size);
-/// Reads what the page cache has of a file, at `offset` or, if that is -1, at its position. Returns -EOPNOTSUPP if the file system cannot
-/// tell. Weak, so that a test may bring its own, of a cache that is empty.
+/// Reads what the page cache has of a file, at `offset` or, if that is -1, at its position. Returns -EOPNOTSUPP if the file system
+/// cannot tell. Weak, so that a test may bring its own, of a cache that is empty.
 long readCached(int fd, const iovec* parts, int count, off_t offset);
 /// Reads from all kinds but terminals.
 inline long read(Entry& entry, FdKind kind, int fd, void* buffer, size_t size) {

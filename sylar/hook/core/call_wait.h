@@ -4,9 +4,9 @@
 //   call.begin();
 //   const WaitEnd end = call.once(deadline, WaitsFor::kRead, fd, [&](const Waker& waker) { return watch(fd, waker); });
 //
-// A call may wait several times. Each time it hands its waker to its sources, which are what may wake it, and suspends the fiber. All
-// that else ends a wait is here, once for all calls: the deadline, a cancel, a signal handler, want of memory, and a fork by a handler,
-// in whose child the fiber has no worker.
+// A call may wait several times. Each time it hands its waker to its sources, which are what may wake it, and suspends the fiber.
+// All that else ends a wait is here, once for all calls: the deadline, a cancel, a signal handler, want of memory, and a fork by a
+// handler, in whose child the fiber has no worker.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ class CallWait : public Interruptible {
  public:
   using Interruptible::Interruptible;
 
-  /// Waits until a source wakes the fiber, or `deadline` passes. `what` and `where` are for reports. `watch(waker)` hands the waker to the
-  /// sources, and returns 0, or -errno if one of them refuses it; it takes back then what the others have. May suspend: yes.
+  /// Waits until a source wakes the fiber, or `deadline` passes. `what` and `where` are for reports. `watch(waker)` hands the waker
+  /// to the sources, and returns 0, or -errno if one of them refuses it; it takes back then what the others have. May suspend: yes.
   template <class Watch>
   [[gnu::always_inline]] WaitEnd once(Deadline deadline, WaitsFor what, uint64_t where, Watch watch) {
     if (sys::inForkedChild()) return WaitEnd::kInChild;
@@ -86,10 +86,10 @@ class CallWait : public Interruptible {
   }
   int refusal() const { return m_refusal; }
 
-  /// Makes attempts, with pauses in between, until one gives something else than -EAGAIN: for what no event tells, such as a lock of a file
-  /// that another process gives up. No helper thread waits instead, because it could not be interrupted, and enough of them would fill
-  /// the pool for those on whom they wait. Returns what the last attempt gave, -ECANCELED, -EINTR, -ETIMEDOUT at `latest` or at the deadline
-  /// of the fiber's DeadlineScope, or -ENOMEM. Only where a fiber may wait. May suspend: yes.
+  /// Makes attempts, with pauses in between, until one gives something else than -EAGAIN: for what no event tells, such as a lock
+  /// of a file that another process gives up. No helper thread waits instead, because it could not be interrupted, and enough of
+  /// them would fill the pool for those on whom they wait. Returns what the last attempt gave, -ECANCELED, -EINTR, -ETIMEDOUT at
+  /// `latest` or at the deadline of the fiber's DeadlineScope, or -ENOMEM. Only where a fiber may wait. May suspend: yes.
   template <class Attempt>
   long askAgain(Attempt attempt, Deadline latest = Deadline::never(), Pauses pauses = Pauses()) {
     SYLAR_DCHECK(mayPark());

@@ -66,7 +66,8 @@ bool HandlerScope::interruptsLoop() const {
   return onThreadStack() && Worker::currentHere() != nullptr && !in_handler;
 }
 
-/// Returns true if a jump ends the handler. One from a stack that the program has made in the handler may go to a place on that stack.
+/// Returns true if a jump ends the handler. One from a stack that the program has made in the handler may go to a place on that
+/// stack.
 bool HandlerScope::Record::isLeft(uintptr_t from, uintptr_t to) const {
   if (to == kSomewhere) return true;
   return !contains(to) && (contains(from) || fiber->stack.contains(reinterpret_cast<const void*>(to)));

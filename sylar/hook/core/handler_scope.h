@@ -1,9 +1,9 @@
 // Internal. Whether the caller is in a signal handler of the program that has interrupted a fiber. The hooks are libc's there.
 // And whether a handler has interrupted a worker's loop, to which it must not return in a forked child.
 //
-// The thread knows the frame of the innermost handler's trampoline, and the fiber that it has interrupted. What this fiber runs below that
-// frame, on the same stack, is in the handler. That may be the fiber's stack, the alternate signal stack, or one that the program has made.
-// A handler ends when it returns or throws, or when it jumps to a place above its frame (hook_jump.cc).
+// The thread knows the frame of the innermost handler's trampoline, and the fiber that it has interrupted. What this fiber runs
+// below that frame, on the same stack, is in the handler. That may be the fiber's stack, the alternate signal stack, or one that
+// the program has made. A handler ends when it returns or throws, or when it jumps to a place above its frame (hook_jump.cc).
 #pragma once
 
 #include <cstdint>
@@ -58,9 +58,9 @@ class HandlerScope {
 
 /// Asks the kernel whether the caller is on the thread's alternate signal stack. Source: sigaltstack(2).
 bool askOnSignalStack();
-/// Returns true if the caller is a signal handler with a stack of its own (SA_ONSTACK) that has interrupted `me`, the running fiber,
-/// whether a trampoline runs it or not. It must not be suspended, because the thread's next handler would use that stack again. Code on
-/// any other stack is the fiber's.
+/// Returns true if the caller is a signal handler with a stack of its own (SA_ONSTACK) that has interrupted `me`, the running
+/// fiber, whether a trampoline runs it or not. It must not be suspended, because the thread's next handler would use that stack
+/// again. Code on any other stack is the fiber's.
 [[gnu::always_inline]] inline bool onSignalStack(const FiberCore& me) {
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (here - reinterpret_cast<uintptr_t>(me.stack.base) < me.stack.size) [[likely]]

@@ -53,8 +53,8 @@ auto offload(Call call, BlockingPool::Length length = BlockingPool::Length::kOwn
   return result;
 }
 
-/// Returns true if the caller is a fiber that calls on files suspend (setHookFiles). Libraries make such calls under locks of theirs,
-/// which must then suspend as well (setHookLocks).
+/// Returns true if the caller is a fiber that calls on files suspend (setHookFiles). Libraries make such calls under locks of
+/// theirs, which must then suspend as well (setHookLocks).
 bool filesSuspend();
 
 /// A descriptor's number, as it is when a call begins that a helper thread is to make.
@@ -85,8 +85,8 @@ auto onNumbers(Call call, Fds... fds) {
   };
 }
 
-/// Makes a call that waits for files as offload() does, if setHookFiles() says so, else here. `fds` are the numbers that it uses; it
-/// fails with EBADF if one of them is closed before a helper thread comes to it. May suspend: yes.
+/// Makes a call that waits for files as offload() does, if setHookFiles() says so, else here. `fds` are the numbers that it uses;
+/// it fails with EBADF if one of them is closed before a helper thread comes to it. May suspend: yes.
 template <class Call, class... Fds>
 auto offloadFileCall(Call call, Fds... fds) -> decltype(call()) {
   return filesSuspend() ? offload(onNumbers(call, fds...)) : call();

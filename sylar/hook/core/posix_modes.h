@@ -1,5 +1,5 @@
-// Internal. The settings under which calls that wait behave as the kernel's: hook.eintr and hook.close. They share a word, so a call
-// that begins to wait looks at one, and nearly always finds nothing there.
+// Internal. The settings under which calls that wait behave as the kernel's: hook.eintr and hook.close. They share a word, so a
+// call that begins to wait looks at one, and nearly always finds nothing there.
 #pragma once
 
 #include <atomic>

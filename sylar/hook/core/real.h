@@ -110,7 +110,8 @@ class Real {
   X(fcntl) X(ioctl) X(getsockopt) X(setsockopt)                              \
   X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(recvmmsg)                \
   X(write) X(writev) X(send) X(sendto) X(sendmsg) X(sendmmsg)                \
-  X(pread) X(preadv) X(pwrite) X(pwritev) X(preadv2) X(pwritev2) X(sendfile) X(splice) X(tee) X(vmsplice) X(copy_file_range) X(syscall) \
+  X(pread) X(preadv) X(pwrite) X(pwritev) X(preadv2) X(pwritev2) X(sendfile) X(splice) X(tee) X(vmsplice) \
+  X(copy_file_range) X(syscall) \
   X(poll) X(ppoll) X(select) X(pselect) X(epoll_ctl) X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) \
   SYLAR_NAME_CALLS(X)                                                        \
   X(pause) X(sigsuspend) X(sigwait) X(sigwaitinfo) X(sigtimedwait)            \

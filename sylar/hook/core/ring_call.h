@@ -1,5 +1,6 @@
-// Internal. Calls on files by the worker's ring (sylar/io/ring.h), where it has one, and else by a helper thread. Only calls that the
-// ring makes exactly as the kernel's own: none on a file's position, which the ring does not lock, and none that it makes otherwise.
+// Internal. Calls on files by the worker's ring (sylar/io/ring.h), where it has one, and else by a helper thread. Only calls that
+// the ring makes exactly as the kernel's own: none on a file's position, which the ring does not lock, and none that it makes
+// otherwise.
 #pragma once
 
 #include <liburing.h>
@@ -18,9 +19,9 @@ inline Ring* ringHere() {
   return engine != nullptr ? engine->ring() : nullptr;
 }
 
-/// Has the ring carry out what `prepare` writes into an io_uring_sqe, and returns the result as libc does. Makes the call `otherwise`
-/// if there is no ring, and if the ring says something that the call on a thread does not: that the file may not wait (O_NONBLOCK,
-/// which reads and writes of files ignore) or that a signal has ended it, and then nothing was done. May suspend: yes.
+/// Has the ring carry out what `prepare` writes into an io_uring_sqe, and returns the result as libc does. Makes the call
+/// `otherwise` if there is no ring, and if the ring says something that the call on a thread does not: that the file may not wait
+/// (O_NONBLOCK, which reads and writes of files ignore) or that a signal has ended it, and then nothing was done. May suspend: yes.
 template <class Prepare, class Otherwise>
 auto byRing(Prepare prepare, Otherwise otherwise) -> decltype(otherwise()) {
   Ring* const ring = ringHere();
@@ -40,7 +41,8 @@ auto byRing(Prepare prepare, Otherwise otherwise) -> decltype(otherwise()) {
   return static_cast<decltype(otherwise())>(IoCall::result(result));
 }
 
-/// Marks an operation that must not be begun in the worker's thread, where it may wait in spite of all: anything but a read of a disk.
+/// Marks an operation that must not be begun in the worker's thread, where it may wait in spite of all: anything but a read of a
+/// disk.
 inline void beginElsewhere(io_uring_sqe* entry) { entry->flags |= IOSQE_ASYNC; }
 
 /// Does what offloadFileCall() does, by the ring if there is one. Then a close of the number `fd` changes nothing.

@@ -1,8 +1,8 @@
 // Internal. A transfer of a socket that the worker's ring makes while its fiber waits (setIOEngine).
 //
-// It begins at the end of the worker's turn, together with those of the other fibers, and takes one call into the kernel with them. Whatever
-// else ends the wait, a deadline, a cancel, a close of the number or a signal, also ends the transfer, and the fiber goes on when the
-// kernel has told what came of it. So bytes that it has moved are never lost.
+// It begins at the end of the worker's turn, together with those of the other fibers, and takes one call into the kernel with them.
+// Whatever else ends the wait, a deadline, a cancel, a close of the number or a signal, also ends the transfer, and the fiber goes
+// on when the kernel has told what came of it. So bytes that it has moved are never lost.
 #pragma once
 
 #include <liburing.h>
@@ -20,9 +20,9 @@
 
 namespace sylar::detail {
 
-/// Returns the worker's ring if it is to make a receive or send with `flags` that now begins. The kernel's own does there what a call of
-/// this kind does: on a TCP socket, and nothing but bytes. A fiber that sends again before it has waited for an answer makes the call itself,
-/// because a send by the ring takes a turn.
+/// Returns the worker's ring if it is to make a receive or send with `flags` that now begins. The kernel's own does there what a
+/// call of this kind does: on a TCP socket, and nothing but bytes. A fiber that sends again before it has waited for an answer
+/// makes the call itself, because a send by the ring takes a turn.
 inline Ring* transferRing(EpollEngine& engine, const Entry& entry, Direction direction, size_t size, int flags) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_MORE;
   if (!engine.transfers()) return nullptr;
@@ -39,12 +39,13 @@ inline Ring* transferRing(EpollEngine& engine, const Entry& entry, Direction dir
 
 class RingTransfer final : Ring::Transfer {
  public:
-  /// `its_call` is as one of liburing's io_uring_prep functions leaves it, without the number. It must stay, and so must what it names.
+  /// `its_call` is as one of liburing's io_uring_prep functions leaves it, without the number. It must stay, and so must what it
+  /// names.
   RingTransfer(Ring& ring, io_uring_sqe& its_call) : m_ring(ring) { call = &its_call; }
 
   /// Begins it with the number `fd`, for the wait that `waiter` ends when the number is closed. Returns 0 or -errno; -EBUSY if
-  /// the wait is the epoll's: others wait for the same, and the ring would wake all of them for each byte; or closes may linger, because
-  /// a transfer holds its file, whose end would come on the worker; or the kernel has refused transfers.
+  /// the wait is the epoll's: others wait for the same, and the ring would wake all of them for each byte; or closes may linger,
+  /// because a transfer holds its file, whose end would come on the worker; or the kernel has refused transfers.
   [[nodiscard]] int begin(int fd, Entry& entry, uint32_t generation, Direction direction, Entry::Waiter& waiter) {
     const auto any_lingers = [] { return g_any_lingers.load(std::memory_order_relaxed); };
     if (any_lingers() || !m_ring.takesTransfers()) return -EBUSY;
@@ -68,8 +69,8 @@ class RingTransfer final : Ring::Transfer {
     m_generation = generation;
     m_ring.begin(*this);
   }
-  /// Ends it after the wait, and returns what the call gave, or -ECANCELED if the kernel did not get to it, or has not told of it in a
-  /// forked child. May suspend: yes.
+  /// Ends it after the wait, and returns what the call gave, or -ECANCELED if the kernel did not get to it, or has not told of it
+  /// in a forked child. May suspend: yes.
   long end(Direction direction, Entry::Waiter& waiter) {
     if (!sys::inForkedChild()) m_entry->dequeue(direction, waiter);
     return end();

@@ -16,7 +16,8 @@
 
 namespace sylar::detail {
 
-/// The stays of all numbers with the same remainder, under their lock. A handler that interrupts the holder closes nothing by itself.
+/// The stays of all numbers with the same remainder, under their lock. A handler that interrupts the holder closes nothing by
+/// itself.
 struct Stay::Bucket {
   OsMutex mutex;
   Stay* first SYLAR_GUARDED_BY(mutex) = nullptr;

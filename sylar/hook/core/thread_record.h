@@ -18,8 +18,8 @@ extern constinit std::atomic<int> g_threads_are_fibers;
 /// The signals that no thread of fibers can block, as sigprocmask(2) has them.
 extern constinit std::atomic<uint64_t> g_never_blocked;
 
-/// What the library knows of a thread that is a fiber. It stands in the thread's own thread_local memory, so that it is found by the
-/// pthread_t, as long as that is valid.
+/// What the library knows of a thread that is a fiber. It stands in the thread's own thread_local memory, so that it is found by
+/// the pthread_t, as long as that is valid.
 struct FiberThread {
   enum State : uint32_t { kIsThread, kRuns, kLeft };
 
@@ -30,8 +30,8 @@ struct FiberThread {
   /// Returns the number of those that have not left.
   static std::atomic<uint32_t>& count();
 
-  /// Returns true if it is to act on a pthread_cancel. libc believes it disabled, because its own functions must not unwind the thread
-  /// out of the library's sections. The library's waits do, at their ends.
+  /// Returns true if it is to act on a pthread_cancel. libc believes it disabled, because its own functions must not unwind the
+  /// thread out of the library's sections. The library's waits do, at their ends.
   bool isCancelled() const {
     return cancel_asked.load(std::memory_order_relaxed) && !cancel_disabled.load(std::memory_order_relaxed);
   }

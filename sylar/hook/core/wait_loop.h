@@ -51,8 +51,8 @@ uint64_t lifeAfterClose(const Entry& entry, int fd);
 /// once, for example in memory that the thread's fibers share.
 bool yieldIfBudgetIsSpent(EpollEngine& engine);
 
-/// Called before a call that never waits. It may be made under a spin lock of the program's own, so usually it is not suspended, and the
-/// next one that may wait lets others run. Only after `row` of them it does so itself: a loop may consist of nothing else.
+/// Called before a call that never waits. It may be made under a spin lock of the program's own, so usually it is not suspended,
+/// and the next one that may wait lets others run. Only after `row` of them it does so itself: a loop may consist of nothing else.
 [[gnu::always_inline]] inline void chargeCallThatNeverWaits(EpollEngine& engine, unsigned row = 4096) {
   engine.chargeCall();
   if (engine.charged() >= row) [[unlikely]]
@@ -286,7 +286,8 @@ class IoCall {
     if (anyPosixMode()) [[unlikely]]
       beginPosix();
   }
-  /// Goes on with another number for the same open file, if a close of the call's own has made one. fd() is that number from then on.
+  /// Goes on with another number for the same open file, if a close of the call's own has made one. fd() is that number from then
+  /// on.
   bool follow();
 
   /// Converts a result to libc's form, with errno.

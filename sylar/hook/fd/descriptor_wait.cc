@@ -45,7 +45,8 @@ bool DescriptorWait::stayAll() {
   return true;
 }
 
-/// Goes on with other numbers for the open files whose numbers were closed. Returns false if one of them has none, or none was closed.
+/// Goes on with other numbers for the open files whose numbers were closed. Returns false if one of them has none, or none was
+/// closed.
 bool DescriptorWait::followAll() {
   bool any = false;
   for (size_t i = 0; m_stays != nullptr && i < m_watched_count; ++i) {
@@ -85,8 +86,8 @@ void DescriptorWait::noteEdges() {
   for (Watched& one : watched()) one.edges_seen = one.entry->edges(one.direction);
 }
 
-/// Parks until there may be something to see. Returns 0 to look again, -errno, or kPassOn. A close is nothing to see if the wait goes on
-/// with the open file; the registration of the copy reports what is there.
+/// Parks until there may be something to see. Returns 0 to look again, -errno, or kPassOn. A close is nothing to see if the wait
+/// goes on with the open file; the registration of the copy reports what is there.
 int DescriptorWait::park(Deadline until) {
   for (;;) {
     const int error = parkOnce(until);

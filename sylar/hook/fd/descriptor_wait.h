@@ -34,8 +34,8 @@ class DescriptorWait {
   DescriptorWait(const pollfd* fds, nfds_t count, EpollEngine& engine, CallWait& call)
       : m_fds(fds), m_count(count), m_engine(engine), m_call(call) {}
 
-  /// Lets the wait go on with the open files when numbers are closed, if setHookClose() says so. As in the kernel, the looks are still at the
-  /// numbers, except for one that asks for number().
+  /// Lets the wait go on with the open files when numbers are closed, if setHookClose() says so. As in the kernel, the looks are
+  /// still at the numbers, except for one that asks for number().
   void stayWithFiles() { m_stays_with_files = isOn(PosixMode::kClose); }
   /// Returns the number of the first descriptor's open file.
   int number() const { return m_watched_count > 0 ? m_watched[0].fd : m_fds[0].fd; }
@@ -65,8 +65,8 @@ class DescriptorWait {
     return found;
   }
 
-  /// Sets `revents` of the numbers that were closed to POLLNVAL and of the others to 0, and returns how many were closed. The kernel
-  /// is not asked about them, because they may be somebody else's by now.
+  /// Sets `revents` of the numbers that were closed to POLLNVAL and of the others to 0, and returns how many were closed. The
+  /// kernel is not asked about them, because they may be somebody else's by now.
   int markClosed(pollfd* fds) const;
 
  private:
@@ -98,8 +98,8 @@ class DescriptorWait {
   bool pinAll();
   void unpinAll();
 
-  /// Looks with the numbers pinned, because one that was closed since may be somebody else's. Only then are signals let through, since
-  /// a handler that jumps away would leave the pins.
+  /// Looks with the numbers pinned, because one that was closed since may be somebody else's. Only then are signals let through,
+  /// since a handler that jumps away would leave the pins.
   template <class Look>
   int lookAgain(Look look) {
     while (!pinAll()) {
@@ -132,8 +132,8 @@ struct UntilReady {
   int error = 0;
   Deadline until = Deadline::never();
 };
-/// Returns when `timeout_ns` (kNever = none) from now or the fiber's DeadlineScope ends. ETIMEDOUT if the scope has ended, because a
-/// loop that only waits again would go round.
+/// Returns when `timeout_ns` (kNever = none) from now or the fiber's DeadlineScope ends. ETIMEDOUT if the scope has ended, because
+/// a loop that only waits again would go round.
 UntilReady untilReady(int64_t timeout_ns);
 
 /// Returns a timeout in nanoseconds, kNever for null.

@@ -15,9 +15,9 @@ int lookNow(int epoll, epoll_event* events, int most, const sigset_t* mask) {
   return static_cast<int>(attempt::keepingErrno([=] { return real::epoll_pwait(epoll, events, most, 0, mask); }));
 }
 
-/// Returns when `timeout_ns` from now or the fiber's DeadlineScope ends, but of the scope only what is still to come. The caller is a
-/// loop that serves others, too, and not a call that could fail: libuv aborts the process at an error, gRPC forgets a call to whose
-/// memory it goes on writing. So the loop is told once, by 0, that the time is up.
+/// Returns when `timeout_ns` from now or the fiber's DeadlineScope ends, but of the scope only what is still to come. The caller is
+/// a loop that serves others, too, and not a call that could fail: libuv aborts the process at an error, gRPC forgets a call to
+/// whose memory it goes on writing. So the loop is told once, by 0, that the time is up.
 Deadline untilOnce(int64_t timeout_ns) {
   const auto [error, until] = untilReady(timeout_ns);
   return error == 0 ? until : Deadline::after(std::chrono::nanoseconds(timeout_ns), waitClock());

@@ -78,7 +78,8 @@ long receiveMoreFrom(IoCall& call, iovec part, int flags, sockaddr* from, sockle
   return from == nullptr ? receiveMore(call, &part, 1, flags) : receiveMoreFrom(call, part, flags, from, from_size);
 }
 
-/// Goes on with a receive after the first of its attempts, which would have blocked. The kernel makes the next one when bytes are there.
+/// Goes on with a receive after the first of its attempts, which would have blocked. The kernel makes the next one when bytes are
+/// there.
 template <class Attempt>
 [[gnu::noinline]] long receiveByRing(Ring& ring, IoCall& call, Tried first, Attempt once, void* buffer, size_t size) {
   io_uring_sqe entry{};

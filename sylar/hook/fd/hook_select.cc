@@ -17,8 +17,8 @@
 namespace sylar::detail {
 namespace {
 
-/// The three sets of a call, and what they were at its beginning. `count` may be higher than the numbers that the process can have. The
-/// kernel passes over those, and neither reads nor writes their part of the sets, which need not be memory of the caller's.
+/// The three sets of a call, and what they were at its beginning. `count` may be higher than the numbers that the process can have.
+/// The kernel passes over those, and neither reads nor writes their part of the sets, which need not be memory of the caller's.
 class Sets {
  public:
   Sets(int count, fd_set* read, fd_set* write, fd_set* except)

@@ -163,8 +163,8 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   return done;
 }
 
-/// Returns the ring if it makes the first attempt of a send, where the engine makes transfers. A long one is worth a call into the kernel
-/// of its own. In the posix modes signals and closes end no attempt, and this one lasts a turn.
+/// Returns the ring if it makes the first attempt of a send, where the engine makes transfers. A long one is worth a call into the
+/// kernel of its own. In the posix modes signals and closes end no attempt, and this one lasts a turn.
 [[gnu::noinline]] Ring* ringThatTakes(const HookedFd& here, size_t size, int flags) {
   constexpr size_t kMost = 16 * 1024;
   if (size > kMost || !here.entry().isPrivate() || onSignalStack()) return nullptr;
@@ -176,8 +176,9 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
   return here.engine().transfers() ? ringThatTakes(here, size, flags) : nullptr;
 }
 
-/// Has the ring make the first attempt of a send, without waiting for room, together with what other fibers send in this turn. As an
-/// attempt it is ended neither by a cancel nor by a deadline. Returns the count or -errno; -EAGAIN also if the kernel did not get to it.
+/// Has the ring make the first attempt of a send, without waiting for room, together with what other fibers send in this turn. As
+/// an attempt it is ended neither by a cancel nor by a deadline. Returns the count or -errno; -EAGAIN also if the kernel did not
+/// get to it.
 [[gnu::noinline]] long sendByRing(Ring& ring, const HookedFd& here, const void* data, size_t size, int flags) {
   io_uring_sqe entry{};
   io_uring_prep_send(&entry, -1, data, size, flags | MSG_DONTWAIT | MSG_NOSIGNAL);

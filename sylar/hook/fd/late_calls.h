@@ -1,5 +1,5 @@
-// Internal. Calls of a server that may be made later than they are asked for: a receive whose memory is taken only when bytes may be
-// there, so that a fiber that waits for them holds none, and a send that goes out with those of other fibers.
+// Internal. Calls of a server that may be made later than they are asked for: a receive whose memory is taken only when bytes may
+// be there, so that a fiber that waits for them holds none, and a send that goes out with those of other fibers.
 #pragma once
 
 #include <sys/types.h>
@@ -25,13 +25,13 @@ class LateBuffer {
   ~LateBuffer() = default;
 };
 
-/// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a stream socket. After a result > 0 the
-/// buffer is the caller's. Fails also with ENOMEM if take() returns null; if the worker's ring has received the bytes, they
+/// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a stream socket. After a result > 0
+/// the buffer is the caller's. Fails also with ENOMEM if take() returns null; if the worker's ring has received the bytes, they
 /// are lost then. May suspend: yes.
 SYLAR_API ssize_t receiveLate(int fd, LateBuffer& buffer, int flags);
 
-/// Does what send(2) with MSG_DONTWAIT and MSG_NOSIGNAL does, and does not wait for room. But if the worker's ring sends, that is at the
-/// end of the turn. Neither a cancel nor a deadline ends the call before that. May suspend: yes.
+/// Does what send(2) with MSG_DONTWAIT and MSG_NOSIGNAL does, and does not wait for room. But if the worker's ring sends, that is
+/// at the end of the turn. Neither a cancel nor a deadline ends the call before that. May suspend: yes.
 SYLAR_API ssize_t sendLate(int fd, const void* data, size_t size);
 
 }  // namespace sylar::detail

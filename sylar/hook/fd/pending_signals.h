@@ -13,9 +13,9 @@
 
 namespace sylar::detail {
 
-/// Lets the handlers run of the pending signals that the thread blocks and `mask` does not, each of which ends the caller's wait and
-/// nothing else. Returns -EINTR if one ran, else 0, or another -errno. A handler may not come back (siglongjmp), so nothing may be
-/// held here that it would leave behind.
+/// Lets the handlers run of the pending signals that the thread blocks and `mask` does not, each of which ends the caller's wait
+/// and nothing else. Returns -EINTR if one ran, else 0, or another -errno. A handler may not come back (siglongjmp), so nothing may
+/// be held here that it would leave behind.
 int letSignalsThrough(const sigset_t* mask);
 
 class PendingSignals {

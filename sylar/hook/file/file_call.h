@@ -1,8 +1,9 @@
-// Internal. Reads and writes of files, which poll tells nothing about. What is in the page cache is read at once, and what is not by the
-// worker's ring or a helper thread, so that a slow disk holds up the fiber and not its worker (setHookFiles). Source: preadv2(2).
+// Internal. Reads and writes of files, which poll tells nothing about. What is in the page cache is read at once, and what is not
+// by the worker's ring or a helper thread, so that a slow disk holds up the fiber and not its worker (setHookFiles). Source:
+// preadv2(2).
 //
-// The ring makes the calls at an offset. For those on the position, which it does not lock, it only brings the bytes into the page cache.
-// Where neither is needed the fiber is not suspended: programs call on files under locks that nobody sees.
+// The ring makes the calls at an offset. For those on the position, which it does not lock, it only brings the bytes into the page
+// cache. Where neither is needed the fiber is not suspended: programs call on files under locks that nobody sees.
 #pragma once
 
 #include <sys/uio.h>
@@ -23,14 +24,17 @@ inline void prepareRead(io_uring_sqe* to, int fd, const iovec* parts, int count,
   io_uring_prep_readv(to, fd, parts, static_cast<unsigned>(count), static_cast<uint64_t>(offset));
 }
 
-/// Returns what kind of file `fd` is. On the first call for a number it asks the kernel. Only where filesSuspend(). May suspend: no.
+/// Returns what kind of file `fd` is. On the first call for a number it asks the kernel. Only where filesSuspend(). May suspend:
+/// no.
 FdKind learnFile(Entry& entry, int fd);
 
-/// Goes on with a read of which the page cache gave `last` > 0 bytes, or -EAGAIN. Returns what the call itself does. May suspend: yes.
+/// Goes on with a read of which the page cache gave `last` > 0 bytes, or -EAGAIN. Returns what the call itself does. May suspend:
+/// yes.
 ssize_t readRest(HookedFd here, const iovec* parts, int count, off_t offset, long last);
 
-/// Makes the call `whole`, which reads or writes at `offset`, by the ring, and else by a helper thread, as it does at kAtPosition. So it
-/// does for FUSE as well, whose files can be polled: the ring then polls them, and after a short read it reads on. May suspend: yes.
+/// Makes the call `whole`, which reads or writes at `offset`, by the ring, and else by a helper thread, as it does at kAtPosition.
+/// So it does for FUSE as well, whose files can be polled: the ring then polls them, and after a short read it reads on. May
+/// suspend: yes.
 template <class Prepare, class Whole>
 ssize_t wholeFileCall(int fd, FdKind kind, off_t offset, Prepare prepare, Whole whole) {
   const auto by_helper = [&] {

@@ -8,9 +8,9 @@
 #include <span>
 
 #include "sylar/base/sys.h"
-#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
+#include "sylar/hook/core/wait_loop.h"
 
 namespace sylar::detail {
 namespace {

@@ -1,4 +1,5 @@
-// Calls that wait until data is on the disk. The ring or a helper thread makes them if setHookFiles() says so. Source: fsync(2), sync(2), msync(2), sync_file_range(2).
+// Calls that wait until data is on the disk. The ring or a helper thread makes them if setHookFiles() says so. Source: fsync(2),
+// sync(2), msync(2), sync_file_range(2).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

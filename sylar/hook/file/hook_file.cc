@@ -47,8 +47,8 @@ SlowKind kindOfSystem(const struct statfs& system) {
 /// Devices whose numbers are alike share a place, and the later one replaces the earlier.
 constinit std::array<std::atomic<uint64_t>, 64> g_known{};
 
-/// Returns whether the file system of this device is one of a network or a process. If it is not in the list of mounts, it is asked once,
-/// and at once: under a lock that nobody sees the fiber must not be suspended for files in memory.
+/// Returns whether the file system of this device is one of a network or a process. If it is not in the list of mounts, it is asked
+/// once, and at once: under a lock that nobody sees the fiber must not be suspended for files in memory.
 SlowKind kindOfDevice(int fd, dev_t device) {
   if (::gnu_dev_major(device) != 0) return SlowKind::kNone;  // a disk
   std::atomic<uint64_t>& place = g_known[device % g_known.size()];
@@ -106,9 +106,9 @@ namespace {
 /// The ring reads into this what it brings into the page cache. Nobody reads it.
 char g_nowhere[65'536];
 
-/// Has the ring bring `size` bytes into the page cache, as far as there are so many, by a read that the caller does not see: the file may
-/// be shorter when the call itself is made, and until then that must not write to the caller's memory. Returns false if it does not, and
-/// without a ring. May suspend: yes.
+/// Has the ring bring `size` bytes into the page cache, as far as there are so many, by a read that the caller does not see: the
+/// file may be shorter when the call itself is made, and until then that must not write to the caller's memory. Returns false if it
+/// does not, and without a ring. May suspend: yes.
 bool bringByRing(int fd, off_t offset, size_t size) {
   std::array<iovec, 64> parts;
   int count = 0;

@@ -1,10 +1,11 @@
-// Stdio on pipes, sockets and terminals. Source: fgets(3), fread(3), getline(3), scanf(3), puts(3), printf(3), fflush(3), flockfile(3).
+// Stdio on pipes, sockets and terminals. Source: fgets(3), fread(3), getline(3), scanf(3), puts(3), printf(3), fflush(3),
+// flockfile(3).
 //
-// A read for which the stream has not read enough ahead waits for more as poll does. Then a helper thread makes it, because libc may need
-// more than one read and makes them by itself.
+// A read for which the stream has not read enough ahead waits for more as poll does. Then a helper thread makes it, because libc
+// may need more than one read and makes them by itself.
 //
-// A write for which the stream's buffer has no room waits until the descriptor takes something. Then it is made in place if it is at most
-// what a pipe takes at once, and otherwise by a helper thread.
+// A write for which the stream's buffer has no room waits until the descriptor takes something. Then it is made in place if it is
+// at most what a pipe takes at once, and otherwise by a helper thread.
 #include <limits.h>
 #include <locale.h>
 #include <poll.h>
@@ -132,8 +133,8 @@ void flushBeforeInput(FILE* file) {
   if (asks && (stdout->_flags & kLineBuffered) != 0 && ::__fpending(stdout) > 0) ::fflush(stdout);
 }
 
-/// Makes `call`, which reads from the stream, here if it need not wait. `needs` says that of what the stream has read ahead. Returns
-/// `failed` if the wait has failed.
+/// Makes `call`, which reads from the stream, here if it need not wait. `needs` says that of what the stream has read ahead.
+/// Returns `failed` if the wait has failed.
 template <class Needs, class Call>
 auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, Call call) -> decltype(call()) {
   if (!mayWait(file, kNoReads)) return call();
@@ -166,8 +167,8 @@ size_t bufferSize(const FILE* file) {
   return static_cast<size_t>(known ? status.st_blksize : BUFSIZ);
 }
 
-/// Says where a call that adds `bytes` to the stream, or flushes it, is to be made. The caller has locked the stream. Source: glibc,
-/// libio/fileops.c.
+/// Says where a call that adds `bytes` to the stream, or flushes it, is to be made. The caller has locked the stream. Source:
+/// glibc, libio/fileops.c.
 Where whereToWrite(FILE* file, size_t bytes, bool flushes) {
   const int fd = file->_fileno;
   const size_t pending = ::__fpending(file);
@@ -187,7 +188,8 @@ Where whereToWrite(FILE* file, size_t bytes, bool flushes) {
                                              : Where::kHelper;  // a terminal may take less than poll makes one think
 }
 
-/// Makes `call`, which adds `size()` bytes to the stream or flushes it, here if it need not wait. Returns `failed` if the wait has failed.
+/// Makes `call`, which adds `size()` bytes to the stream or flushes it, here if it need not wait. Returns `failed` if the wait has
+/// failed.
 template <class Size, class Call>
 auto writing(FILE* file, Size size, decltype(std::declval<Call>()()) failed, Call call, bool flushes = false)
     -> decltype(call()) {
@@ -374,7 +376,8 @@ int __fprintf_chk(FILE* file, int flag, const char* format, ...) {
 }
 int __printf_chk(int flag, const char* format, ...) { SYLAR_FORWARD_(format, __vfprintf_chk(stdout, flag, format, arguments)) }
 
-// Fibers wait for helper threads here, and threads that are fibers for one another. Other fibers are one and the same thread to libc.
+// Fibers wait for helper threads here, and threads that are fibers for one another. Other fibers are one and the same thread to
+// libc.
 void flockfile(FILE* file) noexcept {
   const NoCancellationPoint whole;
   lockStream(file);

@@ -59,8 +59,8 @@ void note(std::string_view line, SlowMounts& to, size_t& count) {
   ++count;
 }
 
-/// Reads the list again, while others go by what was read before. Of a line that is longer than a page, the end with the mount's own
-/// options is cut off.
+/// Reads the list again, while others go by what was read before. Of a line that is longer than a page, the end with the mount's
+/// own options is cut off.
 void readList(int list) SYLAR_REQUIRES(g_mutex) {
   static char s_piece[4096], s_line[4096];
   SlowMounts& to = g_read[g_slow.load(std::memory_order_relaxed) == g_read.data() ? 1 : 0];

@@ -1,5 +1,5 @@
-// Internal. Which devices are file systems of a network or a process, where even a name may have to be waited for. The kernel's list of
-// mounts tells, and says when it changes. Source: proc_pid_mountinfo(5).
+// Internal. Which devices are file systems of a network or a process, where even a name may have to be waited for. The kernel's
+// list of mounts tells, and says when it changes. Source: proc_pid_mountinfo(5).
 //
 // Thread safety: all calls from any thread. May suspend: no.
 #pragma once

@@ -1,5 +1,5 @@
-// Internal. Paths that may lead to a file system of a network or a process, where the kernel may wait for the name itself. The ring looks
-// such a path up, and then it is known whether the call may wait. If not it is made here, as ever.
+// Internal. Paths that may lead to a file system of a network or a process, where the kernel may wait for the name itself. The ring
+// looks such a path up, and then it is known whether the call may wait. If not it is made here, as ever.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,8 +19,8 @@ class SlowName {
   /// Returns true if the path is on such a file system, or leads nowhere and may do so by way of one.
   bool isSlow() const { return m_slow; }
   bool isFifo() const { return m_fifo; }
-  /// Returns true if the look has given what the call itself would: the path is on such a file system, or on a disk, which may have been
-  /// reached by way of one. The rest, such as /proc, looks different to each thread.
+  /// Returns true if the look has given what the call itself would: the path is on such a file system, or on a disk, which may have
+  /// been reached by way of one. The rest, such as /proc, looks different to each thread.
   bool answers() const { return m_slow || m_on_disk; }
   /// Returns the result of the look, 0 or -errno; only if answers().
   long result() const { return m_result; }

@@ -1,8 +1,8 @@
 // pthread_cond_*, cnd_*. Fibers and threads wait in the parking lot, the oldest is woken first. A condition that processes share is
 // libc's. Source: pthread_cond_wait(3p), pthread_cond_timedwait(3p), pthread_cond_clockwait(3), cnd_wait of C11.
 //
-// Threads do not wait in libc's own condition, because that unlocks the mutex inside of libc, where no fiber that waits for the mutex
-// would be told.
+// Threads do not wait in libc's own condition, because that unlocks the mutex inside of libc, where no fiber that waits for the
+// mutex would be told.
 #include <pthread.h>
 #include <threads.h>
 

@@ -132,7 +132,8 @@ long requeue(const Futex& call) {
   return n + woken + (call.command() == FUTEX_CMP_REQUEUE ? moved : 0);
 }
 
-/// The kernel decides whether those at the second word are woken. Fibers there are woken in any case, which every waiter has to expect.
+/// The kernel decides whether those at the second word are woken. Fibers there are woken in any case, which every waiter has to
+/// expect.
 long wakeOp(const Futex& call) {
   const long n = callOfKernel(call.all);
   if (n < 0) return n;

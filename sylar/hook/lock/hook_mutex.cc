@@ -2,8 +2,8 @@
 // recursive or error-checking mutex that a fiber has locked is that fiber, and not every fiber of its thread. Source:
 // pthread_mutex_lock(3p), pthread_mutex_timedlock(3p), pthread_spin_lock(3); glibc's bits/struct_mutex.h.
 //
-// libc's owner field names the thread, which is right because a fiber never changes it. The owning fiber is stored in the list link, which
-// only robust mutexes use.
+// libc's owner field names the thread, which is right because a fiber never changes it. The owning fiber is stored in the list
+// link, which only robust mutexes use.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -50,8 +50,8 @@ constinit uintptr_t g_id_offset = 0;
 
 /// Returns the id of the calling thread, as libc has it, if g_id_offset is known.
 pid_t knownIdHere() { return *reinterpret_cast<const pid_t*>(threadPointer() + g_id_offset); }
-/// Returns the same in any case. (In a child, sys::threadId() is another one while the handlers of pthread_atfork run, and if libc has not
-/// made the fork.)
+/// Returns the same in any case. (In a child, sys::threadId() is another one while the handlers of pthread_atfork run, and if libc
+/// has not made the fork.)
 pid_t idHere() { return g_id_offset != 0 ? knownIdHere() : sys::threadId(); }
 #else
 pid_t knownIdHere() { return sys::knownThreadIdHere(); }
@@ -76,8 +76,8 @@ bool isOfAnotherFiber(pthread_mutex_t& mutex, const FiberCore* me) {
 
 // ---- In place. ---------------------------------------------------------------------------------------------------------------
 //
-// Nearly all mutexes are plain ones, such as std::mutex, or recursive, and nearly always free. These are locked and unlocked right here,
-// as libc does it, because the way through libc's function costs as much again. Source: glibc, nptl/pthread_mutex_lock.c,
+// Nearly all mutexes are plain ones, such as std::mutex, or recursive, and nearly always free. These are locked and unlocked right
+// here, as libc does it, because the way through libc's function costs as much again. Source: glibc, nptl/pthread_mutex_lock.c,
 // pthread_mutex_unlock.c and lowlevellock.h.
 
 #ifdef SYLAR_TSAN
@@ -121,8 +121,8 @@ bool isRecursive(const pthread_mutex_t& mutex) { return kindOf(mutex) == PTHREAD
   return ownerOf(mutex).load(std::memory_order_relaxed) == static_cast<int>(knownIdHere()) && fiberOf(mutex) == me;
 }
 
-/// Locks a recursive mutex if it is free or the caller's. The owner's id comes last: a signal handler of the thread that finds it counts on
-/// what was written before.
+/// Locks a recursive mutex if it is free or the caller's. The owner's id comes last: a signal handler of the thread that finds it
+/// counts on what was written before.
 [[gnu::always_inline]] inline bool lockRecursive(pthread_mutex_t& mutex) {
   FiberCore* const me = t_running;
   unsigned& count = mutex.__data.__count;
@@ -188,8 +188,8 @@ bool knowsIds() { return true; }
 bool knowsRecursive() { return true; }  // it is not locked in place
 #endif
 
-/// Sees what libc does with mutexes, and whether libc takes what is done here for its own. Where libc stands before the hooks, they are
-/// lost, and there is nothing to see.
+/// Sees what libc does with mutexes, and whether libc takes what is done here for its own. Where libc stands before the hooks, they
+/// are lost, and there is nothing to see.
 [[gnu::constructor]] void learnWords() {
   if (::dlsym(RTLD_NEXT, "pthread_mutex_lock") == nullptr) return;
   g_knows_words = knowsIds() && knowsPlain() && knowsRecursive();
@@ -302,8 +302,8 @@ template <class Block>
   return wakeAndRelease(mutex, threads_wait);
 }
 
-/// Unlocks a plain mutex for which fibers may wait. Where only fibers do, the mutex goes to the oldest of them without being free in
-/// between.
+/// Unlocks a plain mutex for which fibers may wait. Where only fibers do, the mutex goes to the oldest of them without being free
+/// in between.
 [[gnu::noinline]] int unlockForWaiters(pthread_mutex_t& mutex) {
   if (wordOf(mutex).load(std::memory_order_relaxed) == 1 && ParkingLot::passOn(&mutex, kMutex.what)) return 0;
   return unlockInPlace(mutex);

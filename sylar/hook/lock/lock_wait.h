@@ -74,11 +74,12 @@ struct Taking {
   bool stands_back = false;  ///< it comes behind those who wait already
 };
 
-/// Takes `object`, which a first attempt could not have, for the calling fiber. Returns 0, ETIMEDOUT, ECANCELED, EINTR, ENOMEM or what
-/// the attempt gave. Only where locksSuspend(). May suspend: yes.
+/// Takes `object`, which a first attempt could not have, for the calling fiber. Returns 0, ETIMEDOUT, ECANCELED, EINTR, ENOMEM or
+/// what the attempt gave. Only where locksSuspend(). May suspend: yes.
 int takeInLot(void* object, const Taking& wanted);
 
-/// The same for a call of `me`, the running fiber, that only the end of the fiber ends, of an object that nobody releases without a word.
+/// The same for a call of `me`, the running fiber, that only the end of the fiber ends, of an object that nobody releases without a
+/// word.
 int takeInLotForEver(FiberCore& me, Hook hook, void* object, const LotKind& kind);
 
 /// Makes a mutex that libc has locked for the calling fiber, in a wait at a condition, that fiber's.

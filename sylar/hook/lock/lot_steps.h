@@ -1,5 +1,5 @@
-// Internal. What the parking lot does with its queues. It is a template, so that the model checker can run the very same code over its
-// own memory.
+// Internal. What the parking lot does with its queues. It is a template, so that the model checker can run the very same code over
+// its own memory.
 #pragma once
 
 #include <cerrno>
@@ -54,8 +54,8 @@ struct LotSteps {
     bool hasIt() const { return m_has_it; }
 
    private:
-    /// A handler may have interrupted the section of its own thread, or that of another thread in whose handler somebody waits for a
-    /// section that this one has interrupted.
+    /// A handler may have interrupted the section of its own thread, or that of another thread in whose handler somebody waits for
+    /// a section that this one has interrupted.
     static bool takes(Bucket& bucket) SYLAR_NO_THREAD_SAFETY_ANALYSIS {
       for (int i = 0; i < Types::kHandlerTries && !bucket.m_lock.heldByThisThread(); ++i) {
         if (bucket.m_lock.tryLock()) return true;
@@ -135,7 +135,8 @@ struct LotSteps {
     }
   }
 
-  /// Gives `object`, which the caller has, to the oldest of those who wait for it as `what`, as it is. Returns false if nobody does.
+  /// Gives `object`, which the caller has, to the oldest of those who wait for it as `what`, as it is. Returns false if nobody
+  /// does.
   static bool passOn(void* object, SyncKind what) {
     decltype(Waker::core) core = nullptr;
     {

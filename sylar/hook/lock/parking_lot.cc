@@ -10,7 +10,8 @@
 namespace sylar::detail {
 namespace {
 
-/// Sleeps like a cancellation point. It needs nothing to be cleaned up, because a cancel may unwind it from any of its instructions.
+/// Sleeps like a cancellation point. It needs nothing to be cleaned up, because a cancel may unwind it from any of its
+/// instructions.
 [[gnu::noinline]] long sleepCancellably(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) {
   const timespec until{deadline.ns() / 1'000'000'000, deadline.ns() % 1'000'000'000};
   int before;

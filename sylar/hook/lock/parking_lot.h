@@ -1,15 +1,15 @@
-// Internal. The fibers and threads that wait at objects of libc, such as a pthread_mutex_t, which have no room for them. They stand in
-// queues that are found by the object's address, the oldest first. Source: WebKit's ParkingLot, futex(2).
+// Internal. The fibers and threads that wait at objects of libc, such as a pthread_mutex_t, which have no room for them. They stand
+// in queues that are found by the object's address, the oldest first. Source: WebKit's ParkingLot, futex(2).
 //
-// Whoever waits enters the queue under its lock, unless what it waits for is there by then. Whoever changes the object asks afterwards
-// whether somebody waits there (mayWait). As both the change and the entry are atomic read-modify-writes, or the change is followed by
-// a fence, one of the two sees the other.
+// Whoever waits enters the queue under its lock, unless what it waits for is there by then. Whoever changes the object asks
+// afterwards whether somebody waits there (mayWait). As both the change and the entry are atomic read-modify-writes, or the change
+// is followed by a fence, one of the two sees the other.
 //
-// An object that can be taken, a mutex for example, is handed over: whoever releases it takes it for the oldest waiter and then tells
-// that waiter. So a waiter is woken only when it has what it waits for.
+// An object that can be taken, a mutex for example, is handed over: whoever releases it takes it for the oldest waiter and then
+// tells that waiter. So a waiter is woken only when it has what it waits for.
 //
-// The object is not touched unless somebody still waits for it. Otherwise it may have been destroyed. Of a fiber that was abandoned the
-// place may stay in a queue until somebody looks.
+// The object is not touched unless somebody still waits for it. Otherwise it may have been destroyed. Of a fiber that was abandoned
+// the place may stay in a queue until somebody looks.
 #pragma once
 
 #include <pthread.h>
@@ -80,8 +80,9 @@ class LotWait final : public SyncWait {
   /// `as_fiber` says that the caller is a fiber that may be suspended here.
   LotWait(void* object, const LotKind& kind, bool as_fiber) : m_object(object), m_kind(kind), m_as_fiber(as_fiber) {}
 
-  /// Enters the queue, unless `is_there`, called under its lock, returns true. Returns false if the wait is over without having begun.
-  /// `turn` is 0, and becomes the caller's place in the order. One who was woken for nothing enters with the turn that it had.
+  /// Enters the queue, unless `is_there`, called under its lock, returns true. Returns false if the wait is over without having
+  /// begun. `turn` is 0, and becomes the caller's place in the order. One who was woken for nothing enters with the turn that it
+  /// had.
   template <class IsThere>
   [[nodiscard]] bool enterUnless(IsThere is_there, uint64_t& turn) {
     lockForEntry();
@@ -102,8 +103,8 @@ class LotWait final : public SyncWait {
     (void)enterUnless([] { return false; });
   }
 
-  /// Waits until it is told, for which a fiber needs reserveWithinScope(). On a plain thread neither a handler nor anything else ends
-  /// the wait. May suspend: yes.
+  /// Waits until it is told, for which a fiber needs reserveWithinScope(). On a plain thread neither a handler nor anything else
+  /// ends the wait. May suspend: yes.
   LotEnd park(Deadline deadline, CallWait& call);
   /// The same for a fiber with a shield, in a call that no handler ends.
   LotEnd parkForEver();
@@ -167,8 +168,8 @@ class ParkingLot {
   using Release = LotRelease;
   /// Acts on those who wait for `object` as `what`. If the call may be made in a signal handler, that is `in_handler`.
   static void release(void* object, SyncKind what, Release how, bool in_handler = false);
-  /// Gives `object`, which the caller has taken, to the oldest of those who wait for it as `what`, without giving it back in between.
-  /// Returns false if nobody does. If it returns true, the object is not the caller's any more.
+  /// Gives `object`, which the caller has taken, to the oldest of those who wait for it as `what`, without giving it back in
+  /// between. Returns false if nobody does. If it returns true, the object is not the caller's any more.
   static bool passOn(void* object, SyncKind what);
 
   /// Wakes up to `most` of those who wait at `object` with one of `bits`, in their order. Returns how many there were.

@@ -1,6 +1,6 @@
 // curl_easy_perform, the one call of a client library that is hooked, because no answer of the kernel's says to libcurl what a
-// DeadlineScope has to say. A poll that has found nothing makes it wait again, unless the handle has a timeout of its own. A poll that
-// fails ends the transfer, but libcurl then blames its caller (CURLE_BAD_FUNCTION_ARGUMENT). Source: curl_easy_perform(3),
+// DeadlineScope has to say. A poll that has found nothing makes it wait again, unless the handle has a timeout of its own. A poll
+// that fails ends the transfer, but libcurl then blames its caller (CURLE_BAD_FUNCTION_ARGUMENT). Source: curl_easy_perform(3),
 // libcurl-errors(3), easy_transfer in lib/easy.c.
 //
 // The name is weak, so a program that has libcurl as an archive keeps that one, and is told what libcurl says.
@@ -35,8 +35,8 @@ std::vector<std::string> loadedLibraries() {
   return names;
 }
 
-/// Returns libcurl's own, or null. A plugin may have brought a libcurl along that only it can see (RTLD_LOCAL). The address to which the
-/// call returns does not tell which plugin, because after a tail call it is in the plugin's host.
+/// Returns libcurl's own, or null. A plugin may have brought a libcurl along that only it can see (RTLD_LOCAL). The address to
+/// which the call returns does not tell which plugin, because after a tail call it is in the plugin's host.
 Perform* findPerform() {
   constexpr const char* kName = "curl_easy_perform";
   if (void* const next = ::dlsym(RTLD_NEXT, kName)) return reinterpret_cast<Perform*>(next);

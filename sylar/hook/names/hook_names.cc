@@ -160,8 +160,8 @@ struct Signature<R(Arguments...) noexcept> : Signature<R(Arguments...)> {
   static constexpr bool kThrowsNothing = true;
 };
 
-/// What a function has found for a fiber, until the fiber asks it again. libc has one place for all, where fibers of one thread would
-/// find one another's answers.
+/// What a function has found for a fiber, until the fiber asks it again. libc has one place for all, where fibers of one thread
+/// would find one another's answers.
 template <class Record>
 struct Answer {
   Record record{};

@@ -21,8 +21,8 @@
 namespace sylar::detail {
 namespace {
 
-/// Marks as shared all that is open before `make` runs, and all that other threads have opened since. The child does not keep open what
-/// calls of the parent stay with.
+/// Marks as shared all that is open before `make` runs, and all that other threads have opened since. The child does not keep open
+/// what calls of the parent stay with.
 template <class Make>
 auto sharing(Make make) {
   if (sys::inForkedChild()) return make();

@@ -1,5 +1,5 @@
-// sleep, usleep, nanosleep, clock_nanosleep. They sleep at least as long as asked, counted in nanoseconds. And sched_yield, which lets
-// other fibers run as well as other threads. Source: sleep(3), usleep(3), nanosleep(2), clock_nanosleep(2), thrd_sleep(3),
+// sleep, usleep, nanosleep, clock_nanosleep. They sleep at least as long as asked, counted in nanoseconds. And sched_yield, which
+// lets other fibers run as well as other threads. Source: sleep(3), usleep(3), nanosleep(2), clock_nanosleep(2), thrd_sleep(3),
 // sched_yield(2).
 #include <sched.h>
 #include <threads.h>

@@ -192,7 +192,8 @@ long callOfKernel(long number, const long (&values)[6]) {
   return real::syscall(number, values[0], values[1], values[2], values[3], values[4], values[5]);
 }
 
-/// Makes a call by a function that may be a cancellation point, as no call by number is one. A fiber's thread may be cancelled nowhere.
+/// Makes a call by a function that may be a cancellation point, as no call by number is one. A fiber's thread may be cancelled
+/// nowhere.
 template <class Call>
 long uncancelled(Call call) {
   if (!onThreadStack()) return call();
@@ -255,8 +256,8 @@ using namespace sylar;  // NOLINT: the names below are libc's
 
 extern "C" {
 
-/// Calls that make, close or change descriptors, and futex, go to the hooks on every thread, others in fibers only. Like libc's it takes six
-/// arguments, whether they were passed or not, of which the last lies on the caller's stack.
+/// Calls that make, close or change descriptors, and futex, go to the hooks on every thread, others in fibers only. Like libc's it
+/// takes six arguments, whether they were passed or not, of which the last lies on the caller's stack.
 [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);

@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <chrono>
 
-#include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/core/offload.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
+#include "sylar/hook/core/wait_loop.h"
 
 namespace sylar::detail {
 namespace {
@@ -52,8 +52,8 @@ class Asking {
     return true;
   }
   sembuf* all() { return m_all.data(); }
-  /// Returns true if the user wants to wait for all of them, and they may be asked for again and again. A value of 0 may last for less
-  /// than the pause between two questions.
+  /// Returns true if the user wants to wait for all of them, and they may be asked for again and again. A value of 0 may last for
+  /// less than the pause between two questions.
   bool mayAskAgain() const { return m_impatient == 0 && !m_wants_zero; }
   bool noneWaits() const { return m_impatient == m_count; }
 
@@ -99,9 +99,9 @@ int msgsnd(int queue, const void* message, size_t size, int flags) {
       untilGiven(*engine, EAGAIN, Deadline::never(), [=] { return real::msgsnd(queue, message, size, flags | IPC_NOWAIT); })));
 }
 
-/// What is to be undone (SEM_UNDO) is the process's, as libc makes threads, so any thread may make the call. If only some operations
-/// may wait, the kernel does not tell which one would, and only in the kernel a wait for zero misses none. Then a helper thread makes the
-/// whole call, unless the operations can be done at once.
+/// What is to be undone (SEM_UNDO) is the process's, as libc makes threads, so any thread may make the call. If only some
+/// operations may wait, the kernel does not tell which one would, and only in the kernel a wait for zero misses none. Then a helper
+/// thread makes the whole call, unless the operations can be done at once.
 int semtimedop(int set, sembuf* operations, size_t count, const timespec* timeout) noexcept {
   const NoCancellationPoint whole;
   countCall(Hook::semtimedop);

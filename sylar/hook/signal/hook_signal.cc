@@ -48,7 +48,8 @@ void leaveLoop(int signal, bool restarts, [[maybe_unused]] const void* context) 
   Worker::leaveLoopInChild();
 }
 
-/// Ends the wait that the handler ends. Of the threads of a process, the kernel prefers main for a signal that is sent to no thread.
+/// Ends the wait that the handler ends. Of the threads of a process, the kernel prefers main for a signal that is sent to no
+/// thread.
 void endWait(int signal, bool restarts) {
 #ifdef SYLAR_THREAD_POINTER
   if (FiberThread::mine().isFiber() && !FiberThread::mine().gets_signal) {

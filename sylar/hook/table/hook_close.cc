@@ -51,8 +51,8 @@ bool leavesLibrarys(FILE* file) {
   return true;
 }
 
-/// Writes what a stream has pending while its number is still open to all, because the write may wait for somebody who uses the number.
-/// Returns 0, or EOF with errno. What could not be written is lost, as it is by a fclose.
+/// Writes what a stream has pending while its number is still open to all, because the write may wait for somebody who uses the
+/// number. Returns 0, or EOF with errno. What could not be written is lost, as it is by a fclose.
 int flushBeforeClose(FILE* file) {
   if (::__fpending(file) == 0) return 0;
   const int result = std::fflush(file);
@@ -205,8 +205,8 @@ FILE* freopen64(const char* path, const char* mode, FILE* file) {
   return result;
 }
 
-// libc closes the number, and waits for the child. The child may need the close in order to end, so a helper makes the whole call. The
-// stream gets a number of the call's own for that, so that the program's number is closed here and now.
+// libc closes the number, and waits for the child. The child may need the close in order to end, so a helper makes the whole call.
+// The stream gets a number of the call's own for that, so that the program's number is closed here and now.
 int pclose(FILE* file) {
   countCall(Hook::pclose);
   const int fd = ::fileno(file);

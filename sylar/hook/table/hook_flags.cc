@@ -22,7 +22,8 @@ constexpr int kSendTimeoutNew = 67;     // SO_SNDTIMEO_NEW
 static_assert(sizeof(timeval) == 2 * sizeof(int64_t));
 
 constexpr int kTimestampingNew = 65;  // SO_TIMESTAMPING_NEW
-/// Returns true if `option` has the kernel put reports into the socket's error queue. They wake each wait for bytes until somebody reads them.
+/// Returns true if `option` has the kernel put reports into the socket's error queue. They wake each wait for bytes until somebody
+/// reads them.
 constexpr bool reportsAsErrors(int option) {
   return option == SO_TIMESTAMPING || option == kTimestampingNew || option == SO_ZEROCOPY;
 }

@@ -52,8 +52,8 @@ int openedFile(int fd) {
   return fd;
 }
 
-/// Opens a file by `open`, as a FIFO whose other side may have to be waited for, or by the ring if it is on a file system of a network or
-/// a process.
+/// Opens a file by `open`, as a FIFO whose other side may have to be waited for, or by the ring if it is on a file system of a
+/// network or a process.
 template <class Open>
 int openFile(int directory, const char* path, int flags, mode_t mode, Open open) {
   if (SlowName::any()) {

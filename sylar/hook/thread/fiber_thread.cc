@@ -48,8 +48,8 @@ constexpr size_t kFirstStackSize = size_t{16} << 10;
 constexpr size_t kBelowFrame = 4096;
 constexpr size_t kLeaveStackSize = 4096;
 
-/// Blocks the signals of the calling kernel thread for a scope. A kernel thread that is made there has them blocked as well. libc's own two
-/// stay, since by these it cancels a thread, and changes the user and groups of each. Source: nptl(7).
+/// Blocks the signals of the calling kernel thread for a scope. A kernel thread that is made there has them blocked as well. libc's
+/// own two stay, since by these it cancels a thread, and changes the user and groups of each. Source: nptl(7).
 class SignalsBlocked {
  public:
   SignalsBlocked() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &m_before, sizeof kAll); }
@@ -98,8 +98,8 @@ struct NothingKept {
   for (;;) sys::call(SYS_exit, 0);
 }
 
-/// Returns an id that the kernel gives to no thread (PID_MAX_LIMIT), and that fits where locks note their owner (FUTEX_TID_MASK). It begins
-/// anywhere, because processes share some locks. Source: pid_max in proc(5), the kernel's robust-futex-ABI.
+/// Returns an id that the kernel gives to no thread (PID_MAX_LIMIT), and that fits where locks note their owner (FUTEX_TID_MASK).
+/// It begins anywhere, because processes share some locks. Source: pid_max in proc(5), the kernel's robust-futex-ABI.
 pid_t newId() {
   constexpr uint32_t kFirst = uint32_t{1} << 22;
   constexpr uint32_t kEnd = uint32_t{1} << 30;
@@ -130,7 +130,8 @@ bool learnThread(Handover& me) {
   return true;
 }
 
-/// Says that the calling thread does not know its processor, which the kernel has told the kernel thread that has left. Source: rseq(2).
+/// Says that the calling thread does not know its processor, which the kernel has told the kernel thread that has left. Source:
+/// rseq(2).
 void forgetProcessor() {
   constexpr uint32_t kUnknown = ~0u;  // RSEQ_CPU_ID_UNINITIALIZED
   constexpr uintptr_t kProcessor = 4;
@@ -165,8 +166,8 @@ void endAsThread() {
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
-/// Lets the thread leave its fiber at the end of a scope, however that is left: pthread_exit and cancels unwind it. The child of a fork
-/// has a kernel thread already.
+/// Lets the thread leave its fiber at the end of a scope, however that is left: pthread_exit and cancels unwind it. The child of a
+/// fork has a kernel thread already.
 class LeavesAtEnd {
  public:
   explicit LeavesAtEnd(Handover& handover) : m_handover(handover) {}
@@ -213,8 +214,8 @@ void* begin(void* argument) {
   return function(value);
 }
 
-/// Makes the robust mutexes that the thread has locked those of the calling kernel thread, so that the kernel releases them at its end.
-/// Source: get_robust_list(2), the kernel's robust-futex-ABI.
+/// Makes the robust mutexes that the thread has locked those of the calling kernel thread, so that the kernel releases them at its
+/// end. Source: get_robust_list(2), the kernel's robust-futex-ABI.
 void inheritRobustMutexes(Handover& thread) {
   constexpr uint32_t kIdBits = FUTEX_TID_MASK;
   constexpr int kMost = 2048;  // the kernel goes no further either
@@ -243,7 +244,8 @@ SYLAR_SWITCHES int takeOver(void* argument) {
   Context::exitTo(beginning, thread.thread, nothing.locals());
 }
 
-/// The kernel threads that end threads. libc knows these by the threads' ids, so its signals do not reach them. Guarded by g_births.
+/// The kernel threads that end threads. libc knows these by the threads' ids, so its signals do not reach them. Guarded by
+/// g_births.
 constinit std::array<pid_t, 64> g_ending{};
 
 /// Returns a free entry of g_ending, or null.

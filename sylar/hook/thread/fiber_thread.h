@@ -1,12 +1,12 @@
 // Internal. A thread of libc's that no kernel thread runs, but a fiber (ThreadsAreFibers).
 //
-// libc makes the thread as ever, with a kernel thread that has nothing to do but to leave: it notes where it stands, on the new stack,
-// and exits behind libc's back. libc's record of the thread, its stack and its thread_local variables stay, and wait for whoever runs
-// them. That is a fiber: it takes over the stack and sets the thread pointer, and so is the thread for all compiled code. Whenever it
-// gives its worker back, it sets the worker's own thread pointer (ThreadFibers::leaveSpecially).
+// libc makes the thread as ever, with a kernel thread that has nothing to do but to leave: it notes where it stands, on the new
+// stack, and exits behind libc's back. libc's record of the thread, its stack and its thread_local variables stay, and wait for
+// whoever runs them. That is a fiber: it takes over the stack and sets the thread pointer, and so is the thread for all compiled
+// code. Whenever it gives its worker back, it sets the worker's own thread pointer (ThreadFibers::leaveSpecially).
 //
-// When the thread's function is over, or pthread_exit or a cancel has unwound it, a new kernel thread takes over stack and record, and
-// ends as threads do: it runs the destructors, gives back the memory, and tells libc's joiners.
+// When the thread's function is over, or pthread_exit or a cancel has unwound it, a new kernel thread takes over stack and record,
+// and ends as threads do: it runs the destructors, gives back the memory, and tells libc's joiners.
 //
 //   creator (a fiber)            kernel thread 1          fiber              kernel thread 2
 //   pthread_create ------------> begin(), leaves
@@ -29,8 +29,8 @@ namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
 
-/// Held while a kernel thread exits behind libc's back, or takes over a thread at its end. Who makes libc signal every thread and wait for
-/// each holds it as well. Signals are blocked under it.
+/// Held while a kernel thread exits behind libc's back, or takes over a thread at its end. Who makes libc signal every thread and
+/// wait for each holds it as well. Signals are blocked under it.
 extern constinit OsMutex g_births;
 /// Returns the kernel threads that end threads, and are perhaps gone. An unused entry is 0.
 std::span<const pid_t> endingThreads() SYLAR_REQUIRES(g_births);
@@ -45,9 +45,9 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
 /// Called when main is left. If pthread_exit does that, waits until no thread is left that is a fiber. May suspend: yes.
 void awaitThreadsOfMain();
 
-/// Calls `act` as if the kernel thread were running `thread`: with its thread_local variables and its signal mask. `thread` is a fiber
-/// that has not left, or that of the calling fiber's worker. If another worker runs it, that one makes the call, later. Does nothing
-/// outside workers, nor if the thread has not begun. May suspend: no.
+/// Calls `act` as if the kernel thread were running `thread`: with its thread_local variables and its signal mask. `thread` is a
+/// fiber that has not left, or that of the calling fiber's worker. If another worker runs it, that one makes the call, later. Does
+/// nothing outside workers, nor if the thread has not begun. May suspend: no.
 void asThread(pthread_t thread, void (*act)(long), long argument);
 bool hasBegun(pthread_t thread);
 /// Sends `signal` to the calling thread, whose handler runs here, and ends its wait.

@@ -1,6 +1,6 @@
-// setuid, setgroups and the others that libc makes in every thread of the process (set_ids.h). Where threads are fibers, none may begin
-// or end meanwhile. A kernel thread that exits behind libc's back may take libc's signal with it, and libc waits for the answer. One that
-// ends a thread is not reached by it, and would keep its rights.
+// setuid, setgroups and the others that libc makes in every thread of the process (set_ids.h). Where threads are fibers, none may
+// begin or end meanwhile. A kernel thread that exits behind libc's back may take libc's signal with it, and libc waits for the
+// answer. One that ends a thread is not reached by it, and would keep its rights.
 // Source: setuid(2), setresuid(2), setgroups(2), initgroups(3).
 #include <grp.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
-// pthread_create and what is done to threads by their pthread_t, where threads are fibers (ThreadsAreFibers). Otherwise all of it is
-// libc's. Source: pthread_create(3), pthread_exit(3), pthread_kill(3), pthread_cancel(3), pthread_setname_np(3), thrd_create of C11.
+// pthread_create and what is done to threads by their pthread_t, where threads are fibers (ThreadsAreFibers). Otherwise all of it
+// is libc's. Source: pthread_create(3), pthread_exit(3), pthread_kill(3), pthread_cancel(3), pthread_setname_np(3), thrd_create of
+// C11.
 #include "sylar/hook/thread/fiber_thread.h"
 
 #ifdef SYLAR_THREAD_POINTER

@@ -23,8 +23,9 @@ struct WaitingCall {
 
   /// Returns its name, "system call N" for one that is not known here, and "" for none.
   std::string name() const;
-  /// Returns true if a signal handler with SA_RESTART changes nothing: there is no call, or one that moves nothing and is restarted.
-  /// A call that has moved bytes ends with what it has, and one that waits for a socket with a timeout fails. Source: signal(7).
+  /// Returns true if a signal handler with SA_RESTART changes nothing: there is no call, or one that moves nothing and is
+  /// restarted. A call that has moved bytes ends with what it has, and one that waits for a socket with a timeout fails. Source:
+  /// signal(7).
   bool bearsSignal() const;
 };
 

@@ -18,7 +18,8 @@ inline bool isStream(Kind kind) { return kind != Kind::kUnixDatagram && kind != 
 
 // clang-format off
 #define SYLAR_OPS(X) X(create) X(dup) X(dup2) X(close) X(read) X(readv) X(recv) X(recvfrom) X(recvmsg) X(write) X(writev) \
-  X(send) X(sendmsg) X(sendrights) X(poll) X(select) X(epoll) X(shutdown) X(timeout) X(mark) X(nonblock) X(connect) X(reconnect) X(accept) X(pass) \
+  X(send) X(sendmsg) X(sendrights) X(poll) X(select) X(epoll) X(shutdown) X(timeout) X(mark) X(nonblock) X(connect) X(reconnect) \
+  X(accept) X(pass) \
   X(available) X(drain)
 // clang-format on
 enum class Op : int {

@@ -225,7 +225,8 @@ TEST_P(Absl, FibersWaitForOneAnother) {
   EXPECT_EQ(last.load(), 1u);
 }
 
-// ---- Plain fibers. A thread may stand in one queue of Abseil only, and all fibers of a worker are one thread to it. --------------
+// ---- Plain fibers. A thread may stand in one queue of Abseil only, and all fibers of a worker are one thread to it.
+// --------------
 
 TEST_P(Absl, OnePlainFiberOfAWorkerWaitsWithoutIt) {
   absl::Notification notification;

@@ -1,4 +1,5 @@
-// Unmodified c-ares in many fibers, each with a loop of its own around it. The name server is a plain thread, which is slow and loses answers.
+// Unmodified c-ares in many fibers, each with a loop of its own around it. The name server is a plain thread, which is slow and
+// loses answers.
 #include <ares.h>
 #include <netdb.h>
 #include <sys/select.h>

@@ -1,5 +1,5 @@
-// For the tests of libraries that wait in locks: many fibers of a few workers use one at the same time. While they wait, a ticker on
-// each worker must go on.
+// For the tests of libraries that wait in locks: many fibers of a few workers use one at the same time. While they wait, a ticker
+// on each worker must go on.
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What unmodified client libraries say when a DeadlineScope ends a call, beside what they say when their own timeout does: the same,
-// wherever they have one. The servers take connections and then are silent at each place where a client may wait for them.
+// What unmodified client libraries say when a DeadlineScope ends a call, beside what they say when their own timeout does: the
+// same, wherever they have one. The servers take connections and then are silent at each place where a client may wait for them.
 #include <curl/curl.h>
 #include <hiredis/hiredis.h>
 #include <libpq-fe.h>
@@ -203,7 +203,8 @@ std::string opensslSends(Bound& bound, int port) {
   return tls.said(bound([&] { return ::SSL_write(tls.get(), bytes.data(), static_cast<int>(bytes.size())); }));
 }
 
-// ---- The comparison. ---------------------------------------------------------------------------------------------------------------
+// ---- The comparison.
+// ---------------------------------------------------------------------------------------------------------------
 
 struct Place {
   const char* name;

@@ -1,5 +1,5 @@
-// Unmodified gRPC in many threads that are fibers. Its locks are Abseil's (absl_test.cc), and it keeps what a call does in variables of the thread.
-// The service is one of bytes, without generated code.
+// Unmodified gRPC in many threads that are fibers. Its locks are Abseil's (absl_test.cc), and it keeps what a call does in
+// variables of the thread. The service is one of bytes, without generated code.
 #include <absl/synchronization/mutex.h>
 #include <absl/time/time.h>
 #include <grpcpp/generic/generic_stub.h>

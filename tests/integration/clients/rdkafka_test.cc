@@ -1,5 +1,5 @@
-// Unmodified librdkafka in many fibers, and a cluster of its own that is slow, dies and comes back. A call of it waits at a condition for what
-// its threads do.
+// Unmodified librdkafka in many fibers, and a cluster of its own that is slow, dies and comes back. A call of it waits at a
+// condition for what its threads do.
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 
@@ -180,7 +180,8 @@ TEST_P(Rdkafka, FibersShareAProducerOfSlowBrokers) {
   EXPECT_EQ(*offsets.begin(), 0);
 }
 
-// They ask again after a while, because the library wakes only one of those who wait at a consumer for several messages that come together.
+// They ask again after a while, because the library wakes only one of those who wait at a consumer for several messages that come
+// together.
 TEST_P(Rdkafka, FibersShareAConsumer) {
   Cluster cluster(1);
   const Kafka consumer = cluster.consumer(0);

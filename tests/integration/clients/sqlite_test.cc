@@ -1,5 +1,5 @@
-// Unmodified SQLite in many fibers: with a connection each, which wait for the lock of the file, and with one connection, which they wait
-// for by its mutex.
+// Unmodified SQLite in many fibers: with a connection each, which wait for the lock of the file, and with one connection, which
+// they wait for by its mutex.
 #include <sqlite3.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-// ZooKeeper's unmodified C library in many fibers, and a server that is slow, dies and comes back. A call of it waits at a condition for
-// what the threads of its session do. Plain fibers are enough: the library keeps nothing in variables of the thread but the buffers of its
-// log, and hands on what it has written there before another fiber can run.
+// ZooKeeper's unmodified C library in many fibers, and a server that is slow, dies and comes back. A call of it waits at a
+// condition for what the threads of its session do. Plain fibers are enough: the library keeps nothing in variables of the thread
+// but the buffers of its log, and hands on what it has written there before another fiber can run.
 #define THREADED  // declares the calls that wait
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
@@ -24,8 +24,8 @@ namespace {
 
 const ServerOfAllTests& g_server = ServerOfAllTests::add("zookeeper");
 
-/// Of a session. Its connection is lost when nothing has come for two thirds of that. A connection that fails is tried again after a
-/// sixtieth, or when a call is made.
+/// Of a session. Its connection is lost when nothing has come for two thirds of that. A connection that fails is tried again after
+/// a sixtieth, or when a call is made.
 constexpr int kTimeoutMs = 120'000;
 const std::string kOk = ::zerror(ZOK);
 const std::string kLost = ::zerror(ZCONNECTIONLOSS);
