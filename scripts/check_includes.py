@@ -4,8 +4,9 @@
 The LINKS of a module in that file are the only source of truth: a module may include itself and what stands there, nothing else. So it
 is for the rooms of a module.
 A public header may include public headers only, and reaches few of them. Also held: no cycle of modules, of headers or of units (an
-internal header with its source), one spelling of an include, the head of a header, every file listed, and the few things that may be used
-in one place only, and that internals are in `detail`. Prints `file:line: what is wrong; what would be right` and exits with 1.
+internal header with its source), one spelling of an include, the head of a header, every file listed, the few things that may be
+used in one place only, that internals are in `detail`, and that no line is too long, which holds for tests, benchmarks and examples as
+well. Prints `file:line: what is wrong; what would be right` and exits with 1.
 
     check_includes.py [root of the tree]
 """
@@ -25,6 +26,7 @@ UMBRELLA = "include/sylar/sylar.h"  # may include all
 # Public headers from which sylar's users expect that one include brings a server with all that its handlers use.
 MAY_REACH_MORE = {UMBRELLA, "include/sylar/application.h", "include/sylar/http/http_server.h"}
 MOST_REACHED = 12
+COLUMNS = 132
 MARK = "sylar/api.h"  # is one macro, and not counted
 NO_REGEX = "std::regex is slow and overflows the stack on long input; parse by hand"
 
@@ -113,6 +115,9 @@ class Checker:
         elif not self.problems and (cycle := find_cycle(self.unit_includes)):
             units = " -> ".join("/".join(unit) for unit in cycle)
             self.report(self.cmake, 1, f"units, internal headers with their sources, include each other in a cycle: {units}")
+        for top in ("include", "sylar", "tests", "bench", "examples"):
+            for path in sorted(p for p in self.root.glob(f"{top}/**/*") if p.suffix in (".h", ".cc")):
+                self.check_columns(path.relative_to(self.root).as_posix(), path.read_text())
         reached = [self.check_reach(path.relative_to(self.root / "include").as_posix()) for path in public]
         return len(public) + len(internal), sorted(reached)[:-1]  # without the umbrella
 
@@ -184,6 +189,11 @@ class Checker:
             for match in pattern.finditer(code):
                 if not (allowed and allowed.fullmatch(file)):
                     self.report(file, line_of(code, match.start()), f"{match[0]}: {right}")
+
+    def check_columns(self, file, text):
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > COLUMNS:
+                self.report(file, number, f"has {len(line)} columns; at most {COLUMNS}, so break it")
 
     def check_head(self, file, text):
         if not text.startswith(("//", "/*")):

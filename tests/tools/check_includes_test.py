@@ -177,6 +177,13 @@ class CheckIncludes(unittest.TestCase):
         })
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def testLongLines(self):
+        for file in ("include/sylar/t.h", "sylar/timer/t.cc", "tests/timer/support.h", "bench/timer/run.cc", "examples/timers.cc"):
+            with self.subTest(file):
+                head = ORDERLY.get(file, "")
+                place = f"{file}:{len(head.splitlines()) + 2}"
+                self.assertFault(place, "has 133 columns; at most 132", {file: head + "//" + "\u00e9" * 130 + "\n//" + "x" * 131 + "\n"})
+
 
 if __name__ == "__main__":
     unittest.main()
