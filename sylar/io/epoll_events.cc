@@ -1,4 +1,5 @@
-// What an engine does with its events: it reports them to the entries of descriptors, and serves the timers. At its end it leaves.
+// What an engine does with its events: it reports them to the entries of descriptors, and serves the timers. At its end it leaves
+// the entries.
 #include <utility>
 
 #include "sylar/check.h"
