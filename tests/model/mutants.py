@@ -19,7 +19,7 @@ TIMER, WAITS, CORES = "timer/timer_state.h", "timer/run_waits.h", "fiber/core_po
 NEWS, PASS, ARMING = "timer/front_news.h", "io/timer_pass.h", "io/timer_arming.h"
 STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
 EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
-LOT = "hook/lot_steps.h"
+LOT = "hook/lock/lot_steps.h"
 # What is written again there.
 AGAIN, SERVED = "tests/model/scenarios_sync.cc", "tests/model/scenarios_serve.cc"
 TRANSFERS = "tests/model/scenarios_transfer.cc"

@@ -46,7 +46,7 @@ def commands(build):
 def make(name):
     """Returns the path of the source, and its text with the mistake."""
     source, piece, replacement = MISTAKES[name]
-    path = ROOT / "sylar/hook" / source
+    path = next((ROOT / "sylar/hook").rglob(source))
     text = path.read_text()
     if text.count(piece) != 1:
         sys.exit(f"{name}: its piece is {text.count(piece)} times in {path}")
