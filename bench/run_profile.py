@@ -2,7 +2,7 @@
 """Where the instructions of one echo request, one HTTP request, one yield, one spawn and the waiting go, in user space, by callgrind.
 
 Servers run under callgrind on one core, their client outside on another, and counting begins after warm-up; requests are the calls of
-`write`, `send` or `sendLate`. Of the others: what a long run has more than a short one. Counts, not times: a busy machine changes nothing.
+`write`, `send` or `sendBatched`. Of the others: what a long run has more than a short one. Counts, not times: a busy machine changes nothing.
 """
 
 import collections
@@ -67,7 +67,7 @@ def cases(options):
     return {
         "echo request": lambda: server_case("bench_fiber_echo", ["--engine", "epoll"], echo, options, "write"),
         "echo request of the tightest raw loop": lambda: server_case("bench_raw_epoll_echo", ["--et"], echo, options, "send"),
-        "HTTP request": lambda: server_case("http_hello", [0, 1, "epoll"], http, options, "sendLate"),
+        "HTTP request": lambda: server_case("http_hello", [0, 1, "epoll"], http, options, "sendBatched"),
         "yield": lambda: run_case("bench_sylar_fibers", "yield", few, many, 2, options),
         "spawn": lambda: run_case("bench_sylar_fibers", "spawn", few, many, 1, options),
         "lock and unlock": lambda: run_case("bench_sylar_sync", "lock", few, many, 1, options),

@@ -3,7 +3,7 @@
 //   lateness public|private|pwait2|timerfd idle|yield|compute
 //
 // public: addTimer; private: a fiber's own wait; pwait2, timerfd: the yardsticks, one thread that does nothing else.
-// idle: nothing else runs. yield: on each of two workers a fiber computes 20 us and yields, for ever. compute: one of two workers
+// idle: nothing else runs. yield: on each of two workers a fiber computes 20 us and yields, forever. compute: one of two workers
 // computes 200 ms at a time (the yardsticks know idle only).
 // Prints one line of JSON a length. `early` counts in ns, from before the call.
 #include <sys/epoll.h>

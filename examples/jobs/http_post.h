@@ -15,7 +15,7 @@ class HttpPost {
   HttpPost();
 
   /// Returns the status of the answer, whose body goes to `answer` unless that is null. Throws std::runtime_error if there is none,
-  /// if it takes longer than `timeout` (0: for ever), or when the caller's DeadlineScope ends. May suspend: yes.
+  /// if it takes longer than `timeout` (0: forever), or when the caller's DeadlineScope ends. May suspend: yes.
   long send(const std::string& url, const std::string& json, std::chrono::milliseconds timeout = {},
             std::string* answer = nullptr);
 

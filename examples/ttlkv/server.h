@@ -25,7 +25,7 @@ class Server : public sylar::TcpServer {
  private:
   Engine& m_engine;
   std::atomic<uint64_t> m_last_id{0};
-  std::unique_ptr<sylar::IdleList<Connection>> m_idle;  // null if connections may be silent for ever
+  std::unique_ptr<sylar::IdleList<Connection>> m_idle;  // null if connections may be silent forever
 };
 
 }  // namespace ttlkv

@@ -22,7 +22,7 @@
 //
 // On SIGHUP it reads the folder again, on a thread of its own, which also calls the listeners of settings.
 //
-// On SIGUSR2 it starts its program anew, with the same arguments, and leaves its listening sockets to that process. When that one
+// On SIGUSR2 it starts its program again, with the same arguments, and leaves its listening sockets to that process. When that one
 // serves, this one ends as on SIGTERM. No connection is refused meanwhile. If the new process does not start, this one goes on.
 // Listening sockets are also taken over from systemd. Both need addresses that name their port. Source: sd_listen_fds(3).
 //

@@ -5,7 +5,7 @@
 //     redisCommand(connection, "BLPOP jobs 0");         // of a library that knows nothing of this: it fails with ECANCELED
 //   });
 //
-// Fiber::cancel() is for ever. This is for as long as the scope.
+// Fiber::cancel() is forever. This is for as long as the scope.
 #pragma once
 
 #include <atomic>

@@ -144,20 +144,20 @@ Deadline deadline();
 /// Bounds all waits of the fiber that makes it, and of those that it resumes by hand, while it exists. Calls of unmodified
 /// libraries are bounded as well: a hooked call that would wait past the deadline ends as it does when its own timeout passes.
 ///
-///   recv, send, accept and their kin    -1 with EAGAIN, or what they have transferred so far
+///   recv, send, accept, similar calls   -1 with EAGAIN, or what they have transferred so far
 ///   connect                             -1 with ETIMEDOUT
 ///   locks of files, open of a FIFO      -1 with ETIMEDOUT
 ///   getaddrinfo                         EAI_SYSTEM with ETIMEDOUT
 ///   poll, select, epoll_wait            0
 ///   sleep, usleep, nanosleep            the rest, or -1 with EINTR and the rest
-///   Mutex, Channel and their kin        as if the deadline had been given to the call
+///   Mutex, Channel and others of sync/  as if the deadline had been given to the call
 ///   curl_easy_perform                   CURLE_OPERATION_TIMEDOUT
 /// Calls that need no waiting succeed even after the deadline. A poll, select or sleep that begins after it fails with ETIMEDOUT at
 /// once (sleep returns 0), or loops around it would not end. An epoll_wait that begins after it is not bounded: its loop may serve
 /// others. In nested scopes the earliest deadline counts. A CancelShield hides the scopes outside of it, so one inside bounds a
 /// clean-up. Not bounded are Fiber::join, YieldToHold, calls without a deadline of Mutex and RWMutex, libc's locks, and other calls
 /// on the blocking pool, such as getpwnam. The clock is the scheduler's. Has no effect on a thread's own stack. In a fiber that is
-/// resumed by hand on a plain thread, it bounds Mutex, Channel and their kin only, because the other calls are libc's own there.
+/// resumed by hand on a plain thread, it bounds the waits of sylar/sync only, because the other calls are libc's own there.
 ///
 /// Thread safety: belongs to one scope of one fiber. May suspend: no. Source: Trio's move_on_at, Go's context.WithDeadline.
 class DeadlineScope {

@@ -11,8 +11,8 @@
 // mq_receive mq_send and their timed forms; msgrcv msgsnd semop semtimedop; aio_suspend and lio_listio; pause sigsuspend sigwait
 // sigwaitinfo sigtimedwait; the open of a FIFO; the locks of libc (setHookLocks); and syscall with the number of one of these. They
 // suspend on sockets, pipes, FIFOs, terminals, eventfds, timerfds, signalfds and inotify, and on files if the disk has to be waited
-// for (setHookFiles). A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and their kin), system
-// and pclose, and a close that lingers (SO_LINGER).
+// for (setHookFiles). A helper thread makes, whole, what looks up names (getaddrinfo, getpwnam, res_query and similar calls),
+// system and pclose, and a close that lingers (SO_LINGER).
 //
 // A call never waits on a descriptor with O_NONBLOCK, with the flag MSG_DONTWAIT, or as a poll with timeout 0. After many calls
 // in a row that did not wait, however, the next one first lets other fibers run. SO_RCVTIMEO and SO_SNDTIMEO apply. close wakes
@@ -45,8 +45,8 @@ void setConnectTimeout(std::chrono::milliseconds timeout);
 enum class HookEintr : uint8_t {
   kRestart,  ///< nothing, as if each handler had SA_RESTART and each call were restarted
   /// It ends one of them, which fails with EINTR. That is the wait that has lasted longest, of those that the handler may end: with
-  /// SA_RESTART it ends only calls that are never restarted (sleeps, poll and its kin, sockets with a timeout). With one fiber on
-  /// the thread this is what the kernel does.
+  /// SA_RESTART it ends only calls that are never restarted (sleeps, poll and similar calls, sockets with a timeout). With one
+  /// fiber on the thread this is what the kernel does.
   kPosix,
 };
 /// Sets what handlers do to the calls that begin to wait afterwards; kRestart is the initial value. A handler must have been
@@ -82,10 +82,10 @@ bool hookLocks();
 /// Sets whether calls that wait for files suspend the fiber, while an io_uring or a helper thread makes them (setIOEngine). They
 /// do, at first: reads of what is not in the page cache, also by pread and sendfile; writes to files that were opened with O_SYNC
 /// or O_DSYNC; both, with O_DIRECT and on a network (NFS, SMB, FUSE); fsync fdatasync syncfs sync msync sync_file_range
-/// copy_file_range, and sendfile to a file; with an io_uring also open, stat and their kin, while a file system of a network or a
-/// process is mounted. Libraries (SQLite, for example) make them under locks of their own, so where setHookLocks(false) was called
-/// they block the thread as well. Other calls that ask for a path, and reads by stdio, block the thread in any case. Thread safety:
-/// any thread; affects calls that begin afterwards.
+/// copy_file_range, and sendfile to a file; with an io_uring also open, stat and similar calls, while a file system of a network or
+/// a process is mounted. Libraries (SQLite, for example) make them under locks of their own, so where setHookLocks(false) was
+/// called they block the thread as well. Other calls that ask for a path, and reads by stdio, block the thread in any case. Thread
+/// safety: any thread; affects calls that begin afterwards.
 void setHookFiles(bool on);
 /// Returns what setHookFiles() has set, true at first. Thread safety: any thread.
 bool hookFiles();

@@ -6,7 +6,7 @@
 //     send(fd, ...);                              // a lock may be held over calls that suspend
 //   }
 //
-// Locks are handed over in the order of arrival, so nobody waits for ever. To lock twice what is not recursive, or to unlock what
+// Locks are handed over in the order of arrival, so nobody waits forever. To lock twice what is not recursive, or to unlock what
 // another holds, is a programmer error: the process ends with a message that names both.
 //
 // The locks of sylar/thread_mutex.h block the thread in any case. They are cheaper, for sections of a few instructions.
@@ -57,7 +57,7 @@ class Mutex {
   ThreadMutex m_lock;  // guards the queue, and the word while the queue is not empty
 };
 
-/// Lets many readers in at a time, or one writer. Readers and writers form one queue, so neither keeps the other out for ever: a
+/// Lets many readers in at a time, or one writer. Readers and writers form one queue, so neither keeps the other out forever: a
 /// reader waits behind a writer that came before it. That also means that a reader must not read-lock again, because a writer
 /// may stand between. Meets the standard's requirements of a SharedLockable.
 ///

@@ -10,7 +10,7 @@ namespace sylar {
 /// destructors run at its end. What is made outside fibers, or where the processor or the build does not allow it (supported()), is
 /// a thread.
 ///
-/// Such a fiber must not compute for ever without a call that is hooked, because nothing interrupts it (under sylar-run it is
+/// Such a fiber must not compute forever without a call that is hooked, because nothing interrupts it (under sylar-run it is
 /// preempted). All of them have one alternate signal stack, one scheduling policy and one set of processors: those of their worker.
 /// pthread_cancel and pthread_kill end their waits under HookEintr::kPosix only.
 ///

@@ -236,7 +236,7 @@ void Application::Impl::waitForSignals() {
   log::info("signal {}: the service ends", signal);
 }
 
-/// Starts the program anew. When that process serves, another SIGUSR2 ends this one.
+/// Starts the program again. When that process serves, another SIGUSR2 ends this one.
 void Application::Impl::replace() {
   if (m_replacement != nullptr && !m_replacement->hasFailed()) {
     log::warn("signal {}: process {} was started before, and takes over when it serves", SIGUSR2, m_replacement->process());

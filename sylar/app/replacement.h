@@ -1,4 +1,4 @@
-// Internal. A hot restart: a service starts its program anew and leaves its listening sockets to that process. When that one
+// Internal. A hot restart: a service starts its program again and leaves its listening sockets to that process. When that one
 // serves, the old one ends as it does on SIGTERM. Connections that wait in the queues of the sockets are never refused, since one
 // of the two accepts them.
 //

@@ -150,7 +150,7 @@ void FiberControl::run() {
   if (mine.held.count() > 0) failHolding("ends");
 }
 
-/// Nobody could unlock it any more, and all who wait for it would wait for ever.
+/// Nobody could unlock it any more, and all who wait for it would wait forever.
 [[gnu::cold]] void FiberControl::failHolding(const char* how) const {
   checkFailed(__FILE__, __LINE__, "no lock is held",
               fmt::format("fiber {} {} {}{}", fiber().getId(), name(), how, describeHeld()));

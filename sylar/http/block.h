@@ -50,7 +50,7 @@ class Block {
   }
 
  private:
-  struct alignas(kUsual) Usual {  // within a page, as HookedFd::tryOnce() likes it
+  struct alignas(kUsual) Usual {  // within a page, as HookedFd::attemptOnce() likes it
     char bytes[kUsual];
   };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLongestMs = 24 * 3600 * 1000;
 
 /// The room of an empty InputBuffer, as memory that is taken late.
-class LateRoom final : public LateBuffer {
+class LateRoom final : public PooledBuffer {
  public:
   explicit LateRoom(InputBuffer& buffer) : m_buffer(buffer) {}
 
@@ -88,7 +88,7 @@ ssize_t SocketBytes::read(char* buffer, size_t size, std::chrono::nanoseconds ti
 ssize_t SocketBytes::readInto(InputBuffer& buffer, std::chrono::nanoseconds timeout) {
   if (!buffer.empty()) return ByteSource::readInto(buffer, timeout);
   LateRoom room(buffer);
-  const ssize_t count = receiveWithin(timeout, [&](int flags) { return SocketControl::receiveLate(m_socket, room, flags); });
+  const ssize_t count = receiveWithin(timeout, [&](int flags) { return SocketControl::receiveIntoPool(m_socket, room, flags); });
   if (room.hadNoMemory()) throw std::bad_alloc();
   if (count > 0) buffer.filled(static_cast<size_t>(count));
   return count;
@@ -101,7 +101,7 @@ bool SocketBytes::writeAll(std::span<iovec> parts) {
     while (!parts.empty() && parts.front().iov_len == 0) parts = parts.subspan(1);
     if (parts.empty()) return true;
     const iovec& only = parts.front();  // send(2) is cheaper than sendmsg(2)
-    ssize_t count = parts.size() == 1 ? SocketControl::sendLate(m_socket, only.iov_base, only.iov_len)
+    ssize_t count = parts.size() == 1 ? SocketControl::sendBatched(m_socket, only.iov_base, only.iov_len)
                                       : m_socket.send(parts.data(), parts.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EAGAIN) {
       if (!awaitTaken()) return false;

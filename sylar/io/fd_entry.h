@@ -102,7 +102,7 @@ class alignas(64) FdEntry : public FdLife<FdEntry<Engine, Memory>, Engine, Memor
 
   /// Queues `waiter` for the close of the number and for wakeAll(), and for no event but errors, if it is the only one of its
   /// direction. If it is the only one at all, it ends the registration, because each byte would be an event. The next enqueue()
-  /// makes it anew.
+  /// makes it again.
   /// Returns 0 if it was queued, -EBUSY if others wait, or -EBADF or -ECANCELED as enqueue() does.
   [[nodiscard]] int enqueueForClose(int fd, uint32_t generation, Direction direction, Waiter& waiter) {
     Section section(*this);

@@ -161,7 +161,7 @@ class FdWaiters {
     if (registered()) forget(fd);
   }
 
-  /// Begins anew for another descriptor, of whose readiness nothing is known.
+  /// Begins again for another descriptor, of whose readiness nothing is known.
   void renewEdges() SYLAR_REQUIRES(m_lock) {
     bump(Direction::kRead);
     bump(Direction::kWrite);

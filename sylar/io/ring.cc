@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned kAtOnce = 256;
 constexpr unsigned kCompletions = 1024;  // more of them the kernel keeps itself
-constexpr unsigned kRestTurns = 1000;
+constexpr unsigned kBackoffTurns = 1000;
 constexpr std::chrono::milliseconds kPause{1};  // before a cancel is submitted again
 constexpr unsigned kPerCall = 20;               // the kernel goes on with at least so many operations in one call
 constexpr unsigned kKernelThreads = 256;        // of each of two kinds, for what takes one; the other operations wait for these
@@ -136,7 +136,7 @@ void Ring::remove(const Operation& operation) {
 }
 
 void Ring::serve() {
-  if (m_rest > 0) --m_rest;
+  if (m_backoff_turns > 0) --m_backoff_turns;
   if ((m_notifies && !hasBegun() && io_uring_sq_ready(&m_ring) == 0 && !hasMore()) || sys::inForkedChild()) return;
   letNotify(false);
   if (hasBegun()) {
@@ -261,10 +261,10 @@ void Ring::submitBegun() {
   }
 }
 
-/// Takes no transfers for kRestTurns turns, because the kernel refuses them. Their fibers make the calls themselves, and wait by
+/// Takes no transfers for kBackoffTurns turns, because the kernel refuses them. Their fibers make the calls themselves, and wait by
 /// the epoll.
 void Ring::rest() {
-  m_rest = kRestTurns;
+  m_backoff_turns = kBackoffTurns;
   while (hasBegun()) {
     Transfer& transfer = static_cast<Transfer&>(*m_first_begun);
     removeBegun(transfer);

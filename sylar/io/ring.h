@@ -5,7 +5,7 @@
 //   io_uring_prep_fsync(&entry, fd, 0);
 //   const long result = ring.run(entry);  // 0 or -errno
 //
-// The worker sleeps in its epoll as ever, which watches notifyFd().
+// The worker sleeps in its epoll, which watches notifyFd().
 //
 // An operation lies on its fiber's stack and uses the caller's memory. So run() is ended by neither a cancel nor a deadline. stop()
 // waits for it; stop(deadline) abandons the fiber and keeps its stack for the kernel. The kernel holds the file from the submission
@@ -88,7 +88,7 @@ class Ring {
   /// Returns false for some turns after the kernel has refused transfers.
   bool takesTransfers() const {
     const tsan::Exempt of_this_thread;
-    return m_rest == 0;
+    return m_backoff_turns == 0;
   }
   /// Returns the memory that receives may take, or null if there is none. It is made when it is first asked for.
   LentMemory* memory();
@@ -123,8 +123,8 @@ class Ring {
   io_uring m_ring{};
   bool m_made = false;
   bool m_notifies = true;
-  unsigned m_rest = 0;   // for how many turns it takes no transfers
-  unsigned m_count = 0;  // of operations that the kernel has
+  unsigned m_backoff_turns = 0;  // for how many turns it takes no transfers
+  unsigned m_count = 0;          // of operations that the kernel has
   UniqueFd m_notify_fd;
   bool m_memory_made = false;  // or found to be impossible
   std::unique_ptr<LentMemory> m_memory;

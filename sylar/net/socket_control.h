@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "sylar/base/internal.h"
-#include "sylar/hook/fd/late_calls.h"
+#include "sylar/hook/fd/batched_calls.h"
 #include "sylar/idle_list.h"
 #include "sylar/socket.h"
 
@@ -35,10 +35,10 @@ class SYLAR_API SocketControl {
   /// Returns how many bytes were received that no call has read, or -1 with errno. Source: tcp(7), SIOCINQ.
   static int unread(const Socket& socket);
 
-  /// Does what Socket::recv() does into `buffer`, as receiveLate() does. May suspend: yes.
-  static ssize_t receiveLate(Socket& socket, LateBuffer& buffer, int flags);
-  /// Does what Socket::send() with MSG_DONTWAIT does, as sendLate() does. May suspend: yes.
-  static ssize_t sendLate(Socket& socket, const void* data, size_t size);
+  /// Does what Socket::recv() does into `buffer`, as receiveIntoPool() does. May suspend: yes.
+  static ssize_t receiveIntoPool(Socket& socket, PooledBuffer& buffer, int flags);
+  /// Does what Socket::send() with MSG_DONTWAIT does, as sendBatched() does. May suspend: yes.
+  static ssize_t sendBatched(Socket& socket, const void* data, size_t size);
 
   /// Returns false after endWaiting(). Then accept() of `listener` fails with EAGAIN if no connection is in the queue.
   static bool acceptWaits(const Socket& listener) { return listener.m_accept_waits; }

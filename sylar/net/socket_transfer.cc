@@ -88,23 +88,23 @@ int Socket::recv(void* buffer, size_t length, int flags) {
   return transfer(flags, [=](int fd) { return ::recv(fd, buffer, std::min(length, kMost), flags); });
 }
 
-ssize_t SocketControl::receiveLate(Socket& socket, LateBuffer& buffer, int flags) {
-  if (isPlain(socket)) return socket.transfer(flags, [&](int fd) { return detail::receiveLate(fd, buffer, flags); });
+ssize_t SocketControl::receiveIntoPool(Socket& socket, PooledBuffer& buffer, int flags) {
+  if (isPlain(socket)) return socket.transfer(flags, [&](int fd) { return detail::receiveIntoPool(fd, buffer, flags); });
   char* const bytes = buffer.take();
   if (bytes == nullptr) {
     errno = ENOMEM;
     return -1;
   }
-  const ssize_t n = socket.recv(bytes, LateBuffer::kSize, flags);
+  const ssize_t n = socket.recv(bytes, PooledBuffer::kSize, flags);
   const int error = errno;
   if (n <= 0) buffer.giveBack();
   errno = error;
   return n;
 }
 
-ssize_t SocketControl::sendLate(Socket& socket, const void* data, size_t size) {
+ssize_t SocketControl::sendBatched(Socket& socket, const void* data, size_t size) {
   if (!isPlain(socket)) return socket.send(data, size, MSG_DONTWAIT);
-  return socket.transfer(MSG_DONTWAIT, [=](int fd) { return detail::sendLate(fd, data, std::min(size, kMost)); });
+  return socket.transfer(MSG_DONTWAIT, [=](int fd) { return detail::sendBatched(fd, data, std::min(size, kMost)); });
 }
 
 int Socket::recv(iovec* buffers, size_t length, int flags) { return recvFrom(buffers, length, nullptr, flags); }

@@ -34,7 +34,7 @@ class FiberReports {
 
   /// Writes one line for each of `fibers`, some of all.
   void write(std::ostream& os, std::span<const FiberReport> fibers) const;
-  /// Writes one line for each circle of fibers that wait for one another, and so will wait for ever.
+  /// Writes one line for each circle of fibers that wait for one another, and so will wait forever.
   void writeDeadlocks(std::ostream& os) const;
 
  private:

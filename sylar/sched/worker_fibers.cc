@@ -200,7 +200,7 @@ bool Worker::detach() {
   if (!m_runnable.detach()) return false;
   m_slot.owner.store(0, std::memory_order_release);
   m_slot.fd_driver.store(nullptr, std::memory_order_release);                        // from here on its fiber's calls are libc's
-  AutoAdvance* const time = sys::inForkedChild() ? nullptr : m_clock.autoAdvance();  // whose lock may be held for ever
+  AutoAdvance* const time = sys::inForkedChild() ? nullptr : m_clock.autoAdvance();  // whose lock may be held forever
   if (time != nullptr) time->leave(*this);
   return true;
 }

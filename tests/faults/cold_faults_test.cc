@@ -1,4 +1,4 @@
-// RG-05: what a process does once (its first thread, slot, chunk, log line) or keeps for ever (a fiber that is abandoned), each
+// RG-05: what a process does once (its first thread, slot, chunk, log line) or keeps forever (a fiber that is abandoned), each
 // call in turn failing. Each run is a process of its own, made by one in which no worker has ever run.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ void insist() {
   for (;;) Fiber::YieldToHold();
 }
 
-// FM-04: a fiber that is abandoned is kept for ever, so each run has a process of its own. No memory for the report: still not
+// FM-04: a fiber that is abandoned is kept forever, so each run has a process of its own. No memory for the report: still not
 // clean.
 TEST(ColdFaults, FibersThatAreGivenUp) {
   for (const Fault& fault : {Fault{Kind::kNew}, Fault{.kind = Kind::kNew, .width = 20}}) {

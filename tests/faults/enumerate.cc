@@ -184,7 +184,7 @@ long enumerate(const Fault& fault, const Scenario& scenario) {
 }
 
 void enumerate(std::span<const Fault> faults, const Scenario& scenario) {
-  {  // what the process keeps for ever is there from here on
+  {  // what the process keeps forever is there from here on
     const size_t threads = test::threadsToStay();
     log::warn("a first line");
     {

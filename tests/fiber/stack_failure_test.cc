@@ -71,7 +71,7 @@ bool onItsThread(const std::function<bool()>& round) {
   return result;
 }
 
-/// Whatever a process and its first thread keep for ever exists before each test.
+/// Whatever a process and its first thread keep forever exists before each test.
 class StackFailure : public testing::Test {
  protected:
   StackFailure() {

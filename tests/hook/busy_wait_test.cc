@@ -21,7 +21,7 @@ uint64_t eventsWhile(int fd, const std::function<void()>& call, const std::funct
   return events;
 }
 
-// Cause: on a descriptor that others may know each wait asked the kernel to report what is there anew.
+// Cause: on a descriptor that others may know each wait asked the kernel to report what is there again.
 TEST(AWaitForMoreThanIsThere, DoesNotSpinOnACopy) {
   inFiber([] {
     const Pair pair = tcpPair();
@@ -44,7 +44,7 @@ TEST(AWaitForMoreThanIsThere, DoesNotSpinOnARawTerminal) {
   });
 }
 
-// What is there is not what the call waits for. Cause: each wait asked the kernel to report it anew.
+// What is there is not what the call waits for. Cause: each wait asked the kernel to report it again.
 TEST(ASelectThatFindsNothing, DoesNotSpinOnACopy) {
   inFiber([] {
     Pair pair = unixPair();

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kRounds = 10'000;
 
-/// One call that waits on `fd` for ever; what it gave.
+/// One call that waits on `fd` forever; what it gave.
 using WaitOn = ssize_t (*)(int fd);
 ssize_t recvmsgOn(int fd) { return ::recvmsg(fd, std::make_unique<msghdr>().get(), 0); }
 ssize_t pollOn(int fd) {

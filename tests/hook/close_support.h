@@ -57,7 +57,7 @@ struct Ended {
   std::atomic<int> count{0};
 };
 
-/// A read that waits on `fd` for ever; what it gave.
+/// A read that waits on `fd` forever; what it gave.
 inline ssize_t readOn(int fd) {
   char buffer[64];
   return ::read(fd, buffer, sizeof buffer);

@@ -131,7 +131,7 @@ FILE* pendingStream(int fd) {
   return stream;
 }
 
-// A stream is flushed while its number is open as ever. Cause: the number was marked as being closed, a fiber that read from it
+// A stream is flushed while its number is open. Cause: the number was marked as being closed, a fiber that read from it
 // spun, and the fiber of the same worker on which the flush waited never ran.
 TEST(AStreamThatIsClosed, IsFlushedBeforeItsNumberIsClosed) {
   for (const bool again : {false, true}) {

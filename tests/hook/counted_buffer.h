@@ -1,15 +1,15 @@
-// A LateBuffer that sees that it is taken and given back in turn.
+// A PooledBuffer that sees that it is taken and given back in turn.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <string_view>
 
-#include "sylar/hook/fd/late_calls.h"
+#include "sylar/hook/fd/batched_calls.h"
 
 namespace sylar::test {
 
-class CountedBuffer final : public LateBuffer {
+class CountedBuffer final : public PooledBuffer {
  public:
   char* take() noexcept override {
     EXPECT_FALSE(held);

@@ -16,7 +16,7 @@ TEST(Daemon, RunsFibersInTheChild) {
       const Ends ends = makePipe(hookedCalls());
       IOManager::GetThis()->schedule([&ends] { (void)!::write(ends[1], "x", 1); });
       char byte;
-      overlapped = ::read(ends[0], &byte, 1) == 1;  // blocks the only worker for ever if it does not park
+      overlapped = ::read(ends[0], &byte, 1) == 1;  // blocks the only worker forever if it does not park
     });
     ::_exit(overlapped ? 0 : 1);
   }

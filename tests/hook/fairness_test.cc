@@ -119,7 +119,7 @@ TEST(Fairness, CallsThatAreToldNotToWaitCount) {
   });
 }
 
-// A loop of nothing else would keep the worker for ever.
+// A loop of nothing else would keep the worker forever.
 TEST(Fairness, LoopsOfCallsThatCannotWaitLetOthersRun) {
   constexpr int kMost = 5000;
   const Pair pair = unixPair();

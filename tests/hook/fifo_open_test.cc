@@ -171,7 +171,7 @@ void opensWhatThePathLedTo(const char* path, int flags, const std::function<void
   });
 }
 
-// Cause: the path was looked up anew each time the writer looked for a reader, so that another file was opened, or made, or none.
+// Cause: the path was looked up again each time the writer looked for a reader, so that another file was opened, or made, or none.
 TEST(OpenOfAFifo, LooksItsPathUpOnce) {
   for (const int flags : {O_WRONLY, O_WRONLY | O_CREAT | O_TRUNC}) {
     const Fifo fifo;

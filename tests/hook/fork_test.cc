@@ -1,4 +1,4 @@
-// fork and its kin, seen from both sides: descriptors that two processes have, and a child that is left with one fiber.
+// fork and similar calls, seen from both sides: descriptors that two processes have, and a child that is left with one fiber.
 #include <spawn.h>
 #include <sys/wait.h>
 

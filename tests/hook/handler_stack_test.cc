@@ -110,7 +110,7 @@ TEST(HandlerOnItsOwnStack, Reads) {
     after([&] { return ::recvfrom(pair.a, buffer, sizeof buffer, 0, nullptr, nullptr); });
     after([&] { return ::recvmsg(pair.a, &message, 0); });
     CountedBuffer late;
-    after([&] { return receiveLate(pair.a, late, 0); });
+    after([&] { return receiveIntoPool(pair.a, late, 0); });
     EXPECT_TRUE(late.held);
     pollfd in{pair.a, POLLIN, 0};
     after([&] { return ::poll(&in, 1, -1) == 1 ? ::read(pair.a, buffer, sizeof buffer) : -1; });

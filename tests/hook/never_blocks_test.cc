@@ -34,7 +34,7 @@ TEST(NeverBlocks, UrgentDataThatIsNotThere) {
   });
 }
 
-// Cause: on a shared descriptor each wait has its readiness reported anew, wanted or not; it won against the timeout every time.
+// Cause: on a shared descriptor each wait has its readiness reported again, wanted or not; it won against the timeout every time.
 TEST(Poll, IsNotKeptAwakeByWhatItDidNotAskFor) {
   inFiber([] {
     const Pair pair = pipePair();

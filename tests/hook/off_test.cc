@@ -70,7 +70,7 @@ TEST(HooksOff, InAFiberThatAStopHasLeftBehind) {
       state->inside = true;
       busyUntil([&] { return state->left.load(); });
       state->engine_after = hookEngine() != nullptr;
-      state->sleeps_after = hookSleeps();
+      state->sleeps_after = maySuspendHere();
       state->through = true;
     });
     spinUntil(state->inside, true);

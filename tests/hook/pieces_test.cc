@@ -36,9 +36,9 @@ TEST(LaterPieces, DoNotTouchANewOwnerAfterAnAttemptInRegisters) {
     const Pair pair = unixPair();
     const Pair other = unixPair();
     HookedFd here(pair.a);
-    const Tried first = here.tryFirst(Direction::kWrite, Swap{other.a, pair.a});
+    const Outcome first = here.attemptFirst(Direction::kWrite, Swap{other.a, pair.a});
     IoCall call(here, Direction::kWrite);
-    EXPECT_EQ(call.goOn(first, never), 5);
+    EXPECT_EQ(call.waitAndRetry(first, never), 5);
     EXPECT_EQ(call.run(never), -EBADF);
   });
 }

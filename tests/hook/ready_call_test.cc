@@ -270,7 +270,7 @@ TEST_P(MaskedCallTest, IsInterruptedBeforeAnyTimePasses) {
 
 sigjmp_buf g_out_of_the_handler;
 
-// Cause: the handler ran while the call held its numbers, and the jump left them held: a close waited for ever, and no hook acted.
+// Cause: the handler ran while the call held its numbers, and the jump left them held: a close waited forever, and no hook acted.
 TEST_P(MaskedCallTest, AHandlerMayJumpOutOfIt) {
   struct sigaction jumps {
   }, before{};

@@ -229,15 +229,15 @@ TEST_F(RingTransfers, WithAKernelThatRefusesThemFibersWaitByTheEpoll) {
 TEST_F(RingTransfers, ALateReceiveHoldsNoBufferWhileTheKernelReceives) {
   inFiber([] {
     const Pair pair = tcpPair();
-    const std::vector<char> bytes = streamBytes(LateBuffer::kSize + 100);
+    const std::vector<char> bytes = streamBytes(PooledBuffer::kSize + 100);
     std::string received;
     whenParked([&] {
       EXPECT_FALSE(FdTable::at(pair.a)->registered());
       EXPECT_EQ(::write(pair.b, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     });
-    for (size_t part : {size_t{LateBuffer::kSize}, size_t{100}}) {
+    for (size_t part : {size_t{PooledBuffer::kSize}, size_t{100}}) {
       CountedBuffer buffer;
-      EXPECT_EQ(receiveLate(pair.a, buffer, 0), static_cast<ssize_t>(part));
+      EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), static_cast<ssize_t>(part));
       EXPECT_TRUE(buffer.held);
       received += buffer.bytes(static_cast<ssize_t>(part));
     }
@@ -253,7 +253,7 @@ TEST_F(RingTransfers, ALateReceiveWithoutMemoryTellsSo) {
       buffer.refuses = true;
       EXPECT_EQ(::write(pair.b, "x", 1), 1);
     });
-    EXPECT_EQ(receiveLate(pair.a, buffer, 0), -1);
+    EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), -1);
     EXPECT_EQ(errno, ENOMEM);
     EXPECT_FALSE(buffer.held);
   });
@@ -265,7 +265,7 @@ TEST_F(RingTransfers, ALateReceiveThatEndsWithoutBytesHoldsNoBuffer) {
     CountedBuffer buffer;
     const auto ended = [&](int error, auto end) {
       const auto receiver = spawn([&] {
-        const ssize_t n = receiveLate(pair.a, buffer, 0);
+        const ssize_t n = receiveIntoPool(pair.a, buffer, 0);
         EXPECT_EQ(n < 0 ? errno : 0, error);
         EXPECT_LE(n, 0);
       });
@@ -296,7 +296,7 @@ TEST_F(RingTransfers, ALateReceiveGivesTheRingItsMemoryBack) {
       CountedBuffer buffer;
       const char sent = static_cast<char>(round);
       whenParked([&] { EXPECT_EQ(libcCalls().write(pair.b, &sent, 1), 1); });
-      ASSERT_EQ(receiveLate(pair.a, buffer, 0), 1);
+      ASSERT_EQ(receiveIntoPool(pair.a, buffer, 0), 1);
       ASSERT_EQ(buffer.bytes(1)[0], sent);
     }
     EXPECT_EQ(keepBlock(other), 1);
@@ -313,7 +313,7 @@ TEST_F(RingTransfers, ALateReceiveIsACallIfTheRingHasNoMemoryLeft) {
     for (int round = 0; round < 3; ++round) {
       CountedBuffer buffer;
       whenParked([&] { EXPECT_EQ(libcCalls().write(pair.b, "ab", 2), 2); });
-      EXPECT_EQ(receiveLate(pair.a, buffer, 0), 2);
+      EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), 2);
       EXPECT_TRUE(buffer.held);
       EXPECT_EQ(buffer.bytes(2), "ab");
     }
@@ -328,7 +328,7 @@ TEST_F(RingTransfers, ALateSendGoesOutWhenTheTurnEnds) {
       others_ran = true;
       EXPECT_EQ(takeNow(pair.a), ::strerror(EAGAIN));
     });
-    EXPECT_EQ(sendLate(pair.b, "hello", 5), 5);
+    EXPECT_EQ(sendBatched(pair.b, "hello", 5), 5);
     EXPECT_TRUE(others_ran);
     EXPECT_EQ(takeNow(pair.a), "hello");
   });
@@ -341,7 +341,7 @@ TEST_F(RingTransfers, ALateSendDoesNotWaitForRoom) {
     setBuffer(pair.a, SO_RCVBUF, 4096);
     const std::vector<char> bytes = streamBytes(16 * 1024);
     size_t sent = 0;
-    for (ssize_t n; (n = sendLate(pair.b, bytes.data(), bytes.size())) > 0;) sent += static_cast<size_t>(n);
+    for (ssize_t n; (n = sendBatched(pair.b, bytes.data(), bytes.size())) > 0;) sent += static_cast<size_t>(n);
     EXPECT_EQ(errno, EAGAIN);
     EXPECT_GT(sent, 0U);
     EXPECT_EQ(::shutdown(pair.b, SHUT_WR), 0);
@@ -356,12 +356,12 @@ TEST_F(RingTransfers, ALateSendDoesNotWaitForRoom) {
 TEST_F(RingTransfers, NeitherACancelNorADeadlineEndsALateSend) {
   inFiber([] {
     const Pair pair = tcpPair();
-    const auto cancelled = spawn([&] { EXPECT_EQ(sendLate(pair.b, "bye", 3), 3); });
+    const auto cancelled = spawn([&] { EXPECT_EQ(sendBatched(pair.b, "bye", 3), 3); });
     cancelled->cancel();
     cancelled->join();
     EXPECT_EQ(takeNow(pair.a), "bye");
     const this_fiber::DeadlineScope over(Deadline::after(0ms));
-    EXPECT_EQ(sendLate(pair.b, "late", 4), 4);
+    EXPECT_EQ(sendBatched(pair.b, "late", 4), 4);
     EXPECT_EQ(takeNow(pair.a), "late");
   });
 }
@@ -370,7 +370,7 @@ TEST_F(RingTransfers, ALateSendKnowsAClosedNumberAndABrokenConnection) {
   inFiber([] {
     Pair pair = tcpPair(), next = tcpPair();
     const auto sender = spawn([&] {
-      EXPECT_EQ(sendLate(pair.b, "mine", 4), -1);
+      EXPECT_EQ(sendBatched(pair.b, "mine", 4), -1);
       EXPECT_EQ(errno, EBADF);
     });
     const auto closer =
@@ -378,9 +378,9 @@ TEST_F(RingTransfers, ALateSendKnowsAClosedNumberAndABrokenConnection) {
     for (const auto& one : {sender, closer}) one->join();
     EXPECT_EQ(takeNow(next.b), ::strerror(EAGAIN)) << "nobody has sent there";
     EXPECT_EQ(::shutdown(next.b, SHUT_WR), 0);
-    EXPECT_EQ(sendLate(next.b, "x", 1), -1);
+    EXPECT_EQ(sendBatched(next.b, "x", 1), -1);
     EXPECT_EQ(errno, EPIPE);
-    EXPECT_EQ(sendLate(-1, "x", 1), -1);
+    EXPECT_EQ(sendBatched(-1, "x", 1), -1);
     EXPECT_EQ(errno, EBADF);
   });
 }

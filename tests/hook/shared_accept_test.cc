@@ -62,7 +62,7 @@ TEST(SharedListener, FibersAndAThreadShareTheConnections) {
       const int before = beats.load();
       callOnce(address, 'c');
       if (i % 50 == 0) {
-        while (beats.load() == before) std::this_thread::yield();  // for ever, if the worker is blocked
+        while (beats.load() == before) std::this_thread::yield();  // forever, if the worker is blocked
       }
     }
     for (int i = 0; i < kFibers + 1; ++i) callOnce(address, 'q');

@@ -1,4 +1,4 @@
-// Fibers that wait for signals: pause, sigsuspend, sigwait and their kin park, and end as on a thread, whatever hook.eintr is.
+// Fibers that wait for signals: pause, sigsuspend, sigwait and similar calls park, and end as on a thread, whatever hook.eintr is.
 #include "tests/hook/signal_support.h"
 
 extern "C" int __xpg_sigpause(int signal);

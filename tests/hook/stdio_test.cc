@@ -169,7 +169,7 @@ class Stdio : public testing::Test {
   Stream m_stream{pipeEnds()};
 };
 
-// What the stream has buffered is read on the spot.
+// What the stream has buffered is read at once.
 TEST_F(Stdio, BufferedLinesNeedNoHelper) {
   m_stream.send("one\ntwo\nthree\n");
   inFiber([&] {

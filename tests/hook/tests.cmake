@@ -1,6 +1,6 @@
 sylar_tests(hook LINKS sylar::sylar sylar::hook sylar::testing FILES
   busy_wait cancel_scope children clock closing connect_flags coverage daemon deadline_scope descriptors fairness
-  fiber_thread fifo_open file file_lock foreign_thread fork hook_stats kinds late_buffer left_behind life_cycle lock_waits locks mutex_words
+  fiber_thread fifo_open file file_lock foreign_thread fork hook_stats kinds pooled_buffer left_behind life_cycle lock_waits locks mutex_words
   never_blocks off originals parking pieces poll_close probe proven_empty scm_rights shared_accept
   sharing short_read signal_wait stdio syscall transfer_parking unix_write_timeout waiters whole_read whole_write)
 sylar_with_uring(RELEASE hook_tests)

@@ -17,7 +17,7 @@
 namespace sylar::http {
 
 /// A peer that sends pieces; each comes `delay` after the one before was read, on a clock that only moves while somebody waits
-/// for it. When all has come it ends, or breaks with `last_errno`, or is silent for ever if that is EAGAIN.
+/// for it. When all has come it ends, or breaks with `last_errno`, or is silent forever if that is EAGAIN.
 class MemorySource : public ByteSource {
  public:
   MemorySource() = default;

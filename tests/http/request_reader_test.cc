@@ -200,7 +200,7 @@ TEST(RequestReader, RefusesASlowBodyWhileTheRoomForBodiesIsShort) {
   EXPECT_GE(took, 1000s);
 }
 
-// SEC-06: what came fast earns no right to be silent for ever.
+// SEC-06: what came fast earns no right to be silent forever.
 TEST(RequestReader, RefusesABodyThatStopsBehindAFastBeginning) {
   Connection c;
   c.source.send(table::length("1000000", std::string(900000, 'x')));

@@ -298,7 +298,7 @@ class ExitDeathTest : public testing::TestWithParam<Way> {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-// FM-33: the process ends with the code, all handlers run, and nothing waits for ever.
+// FM-33: the process ends with the code, all handlers run, and nothing waits forever.
 TEST_P(ExitDeathTest, EndsTheProcessWithItsCode) {
   for (const size_t workers : {1, 2}) {
     const auto whole_process = [&] {

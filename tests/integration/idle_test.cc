@@ -315,7 +315,7 @@ TEST_F(IdleTest, AnHttpServerClosesWhoIsSilentAndNobodyElse) {
   EXPECT_GT(talk.requests, 10u * (kPlan.connections - kPlan.silent));
 }
 
-// K-2: a wait that begins anew is noted, not queued. Its node is put right when it would be due, once in nearly a
+// K-2: a wait that begins again is noted, not queued. Its node is put right when it would be due, once in nearly a
 // timeout and not once for each of the many requests meanwhile.
 TEST_F(IdleTest, ARequestOfAKeptConnectionIsNoQueueOperation) {
   constexpr Plan kOften{500, 0, kTimeout / 20};

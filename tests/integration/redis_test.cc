@@ -73,7 +73,7 @@ class Redis : public testing::Test {
   int m_port = 0;
 };
 
-// HA-6. One waits for what the other brings: without the hooks the only worker would wait for ever.
+// HA-6. One waits for what the other brings: without the hooks the only worker would wait forever.
 TEST_F(Redis, TwoFibersOfOneThreadTalkToItAtTheSameTime) {
   const LeakCheck leaks;
   std::string got;

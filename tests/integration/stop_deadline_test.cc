@@ -123,7 +123,7 @@ TEST_P(StopDeadlineTest, TenThousandParkedFibersRunTheirDestructors) {
   EXPECT_EQ(close(pair[1]), 0);
 }
 
-// RG: a fiber that ignores its cancel is named. One waits on under a shield, one in a loop, one yields for ever.
+// RG: a fiber that ignores its cancel is named. One waits on under a shield, one in a loop, one yields forever.
 TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
   IOManager iom(workers(), false, "stop");
   const auto spawn = [&iom](const char* name, std::function<void()> cb) {
@@ -170,7 +170,7 @@ TEST_P(StopDeadlineTest, WhoIgnoresItsCancelIsNamed) {
   EXPECT_TRUE(std::count(names.begin(), names.end(), "yields") == 1);
 }
 
-/// A worker that is left behind keeps all it has for ever, on purpose. Leak checkers find it here; into cores they do not look.
+/// A worker that is left behind keeps all it has forever, on purpose. Leak checkers find it here; into cores they do not look.
 void keep(const std::shared_ptr<void>& what) {
   static std::vector<std::shared_ptr<void>>& kept = *new std::vector<std::shared_ptr<void>>;
   kept.push_back(what);
@@ -271,7 +271,7 @@ TEST_P(StopDeadlineTest, HoldsWithTheCallerAsAWorker) {
   }
 }
 
-// Work that spawns work for ever ends with its scheduler; what had not begun is told so.
+// Work that spawns work forever ends with its scheduler; what had not begun is told so.
 TEST_P(StopDeadlineTest, AChainOfWorkEnds) {
   const auto iom = std::make_shared<IOManager>(workers(), false, "stop");
   const auto again = std::make_shared<std::function<void()>>();

@@ -80,7 +80,7 @@ TEST_F(FdEntrySignal, ACloseUnderAPinIsDoneWhenThePinGoes) {
   EXPECT_EQ(FakeEngine::closed_later, std::vector<int>{kFd});
 }
 
-// Two threads in sections whose handlers close each other's descriptors would wait for each other for ever.
+// Two threads in sections whose handlers close each other's descriptors would wait for each other forever.
 TEST_F(FdEntrySignal, ACloseOfAnotherDescriptorWaitsForNothingEither) {
   engine.on_call = [&] { inHandler([](FdEntrySignal& my) { EXPECT_TRUE(my.other.closeLater(8)); }); };
   EXPECT_EQ(enqueue(), 0);

@@ -1,4 +1,4 @@
-// addEvent and its kin, on pipes and sockets; over several counts of workers.
+// addEvent and similar calls, on pipes and sockets; over several counts of workers.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // Managers that start and end with everything in flight, and the hunt for lost wake-ups through timers and descriptors. Bounded
-// rounds; who waits longer than kPatience waits for ever.
+// rounds; who waits longer than kPatience waits forever.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ void startAndEnd(size_t workers, bool use_caller, uint64_t seed) {
       EXPECT_TRUE(recurring->cancel());
       cycle.fibers.fetch_add(1);
     });
-    // Work: nested, placed, held for ever.
+    // Work: nested, placed, held forever.
     iom.schedule([&] {
       for (int i = 0; i < 4; ++i) iom.schedule([&] { cycle.fibers.fetch_add(1); });
       iom.place([&] {

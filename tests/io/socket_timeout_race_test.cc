@@ -43,7 +43,7 @@ class Watchdog {
   std::thread m_thread;
 };
 
-// C-50, TD-13: a timeout of 1 ms on a silent socket, 100 000 times on 8 threads: EAGAIN each time, never early, never for ever.
+// C-50, TD-13: a timeout of 1 ms on a silent socket, 100 000 times on 8 threads: EAGAIN each time, never early, never forever.
 TEST(SocketTimeoutRace, ASilentSocketAlwaysTimesOut) {
   constexpr size_t kThreads = 8;
   constexpr size_t kFibers = 400;

@@ -403,7 +403,7 @@ TEST_F(TimerPassTest, RepeatedTimeoutsLeaveTheQueueAlone) {
   EXPECT_EQ(end.timeouts_fired, 1u);
 }
 
-// C-55: a disarmed timeout is taken out before the sleep, so that is for ever.
+// C-55: a disarmed timeout is taken out before the sleep, so that is forever.
 TEST_F(TimerPassTest, ADisarmedTimeoutIsNoReasonToWake) {
   IOManager iom(options());
   Gate held;

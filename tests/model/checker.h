@@ -13,7 +13,7 @@
 // In both, happens-before is tracked by the orders that the code names, and unordered accesses to a Var are a failure: so a
 // weakened order is found even where x86 would forgive it.
 //
-// Found besides: a failed require(), an uncaught exception, threads that all wait for ever (a lost wake-up), endless runs.
+// Found besides: a failed require(), an uncaught exception, threads that all wait forever (a lost wake-up), endless runs.
 //
 // Source: CHESS (Musuvathi, Qadeer 2007) for the bound; loom, Relacy for substitutable atomics; Burckhardt et al. 2010 for the
 // random mode (PCT); Kang et al. 2017 for views.

@@ -35,7 +35,7 @@ constexpr bool releases(std::memory_order order) {
   return order == std::memory_order_release || order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
 }
 
-/// The accesses to one place. All of a run's places are made anew in each execution, in the same order.
+/// The accesses to one place. All of a run's places are made again in each execution, in the same order.
 namespace access {
 
 PlaceId make(uint64_t value);

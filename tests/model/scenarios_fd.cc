@@ -555,7 +555,7 @@ void closeInAHandlerElsewhere() {
 }
 
 // Waits by the ring and by the epoll take turns. The registration may be at another worker's engine, whose events may be under way
-// when a wait by the ring ends it. The next wait makes it anew and learns what is there. wakeAll() and a timeout end waits, too.
+// when a wait by the ring ends it. The next wait makes it again and learns what is there. wakeAll() and a timeout end waits, too.
 void receiveAndRead() {
   Kernel kernel;
   Reader other(kernel), reader(kernel);

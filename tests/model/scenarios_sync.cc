@@ -125,7 +125,7 @@ void mutexAgainstATimeout() {
   guarded.check(3, 4);
 }
 
-// RT-7.6: two fibers and a thread lock and unlock, and nobody waits for ever.
+// RT-7.6: two fibers and a thread lock and unlock, and nobody waits forever.
 void mutexOfThree() {
   Cast cast;
   Guarded guarded;
@@ -233,7 +233,7 @@ struct Shared {
   int written = 0;
 };
 
-// RT-7.6: two readers and a writer, and nobody waits for ever.
+// RT-7.6: two readers and a writer, and nobody waits forever.
 void rwMutexOfThree() {
   Cast cast;
   Shared shared;

@@ -214,7 +214,7 @@ void stopSync() {
   checkEnd(timers, work);
 }
 
-// The same of a recurring timer, armed anew while it runs, that two drivers serve.
+// The same of a recurring timer, armed again while it runs, that two drivers serve.
 void recurring() {
   Timers timers;
   Work work;

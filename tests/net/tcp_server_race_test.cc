@@ -55,7 +55,7 @@ TEST_P(TcpServerRace, StopAgainstAcceptAndHandlers) {
   }
 }
 
-// The limits hold while connections come and go, and nobody waits for ever.
+// The limits hold while connections come and go, and nobody waits forever.
 TEST_P(TcpServerRace, LimitsAgainstConnectionsThatEnd) {
   IOManager iom(workers(), false, "server");
   std::atomic<int> open{0}, most{0};

@@ -84,7 +84,7 @@ Fiber::ptr make(const char* name, std::function<void()> cb) {
 class DetachTest : public testing::TestWithParam<size_t> {};
 INSTANTIATE_TEST_SUITE_P(Workers, DetachTest, test::kWorkerCounts);
 
-// Cause: what a worker that was left behind had was told nothing, and who joined it waited for ever.
+// Cause: what a worker that was left behind had was told nothing, and who joined it waited forever.
 TEST_P(DetachTest, WhoJoinsItsFibersGetsAnException) {
   Scheduler scheduler(GetParam(), false, "stuck");
   Scheduler other(1, false, "other");
@@ -204,7 +204,7 @@ TEST_P(DetachTest, WhoJoinsWhatIsPinnedBehindItsFiberGetsAnException) {
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "pinned"}));
   // A worker that destroys it may be left behind in its turn.
   EXPECT_TRUE(eventually([&] { return capture.use_count() == 1; }));
-  ASSERT_EQ(stateOf(*pinned), FiberState::kAbandoned);  // else join() would wait for ever
+  ASSERT_EQ(stateOf(*pinned), FiberState::kAbandoned);  // else join() would wait forever
   EXPECT_THROW(pinned->join(), std::runtime_error);
 }
 
@@ -296,7 +296,7 @@ TEST_P(DetachTest, OnlyTheFibersOfItsChainAreReported) {
   ASSERT_TRUE(trap.holds(1));
   EXPECT_EQ(namesOf(scheduler.stop(atOnce())), (std::vector<std::string>{"computes", "parked", "waits"}));
   EXPECT_THROW(parked->join(), std::runtime_error);
-  // The held one is its holder's, as ever: it may go on elsewhere.
+  // The held one is its holder's: it may go on elsewhere.
   Scheduler next(1, false, "next");
   EXPECT_TRUE(next.trySchedule(held));
   next.stop();
@@ -465,7 +465,7 @@ TEST_P(DetachTest, WhoJoinsWhatItsFiberScheduledGetsAnException) {
   EXPECT_FALSE(scheduler.stop(atOnce()).clean);
   EXPECT_EQ(stateOf(*offered), FiberState::kAbandoned);
   EXPECT_THROW(offered->join(), std::runtime_error);
-  ASSERT_EQ(stateOf(*unstarted), FiberState::kAbandoned);  // else join() would wait for ever
+  ASSERT_EQ(stateOf(*unstarted), FiberState::kAbandoned);  // else join() would wait forever
   EXPECT_THROW(unstarted->join(), std::runtime_error);
 }
 

@@ -13,7 +13,7 @@
 
 namespace sylar::test {
 
-/// Far above anything that a working library needs on a loaded machine: who waits longer waits for ever.
+/// Far above anything that a working library needs on a loaded machine: who waits longer waits forever.
 inline constexpr std::chrono::seconds kPatience{200};
 
 /// Counts up; blocks the *thread* that waits, also if a fiber does, which the locks of libc would suspend. Wherever a test waits,

@@ -54,7 +54,7 @@ class JoinStopTest : public test::OverWorkers {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, JoinStopTest, test::kWorkerCounts);
 
-// Cause: where the joined fiber runs was looked at once, when the join began: it counted as elsewhere for ever.
+// Cause: where the joined fiber runs was looked at once, when the join began: it counted as elsewhere forever.
 TEST_P(JoinStopTest, OneThatHasComeHereAndHoldsIsCancelled) {
   Scheduler here(workers(), false, "here");
   Scheduler elsewhere(1, false, "elsewhere");

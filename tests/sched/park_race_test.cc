@@ -1,5 +1,5 @@
 // RG-03: wake-ups by the million, each counted on both sides. Two players pass a ball: whoever has it opens its next wait, wakes
-// the other, and parks; so the answer may come before it has left its stack. A wake-up that is lost stops both for ever, one that
+// the other, and parks; so the answer may come before it has left its stack. A wake-up that is lost stops both forever, one that
 // is doubled makes their numbers differ.
 #include <gtest/gtest.h>
 

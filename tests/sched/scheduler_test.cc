@@ -523,7 +523,7 @@ TEST(SchedulerOrder, FibersThatYieldTakeTurns) {
   for (size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], static_cast<int>(i % 4)) << "turn " << i;
 }
 
-// FM-46: one that yields for ever keeps nobody out: neither work from outside, nor pinned, nor of fibers.
+// FM-46: one that yields forever keeps nobody out: neither work from outside, nor pinned, nor of fibers.
 TEST_P(SchedulerTest, FibersThatYieldForEverStarveNobody) {
   Scheduler scheduler(workers(), false, "fair");
   scheduler.start();

@@ -1,4 +1,4 @@
-// Stops that meet workers and other threads at every moment. Bounded rounds; who waits longer than kPatience waits for ever.
+// Stops that meet workers and other threads at every moment. Bounded rounds; who waits longer than kPatience waits forever.
 #include <gtest/gtest.h>
 
 #include <atomic>

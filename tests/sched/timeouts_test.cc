@@ -128,7 +128,7 @@ TEST_F(TimeoutTest, TheClockOfWaitsIsTheSchedulers) {
   EXPECT_FALSE(mayPark());
 }
 
-// A fiber that yields in between does not pay for its next timeout anew.
+// A fiber that yields in between does not pay for its next timeout again.
 TEST_F(TimeoutTest, AYieldLeavesTheTimeoutInTheQueue) {
   Handed handed;
   const auto fiber = parked([&] {

@@ -1,5 +1,5 @@
 // The hunt for lost wake-ups (RT-7.2): nothing runs but the one thing that must run next, so that a wake-up that gets lost
-// stops everything. Bounded rounds; who waits longer than kPatience waits for ever.
+// stops everything. Bounded rounds; who waits longer than kPatience waits forever.
 #include <gtest/gtest.h>
 
 #include <atomic>

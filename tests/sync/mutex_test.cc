@@ -185,7 +185,7 @@ TEST_P(MutexTest, FibersOfTwoManagersAndThreadsExcludeOneAnother) {
   EXPECT_EQ(count, 4'000);
 }
 
-// A fiber that waits for ever is abandoned by a stop with a deadline, and the mutex does not remember it.
+// A fiber that waits forever is abandoned by a stop with a deadline, and the mutex does not remember it.
 TEST_P(MutexTest, AStopWithADeadlineAbandonsThoseWhoWait) {
   auto mutex = std::make_unique<Mutex>();
   IOManager iom(workers(), false, "stop");

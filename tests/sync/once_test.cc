@@ -106,7 +106,7 @@ struct Slow {
   static inline std::atomic<bool> go_on{false};
 };
 
-// On one worker, a static variable's own initialisation would stand still here for ever.
+// On one worker, a static variable's own initialisation would stand still here forever.
 TEST(Singleton, AConstructorMayWaitAndOthersWaitForIt) {
   IOManager iom(1, false, "singleton");
   Slow* seen[2] = {};

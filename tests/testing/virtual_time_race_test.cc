@@ -1,6 +1,6 @@
 // Virtual time with many threads: pairs of fibers that sleep, write and receive, on two schedulers at once. Each receive must
 // come at its own time to the nanosecond. A clock that moved too early makes it late or lets it time out; one that misses its
-// moment stands still for ever.
+// moment stands still forever.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/time.h>

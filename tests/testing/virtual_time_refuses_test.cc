@@ -265,7 +265,7 @@ TEST_P(VirtualTimeRefuses, WhileAHelperThreadWorks) {
   EXPECT_EQ(time.elapsed(), 1min);
 }
 
-// The functions of one fiber after the other, and a refused one, leave nothing behind that would keep it for ever.
+// The functions of one fiber after the other, and a refused one, leave nothing behind that would keep it forever.
 TEST(VirtualTimeHelpers, TheClockGoesOnAfterThem) {
   VirtualTime time;
   BlockingPool pool({.max_threads = 1, .max_queued = 0});

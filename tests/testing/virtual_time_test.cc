@@ -442,7 +442,7 @@ TEST_P(VirtualTimeOverWorkers, AdvanceReturnsWhenTheWorkOfThatTimeIsDone) {
 
 // ---- Standing still. ---------------------------------------------------------------------------------------------------------
 
-// FM-44: all wait for ever. run() says who waits for what, and ends them.
+// FM-44: all wait forever. run() says who waits for what, and ends them.
 TEST(VirtualTime, RunReportsThatAllWaitForEver) {
   const LeakCheck leaks;
   VirtualTime time;

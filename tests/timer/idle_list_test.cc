@@ -225,7 +225,7 @@ TEST_F(IdleListTest, EndsWithEntriesLinkedAndThemBehindIt) {
   EXPECT_EQ(after(1), Numbers{1});
 }
 
-// "Linked nowhere" is what add() asks for: touched anew by its old list an entry would be linked in two.
+// "Linked nowhere" is what add() asks for: touched again by its old list an entry would be linked in two.
 TEST_F(IdleListTest, AnEntryThatFellDueMayBeAddedAnew) {
   const auto one = added(1);
   EXPECT_EQ(after(kTimeoutMs), Numbers{1});
@@ -360,7 +360,7 @@ TEST_F(IdleListTest, SlackIsAddedToTheTimeout) {
   EXPECT_EQ(after(1), Numbers{1});
   one->idle.touch();
   after(10);
-  one->idle.touch();  // linked anew
+  one->idle.touch();  // linked again
   EXPECT_EQ(after(109), Numbers{});
   EXPECT_EQ(after(1), Numbers{1});
 }

@@ -103,7 +103,7 @@ TEST_P(ContractTest, OrderIsDeadlineThenArming) {
   const auto late = letter(2, 'c');
   letter(1, 'a');
   letter(2, 'b');
-  EXPECT_TRUE(late->refresh());  // armed anew, so behind its equal
+  EXPECT_TRUE(late->refresh());  // armed again, so behind its equal
   advance(3);
   std::vector<std::function<void()>> cbs{[this] { order += '-'; }};
   timers.listExpiredCb(cbs);

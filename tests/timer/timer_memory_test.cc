@@ -228,7 +228,7 @@ TEST(TimerMemory, RunsByIdAllocateNothing) {
   EXPECT_EQ(runs, 2'000);
 }
 
-// Nor does it where runs lag behind by one for ever: what was run is given up, although never all was.
+// Nor does it where runs lag behind by one forever: what was run is given up, although never all was.
 TEST(TimerMemory, RunsByIdThatAreNeverAllDoneDoNotGrow) {
   ManualTimers timers;
   int runs = 0;

@@ -184,7 +184,7 @@ class Model {
     if (more) m_sleeper_ns = m_queue.nextDue();  // who is told that nodes remain does not sleep; others need not look
   }
 
-  /// A loop that runs each due node, which arms itself anew and takes another one out.
+  /// A loop that runs each due node, which arms itself again and takes another one out.
   void expireAndRearm(const Op& op) {
     size_t passes = 0;
     TimerList list;

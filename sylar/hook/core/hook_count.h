@@ -1,7 +1,7 @@
 // Internal. Counts of hooked calls, and of the waits in them (hookStats).
 //
-// A hook counts its call in the counters of the worker, and leaves its name in the fiber. There the wait, which may be many
-// functions further down, finds it.
+// A hook counts its call in the counters of the worker, and leaves its name in the fiber. The wait, often many calls deeper, reads
+// the name from the fiber.
 #pragma once
 
 #include <algorithm>

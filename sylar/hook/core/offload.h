@@ -34,7 +34,7 @@ auto withoutHooks(Call call) -> decltype(call()) {
 /// off, where the pool is at its limits. `length` says whether the call lasts as long as others like. May suspend: yes.
 template <class Call>
 auto offload(Call call, BlockingPool::Length length = BlockingPool::Length::kOwn) -> decltype(call()) {
-  if (!hookSleeps()) return call();
+  if (!maySuspendHere()) return call();
   decltype(call()) result{};
   const int host_error_before = h_errno;
   int error = sys::errnoRef(), host_error = host_error_before;

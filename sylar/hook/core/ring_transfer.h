@@ -20,8 +20,8 @@
 
 namespace sylar::detail {
 
-/// Returns the worker's ring if it is to make a receive or send with `flags` that now begins. The kernel's own does there what a
-/// call of this kind does: on a TCP socket, and nothing but bytes. A fiber that sends again before it has waited for an answer
+/// Returns the worker's ring if it should carry out this receive or send with `flags`, else null. Only plain byte transfers on TCP
+/// sockets qualify. A fiber that sends again before it has waited for an answer
 /// makes the call itself, because a send by the ring takes a turn.
 inline Ring* transferRing(EpollEngine& engine, const Entry& entry, Direction direction, size_t size, int flags) {
   constexpr int kOrdinary = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_MORE;

@@ -35,7 +35,7 @@ bool mayBeUnix(FdKind kind) { return kind == FdKind::kStream || kind == FdKind::
 
 }  // namespace
 
-[[gnu::noinline]] bool hookSleeps() {
+[[gnu::noinline]] bool maySuspendHere() {
   __asm__ volatile("");
   return hookWorker() != nullptr;
 }
@@ -64,10 +64,10 @@ bool yieldIfBudgetIsSpent(EpollEngine& engine) {
 
 // The close may take as long as a peer likes, and may wait for another fiber of this thread.
 uint64_t lifeAfterClose(const Entry& entry, int fd) {
-  if (entry.mustAwaitClose(fd) && hookSleeps()) {
+  if (entry.mustAwaitClose(fd) && maySuspendHere()) {
     const this_fiber::CancelShield shield;
     CallWait call(EndedBy::kNone);
-    const auto look = [&] { return entry.mustAwaitClose(fd) && hookSleeps() ? -EAGAIN : 0L; };
+    const auto look = [&] { return entry.mustAwaitClose(fd) && maySuspendHere() ? -EAGAIN : 0L; };
     call.askAgain(look, Deadline::never(), Pauses(std::chrono::microseconds(10)));
   }
   return entry.awaitOpen(fd);
@@ -124,7 +124,7 @@ inline int IoCall::learnLimits() {
     }
     if (flags < 0) return static_cast<int>(flags);
     if ((flags & O_NONBLOCK) != 0) {
-      m_passes_on = true;
+      m_must_use_libc = true;
       return -EAGAIN;
     }
   }
@@ -211,7 +211,7 @@ int IoCall::wait(uint64_t edges_seen) {
   SYLAR_DCHECK(m_hooked.parks() && !onThreadStack());
   const bool first = !m_limits_known;
   if (first) {
-    if (m_passes_on) return -EAGAIN;
+    if (m_must_use_libc) return -EAGAIN;
     stay();
     if (const int error = learnLimits()) {
       if (error == -EBADF) return waitForCopy();
@@ -234,7 +234,7 @@ int IoCall::wait(uint64_t edges_seen) {
   if (end == WaitEnd::kInChild) return interrupted() ? -EINTR : waitInChild(until);
   if (end == WaitEnd::kNoMemory) return -ENOMEM;
   if (end == WaitEnd::kRefused) {
-    m_passes_on = m_wait.refusal() == -EPERM;
+    m_must_use_libc = m_wait.refusal() == -EPERM;
     if (m_wait.refusal() == -EBADF) return waitForCopy();
     return m_wait.refusal() == -EAGAIN ? 0 : m_wait.refusal();
   }

@@ -43,7 +43,7 @@ EpollEngine* hookEngine();
 /// Does the same for the running fiber, so only for the first line of a hook (see onThreadStack).
 [[gnu::always_inline]] inline EpollEngine* hookEngineHere() { return hookEngineOf(t_running); }
 /// Returns true if the calling fiber may sleep here.
-bool hookSleeps();
+bool maySuspendHere();
 /// Does what Entry::awaitOpen() does. A fiber that may sleep does so meanwhile. May suspend: yes.
 uint64_t lifeAfterClose(const Entry& entry, int fd);
 /// Called before a call. If many calls in a row did not wait, lets others run first, or a fast peer would have the worker for
@@ -59,23 +59,23 @@ bool yieldIfBudgetIsSpent(EpollEngine& engine);
     yieldIfBudgetIsSpent(engine);
 }
 /// The same for a look, such as a poll with timeout 0. It stands at the head of a loop rather than under a lock, so it comes first.
-[[gnu::always_inline]] inline void chargeLook(EpollEngine& engine) { chargeCallThatNeverWaits(engine, 1024); }
+[[gnu::always_inline]] inline void chargePoll(EpollEngine& engine) { chargeCallThatNeverWaits(engine, 1024); }
 [[gnu::always_inline]] inline void chargeCallHere() {
   if (EpollEngine* const engine = hookEngineHere()) chargeCallThatNeverWaits(*engine);
 }
 
 /// The buffer of a plain read; empty for any other call.
-struct Room {
+struct ReadBuffer {
   const void* buffer = nullptr;
   size_t size = 0;
 };
 
 /// The outcome of one attempt.
-struct Tried {
+struct Outcome {
   /// No attempt was made, because the descriptor is known to be empty or was closed. The wait that follows finds out which.
-  static constexpr long kNotMade = -4096;
+  static constexpr long kSkipped = -4096;
 
-  bool wouldBlock() const { return done == -EAGAIN || done == kNotMade; }
+  bool wouldBlock() const { return done == -EAGAIN || done == kSkipped; }
 
   long done;            ///< >= 0, or -errno; -EAGAIN if it would have blocked
   uint64_t edges_seen;  ///< the entry's edges, read before the attempt
@@ -120,23 +120,23 @@ class HookedFd {
   uint32_t generation() const { return m_generation; }
   FdKind kind() const { return attempt::kindOf(entry(), m_fd); }
 
-  /// Makes the first attempt of a call, after letting others run if the budget is spent. Arguments are as for IoCall::goOn.
+  /// Makes the first attempt of a call, after letting others run if the budget is spent. Arguments are as for IoCall::waitAndRetry.
   template <class Attempt>
-  [[gnu::always_inline]] Tried tryFirst(Direction direction, Attempt attempt, Room room = {}) {
+  [[gnu::always_inline]] Outcome attemptFirst(Direction direction, Attempt attempt, ReadBuffer room = {}) {
     SYLAR_DCHECK(parks() && runningFiber() != nullptr);
     if (m_engine->budgetIsSpent() && yieldIfBudgetIsSpent(*m_engine)) othersRan();
-    return tryOnce(direction, attempt, room);
+    return attemptOnce(direction, attempt, room);
   }
   /// Makes one attempt. Only the first may find that its outcome is known; behind a wait it hardly ever is.
   template <bool kFirst = true, class Attempt>
-  Tried tryOnce(Direction direction, Attempt attempt, Room room);
-  /// Does what tryOnce() does after an attempt, which gave `done` and began after `edges_seen` was read.
-  Tried tried(Direction direction, long done, uint64_t edges_seen, Room room);
+  Outcome attemptOnce(Direction direction, Attempt attempt, ReadBuffer room);
+  /// Does what attemptOnce() does after an attempt, which gave `done` and began after `edges_seen` was read.
+  Outcome tried(Direction direction, long done, uint64_t edges_seen, ReadBuffer room);
   /// Makes one attempt that no wait follows, and returns its outcome, which is EBADF if the number was closed since.
   template <class Attempt>
-  long tryLast(Direction direction, Attempt attempt) {
-    const long done = tryOnce(direction, attempt, {}).done;
-    return done == Tried::kNotMade ? -EBADF : done;
+  long attemptLast(Direction direction, Attempt attempt) {
+    const long done = attemptOnce(direction, attempt, {}).done;
+    return done == Outcome::kSkipped ? -EBADF : done;
   }
   /// Notes that others may have run. A close by the user is no longer the user's own race, because each attempt from here on is
   /// ours, so each holds a pin.
@@ -159,14 +159,14 @@ class HookedFd {
   long askAgain(CallWait& call, Attempt attempt) {
     SYLAR_DCHECK(parks());
     return call.askAgain([&] {
-      const long result = tryLast(Direction::kRead, attempt);
+      const long result = attemptLast(Direction::kRead, attempt);
       othersRan();  // the user's own attempt is over
       return result;
     });
   }
 
  private:
-  bool provesEmpty(Room room, size_t done) const;
+  bool provesEmpty(ReadBuffer room, size_t done) const;
 
   EpollEngine* m_engine = nullptr;
   Entry* m_entry = nullptr;
@@ -182,11 +182,14 @@ class IoCall {
  public:
   [[gnu::always_inline]] IoCall(int fd, Direction direction) : IoCall(HookedFd(fd), direction) {}
   IoCall(const HookedFd& hooked, Direction direction)
-      : m_hooked(hooked), m_direction(direction), m_passes_on(hooked.parks() && onSignalStack()), m_wait(EndedBy::kNoRestart) {}
+      : m_hooked(hooked),
+        m_direction(direction),
+        m_must_use_libc(hooked.parks() && onSignalStack()),
+        m_wait(EndedBy::kNoRestart) {}
   IoCall(const IoCall&) = delete;
   IoCall& operator=(const IoCall&) = delete;
 
-  bool parks() const { return m_hooked.parks() && !m_passes_on; }
+  bool parks() const { return m_hooked.parks() && !m_must_use_libc; }
   FdKind kind() { return m_hooked.kind(); }
   int fd() const { return m_hooked.fd(); }
   EpollEngine& engine() { return m_hooked.engine(); }
@@ -209,9 +212,9 @@ class IoCall {
   void askAgainLater() { m_asks_again = true; }
   /// Returns true, after run(), if the descriptor cannot be waited for or is non-blocking after all; libc's call is then the
   /// right one.
-  bool passesOn() const { return m_passes_on; }
+  bool mustUseLibc() const { return m_must_use_libc; }
   /// Forgets what the entry says. The number was closed behind our back and belongs to something else.
-  void learnAnew() {
+  void forgetKind() {
     entry().setKind(FdKind::kUnknown);
     entry().share();
   }
@@ -224,7 +227,7 @@ class IoCall {
     m_pauses = Pauses();
     m_wait.renew(m_hooked.hasMoved() ? EndedBy::kAny : EndedBy::kNoRestart);
   }
-  /// Makes SO_RCVTIMEO or SO_SNDTIMEO count anew in each run(), because the kernel counts it for each piece of this call.
+  /// Makes SO_RCVTIMEO or SO_SNDTIMEO count again in each run(), because the kernel counts it for each piece of this call.
   void renewTimeoutInEachRun() { m_renews_timeout = true; }
   /// Sets the error for when SO_RCVTIMEO or SO_SNDTIMEO has passed; EAGAIN unless it is set.
   void setTimeoutError(int error) { m_socket_timeout_error = error; }
@@ -235,16 +238,16 @@ class IoCall {
   template <class Attempt>
   long run(Attempt attempt) {
     if (m_timeout_of_piece_ns > 0) renewTimeout();
-    return goOn(m_hooked.tryFirst(m_direction, attempt), attempt);
+    return waitAndRetry(m_hooked.attemptFirst(m_direction, attempt), attempt);
   }
   /// Does what run() does, after the first of the attempts. A plain read says where its `room` is: on a TCP socket, fewer bytes
   /// than that prove it empty, and a socket that is known to be empty need not be asked.
   template <class Attempt>
-  [[gnu::always_inline]] long goOn(Tried last, Attempt attempt, Room room = {}) {
+  [[gnu::always_inline]] long waitAndRetry(Outcome last, Attempt attempt, ReadBuffer room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
     while (last.wouldBlock()) {
-      if (const int error = wait(last.edges_seen)) return last.done == Tried::kNotMade ? unlessReady(error, attempt) : error;
-      last = m_ring_has_tried ? takeFromRing(room) : tryAfterWait(attempt, room);
+      if (const int error = wait(last.edges_seen)) return last.done == Outcome::kSkipped ? unlessReady(error, attempt) : error;
+      last = m_ring_has_tried ? takeFromRing(room) : attemptAfterWait(attempt, room);
     }
     if (last.done > 0) bytesMoved();
     return last.done;
@@ -253,18 +256,18 @@ class IoCall {
   /// That call is `plain`, which does not wait any more when reading is shut down.
   template <class Attempt, class Plain>
   long receive(Attempt attempt, Plain plain) {
-    return receiveOn(m_hooked.tryFirst(m_direction, attempt), attempt, plain);
+    return waitAndReceive(m_hooked.attemptFirst(m_direction, attempt), attempt, plain);
   }
   template <class Attempt, class Plain>
-  [[gnu::always_inline]] long receiveOn(Tried last, Attempt attempt, Plain plain, Room room = {}) {
-    const long n = goOn(last, attempt, room);
-    return m_shut_down ? tryAgain(plain) : n;
+  [[gnu::always_inline]] long waitAndReceive(Outcome last, Attempt attempt, Plain plain, ReadBuffer room = {}) {
+    const long n = waitAndRetry(last, attempt, room);
+    return m_shut_down ? attemptAgain(plain) : n;
   }
-  /// Does what goOn() does, but in each wait the worker's ring makes the attempt, by `transfer`.
+  /// Does what waitAndRetry() does, but in each wait the worker's ring makes the attempt, by `transfer`.
   template <class Attempt>
-  [[gnu::noinline]] long goOnBy(RingTransfer& transfer, Tried last, Attempt attempt, Room room = {}) {
+  [[gnu::noinline]] long waitAndRetryByRing(RingTransfer& transfer, Outcome last, Attempt attempt, ReadBuffer room = {}) {
     m_transfer = &transfer;
-    const long n = goOn(last, attempt, room);
+    const long n = waitAndRetry(last, attempt, room);
     m_transfer = nullptr;
     return n;
   }
@@ -272,14 +275,14 @@ class IoCall {
   bool interrupted() const { return m_wait.interrupted(); }
   /// Makes one more attempt after run(), whatever it gives.
   template <class Attempt>
-  [[gnu::noinline]] long tryAgain(Attempt attempt) {
-    const long done = tryHere(attempt);
-    return done == -EBADF && follow() ? tryHere(attempt) : done;
+  [[gnu::noinline]] long attemptAgain(Attempt attempt) {
+    const long done = attemptHere(attempt);
+    return done == -EBADF && follow() ? attemptHere(attempt) : done;
   }
   /// Does so with the number as it is, and so gives EBADF if that was closed.
   template <class Attempt>
-  long tryHere(Attempt attempt) {
-    return m_hooked.tryLast(m_direction, attempt);
+  long attemptHere(Attempt attempt) {
+    return m_hooked.attemptLast(m_direction, attempt);
   }
   /// Keeps the call on its open file when the number is closed (`hook.close: posix`). The first wait calls this if nobody has.
   void stay() {
@@ -292,7 +295,7 @@ class IoCall {
 
   /// Converts a result to libc's form, with errno.
   static ssize_t result(long result) {
-    SYLAR_DCHECK(result > Tried::kNotMade);  // which no caller gets to see
+    SYLAR_DCHECK(result > Outcome::kSkipped);  // which no caller gets to see
     if (result >= 0) return result;
     sys::errnoRef() = static_cast<int>(-result);
     return -1;
@@ -304,12 +307,12 @@ class IoCall {
   template <class Attempt>
   long unlessReady(int error, Attempt attempt) {
     if (sys::inForkedChild()) return error;
-    const long done = tryAgain(attempt);
+    const long done = attemptAgain(attempt);
     return done == -EAGAIN ? error : done;
   }
   template <class Attempt>
-  [[gnu::always_inline]] Tried tryAfterWait(Attempt attempt, Room room) {
-    return m_hooked.tryOnce<false>(
+  [[gnu::always_inline]] Outcome attemptAfterWait(Attempt attempt, ReadBuffer room) {
+    return m_hooked.attemptOnce<false>(
         m_direction,
         [&]() -> long {
           if (m_writes_to_unix) [[unlikely]] {
@@ -320,7 +323,7 @@ class IoCall {
         room);
   }
   /// Takes what the last wait's transfer gave as the outcome of an attempt.
-  Tried takeFromRing(Room room) {
+  Outcome takeFromRing(ReadBuffer room) {
     m_ring_has_tried = false;
     return m_hooked.tried(m_direction, m_by_ring.done, m_by_ring.edges_seen, room);
   }
@@ -339,7 +342,7 @@ class IoCall {
 
   HookedFd m_hooked;
   const Direction m_direction;
-  bool m_passes_on;
+  bool m_must_use_libc;
   bool m_limits_known = false;
   bool m_asks_again = false;
   bool m_kernel_asked = false;    // to report readiness again; see wait()
@@ -353,14 +356,14 @@ class IoCall {
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
   int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
   RingTransfer* m_transfer = nullptr;
-  Tried m_by_ring;  // what the last wait's transfer gave, if m_ring_has_tried
+  Outcome m_by_ring;  // what the last wait's transfer gave, if m_ring_has_tried
   CallWait m_wait;
   Stay m_stay;
 };
 
 /// Returns true if `done` bytes are all that there were. A read also ends early at memory that the kernel cannot write. That
 /// cannot happen within a page of which it has just written a part, nor on the fiber's own stack.
-[[gnu::always_inline]] inline bool HookedFd::provesEmpty(Room room, size_t done) const {
+[[gnu::always_inline]] inline bool HookedFd::provesEmpty(ReadBuffer room, size_t done) const {
   if (m_entry->kind() != FdKind::kTcp || m_entry->sticky()) return false;
   if (!m_entry->registered() && !m_engine->transfers()) return false;
   constexpr uintptr_t kPage = 4096;
@@ -372,19 +375,19 @@ class IoCall {
 }
 
 template <bool kFirst, class Attempt>
-[[gnu::always_inline]] inline Tried HookedFd::tryOnce(Direction direction, Attempt attempt, Room room) {
+[[gnu::always_inline]] inline Outcome HookedFd::attemptOnce(Direction direction, Attempt attempt, ReadBuffer room) {
   const uint64_t edges_seen = m_entry->edges(direction);
   if (kFirst && room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen))
-    return {Tried::kNotMade, edges_seen};
+    return {Outcome::kSkipped, edges_seen};
   const bool pinned = m_pins && m_entry->pin(m_generation);
   // In a forked child the entries are wiped, and a call that was under way at the fork holds no pin.
-  if (m_pins && !pinned && !sys::inForkedChild()) return {Tried::kNotMade, edges_seen};
+  if (m_pins && !pinned && !sys::inForkedChild()) return {Outcome::kSkipped, edges_seen};
   const long done = attempt();
   if (pinned) m_entry->unpin();
   return tried(direction, done, edges_seen, room);
 }
 
-[[gnu::always_inline]] inline Tried HookedFd::tried(Direction direction, long done, uint64_t edges_seen, Room room) {
+[[gnu::always_inline]] inline Outcome HookedFd::tried(Direction direction, long done, uint64_t edges_seen, ReadBuffer room) {
   if (done == -EAGAIN) return {done, edges_seen};
   if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);

@@ -1,4 +1,4 @@
-// epoll_wait and its kin. They ask the kernel without waiting, and wait until the epoll descriptor is readable if there is no
+// epoll_wait and similar calls. They ask the kernel without waiting, and wait until the epoll descriptor is readable if there is no
 // event. Source: epoll_wait(2).
 #include <sys/epoll.h>
 
@@ -51,7 +51,7 @@ extern "C" {
 int epoll_pwait(int epoll, epoll_event* events, int most, int timeout_ms, const sigset_t* mask) {
   countCall(Hook::epoll_pwait);
   EpollEngine* const engine = hookEngine();
-  if (engine != nullptr && timeout_ms == 0) chargeLook(*engine);
+  if (engine != nullptr && timeout_ms == 0) chargePoll(*engine);
   if (engine == nullptr || timeout_ms == 0) return real::epoll_pwait(epoll, events, most, timeout_ms, mask);
   return waitInFiber(*engine, epoll, events, most, timeout_ms < 0 ? kNever : timeout_ms * 1'000'000LL, mask);
 }
@@ -67,7 +67,7 @@ int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeo
   timespec time{};
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
-  if (engine != nullptr && timeout_ns == 0) chargeLook(*engine);
+  if (engine != nullptr && timeout_ns == 0) chargePoll(*engine);
   if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::epoll_pwait2(epoll, events, most, timeout, mask);
   return waitInFiber(*engine, epoll, events, most, timeout_ns, mask);
 }
@@ -75,7 +75,7 @@ int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* timeo
 // It waits for nothing, but a loop may consist of it.
 int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
   countCall(Hook::epoll_ctl);
-  if (EpollEngine* const engine = hookEngine()) chargeLook(*engine);
+  if (EpollEngine* const engine = hookEngine()) chargePoll(*engine);
   return real::epoll_ctl(epoll, operation, fd, event);
 }
 

@@ -45,7 +45,7 @@ int pollInFiber(EpollEngine& engine, CallWait& call, pollfd* fds, nfds_t count, 
 int pollAs(CallWait& call, pollfd* fds, nfds_t count, int64_t timeout_ns, const sigset_t* mask) {
   EpollEngine* const engine = hookEngine();
   if (engine != nullptr && timeout_ns != 0) return pollInFiber(*engine, call, fds, count, timeout_ns, mask);
-  if (engine != nullptr) chargeLook(*engine);
+  if (engine != nullptr) chargePoll(*engine);
   const timespec timeout = attempt::toTimespec(timeout_ns);
   return real::ppoll(fds, count, timeout_ns == kNever ? nullptr : &timeout, mask);
 }
@@ -62,7 +62,7 @@ int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   countCall(Hook::poll);
   count = static_cast<unsigned>(count);  // as the kernel does
   EpollEngine* const engine = hookEngine();
-  if (engine != nullptr && timeout_ms == 0) chargeLook(*engine);
+  if (engine != nullptr && timeout_ms == 0) chargePoll(*engine);
   if (engine == nullptr || timeout_ms == 0) return real::poll(fds, count, timeout_ms);
   CallWait call(EndedBy::kAny);
   return pollInFiber(*engine, call, fds, count, timeout_ms < 0 ? kNever : timeout_ms * 1'000'000LL, nullptr);
@@ -75,7 +75,7 @@ int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* ma
   timespec time{};
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
-  if (engine != nullptr && timeout_ns == 0) chargeLook(*engine);
+  if (engine != nullptr && timeout_ns == 0) chargePoll(*engine);
   if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::ppoll(fds, count, timeout, mask);
   CallWait call(EndedBy::kAny, mask);
   return pollInFiber(*engine, call, fds, count, timeout_ns, mask);

@@ -1,4 +1,4 @@
-// read and its kin. Source: read(2), readv(2), recv(2).
+// read and similar calls. Source: read(2), readv(2), recv(2).
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/ring_transfer.h"
-#include "sylar/hook/fd/late_calls.h"
+#include "sylar/hook/fd/batched_calls.h"
 #include "sylar/hook/fd/receive.h"
 #include "sylar/hook/fd/scm_rights.h"
 #include "sylar/hook/fd/terminal.h"
@@ -31,7 +31,7 @@ long readTerminal(IoCall& call, size_t size, Plain plain) {
     return got == 0 && reading.wasHungUp() ? -EIO : got;
   });
   if (n != -ETIME) return n;
-  return call.tryAgain([&]() -> long {
+  return call.attemptAgain([&]() -> long {
     const attempt::ProbeLock lock(call.entry());
     const size_t last = reading.bytesAtLast();
     return last == 0 ? 0 : plain(std::min(size, last));
@@ -81,22 +81,22 @@ long receiveMoreFrom(IoCall& call, iovec part, int flags, sockaddr* from, sockle
 /// Goes on with a receive after the first of its attempts, which would have blocked. The kernel makes the next one when bytes are
 /// there.
 template <class Attempt>
-[[gnu::noinline]] long receiveByRing(Ring& ring, IoCall& call, Tried first, Attempt once, void* buffer, size_t size) {
+[[gnu::noinline]] long receiveByRing(Ring& ring, IoCall& call, Outcome first, Attempt once, void* buffer, size_t size) {
   io_uring_sqe entry{};
   io_uring_prep_recv(&entry, -1, buffer, std::min(size, kMaxTransfer), 0);
   entry.ioprio = IORING_RECVSEND_POLL_FIRST;
   RingTransfer transfer(ring, entry);
-  return call.goOnBy(transfer, first, once, {buffer, size});
+  return call.waitAndRetryByRing(transfer, first, once, {buffer, size});
 }
 
 /// Returns what libc's read gives, after an attempt or the wait for the next one has failed with -errno `n`.
 [[gnu::noinline]] ssize_t readFailed(IoCall& call, long n, void* buffer, size_t size) {
   SYLAR_DCHECK(n < 0);
   if (n == -ENOTSOCK) {
-    call.learnAnew();
+    call.forgetKind();
     return ::read(call.fd(), buffer, size);
   }
-  return call.passesOn() ? real::read(call.fd(), buffer, size) : IoCall::result(n);
+  return call.mustUseLibc() ? real::read(call.fd(), buffer, size) : IoCall::result(n);
 }
 
 [[gnu::noinline]] ssize_t readSpecially(HookedFd here, FdKind kind, void* buffer, size_t size) {
@@ -117,7 +117,7 @@ template <class Attempt>
 
 /// Returns what libc's recv or recvfrom gives for the result `n` of the attempts.
 ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
-  return n < 0 && call.passesOn() ? real::recvfrom(call.fd(), buffer, size, flags, from, from_size) : IoCall::result(n);
+  return n < 0 && call.mustUseLibc() ? real::recvfrom(call.fd(), buffer, size, flags, from, from_size) : IoCall::result(n);
 }
 
 [[gnu::noinline]] ssize_t receiveWithFlags(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
@@ -131,8 +131,8 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   return receiveEnds(call, n, buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t receiveOn(const HookedFd& here, Tried first, void* buffer, size_t size, int flags, sockaddr* from,
-                                    socklen_t* from_size) {
+[[gnu::noinline]] ssize_t waitAndReceive(const HookedFd& here, Outcome first, void* buffer, size_t size, int flags,
+                                         sockaddr* from, socklen_t* from_size) {
   IoCall call(here, Direction::kRead);
   const auto once = [=, &call] { return attempt::recvfrom(call.fd(), buffer, size, flags, from, from_size); };
   const auto plain = [=, &call] { return attempt::plainRecvfrom(call.fd(), buffer, size, flags, from, from_size); };
@@ -141,11 +141,11 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
     // received none either.
     call.setTimeoutError(0);
     const auto nothing = [&call] { return call.interrupted() ? -EAGAIN : 0L; };
-    return receiveEnds(call, call.goOn(first, nothing), buffer, size, flags, from, from_size);
+    return receiveEnds(call, call.waitAndRetry(first, nothing), buffer, size, flags, from, from_size);
   }
   Ring* const ring = from == nullptr ? transferRing(here.engine(), call.entry(), Direction::kRead, size, flags) : nullptr;
   const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
-                                 : call.receiveOn(first, once, plain, {buffer, size});
+                                 : call.waitAndReceive(first, once, plain, {buffer, size});
   return receiveEnds(call, n, buffer, size, flags, from, from_size);
 }
 
@@ -156,54 +156,55 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
     return receiveWithFlags(here, buffer, size, flags, from, from_size);
   }
   const auto once = [=, fd = here.fd()] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
-  const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
-  return first.done >= 0 ? first.done : receiveOn(HookedFd(here), first, buffer, size, flags, from, from_size);
+  const Outcome first = here.attemptFirst(Direction::kRead, once, {buffer, size});
+  return first.done >= 0 ? first.done : waitAndReceive(HookedFd(here), first, buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t readOn(const HookedFd& here, Tried first, FdKind kind, void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t readOn(const HookedFd& here, Outcome first, FdKind kind, void* buffer, size_t size) {
   SYLAR_DCHECK(first.done < 0 && kind < FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
   const auto once = [=, &call] { return attempt::read(call.entry(), kind, call.fd(), buffer, size); };
   const auto plain = [=, &call] { return attempt::plainRead(call.fd(), buffer, size); };
   Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, size, 0);
   const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
-                                 : call.receiveOn(first, once, plain, {buffer, size});
+                                 : call.waitAndReceive(first, once, plain, {buffer, size});
   return n >= 0 ? n : readFailed(call, n, buffer, size);
 }
 
 /// Takes `buffer` for one call of `receive(bytes)`, which gives a count or -errno. Returns what it gives, or -ENOMEM.
 template <class Receive>
-long receiveInto(LateBuffer& buffer, Receive receive) {
+long receiveInto(PooledBuffer& buffer, Receive receive) {
   char* const bytes = buffer.take();
   if (bytes == nullptr) return -ENOMEM;
   const long n = receive(bytes);
   if (n <= 0) buffer.giveBack();
   return n;
 }
-long attemptInto(LateBuffer& buffer, int fd) {
-  return receiveInto(buffer, [fd](char* bytes) { return attempt::recvfrom(fd, bytes, LateBuffer::kSize, 0, nullptr, nullptr); });
+long attemptInto(PooledBuffer& buffer, int fd) {
+  return receiveInto(buffer,
+                     [fd](char* bytes) { return attempt::recvfrom(fd, bytes, PooledBuffer::kSize, 0, nullptr, nullptr); });
 }
 /// Makes the whole call with the buffer, by `receive(bytes)`, which is as recv(2).
 template <class Receive>
-ssize_t receiveEarly(LateBuffer& buffer, Receive receive) {
+ssize_t receiveEarly(PooledBuffer& buffer, Receive receive) {
   return IoCall::result(receiveInto(buffer, [&](char* bytes) -> long {
     const ssize_t n = receive(bytes);
     return n >= 0 ? n : -sys::errnoRef();
   }));
 }
 
-constexpr Room kLateRoom{nullptr, LateBuffer::kSize};  // within a page, since no byte of the buffer can fail
+constexpr ReadBuffer kPooledBuffer{nullptr, PooledBuffer::kSize};  // within a page, since no byte of the buffer can fail
 
 /// Does what receiveByRing() does, into memory that the ring lends when bytes have come.
-[[gnu::noinline]] long receiveLateByRing(Ring& ring, LentMemory& memory, IoCall& call, Tried first, LateBuffer& buffer) {
-  static_assert(LateBuffer::kSize == LentMemory::kBlockSize);
+[[gnu::noinline]] long receiveIntoPoolByRing(Ring& ring, LentMemory& memory, IoCall& call, Outcome first, PooledBuffer& buffer) {
+  static_assert(PooledBuffer::kSize == LentMemory::kBlockSize);
   io_uring_sqe entry{};
-  io_uring_prep_recv(&entry, -1, nullptr, LateBuffer::kSize, 0);
+  io_uring_prep_recv(&entry, -1, nullptr, PooledBuffer::kSize, 0);
   entry.ioprio = IORING_RECVSEND_POLL_FIRST;
   LentMemory::lendTo(entry);
   RingTransfer transfer(ring, entry);
   const auto once = [&] { return attemptInto(buffer, call.fd()); };
-  const long n = call.goOnBy(transfer, first, once, kLateRoom);
+  const long n = call.waitAndRetryByRing(transfer, first, once, kPooledBuffer);
   const char* const lent = transfer.lent();
   if (lent == nullptr) return n;
   SYLAR_DCHECK(n > 0);
@@ -215,14 +216,15 @@ constexpr Room kLateRoom{nullptr, LateBuffer::kSize};  // within a page, since n
   return copied;
 }
 
-[[gnu::noinline]] ssize_t receiveLateOn(const HookedFd& here, Tried first, LateBuffer& buffer) {
+[[gnu::noinline]] ssize_t waitAndReceiveIntoPool(const HookedFd& here, Outcome first, PooledBuffer& buffer) {
   IoCall call(here, Direction::kRead);
-  Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, LateBuffer::kSize, 0);
+  Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, PooledBuffer::kSize, 0);
   const auto once = [&] { return attemptInto(buffer, call.fd()); };
   LentMemory* const memory = ring != nullptr ? ring->memory() : nullptr;
-  const long n = memory != nullptr ? receiveLateByRing(*ring, *memory, call, first, buffer) : call.goOn(first, once, kLateRoom);
-  if (n >= 0 || !call.passesOn()) return IoCall::result(n);
-  return receiveEarly(buffer, [&](char* bytes) { return real::recv(call.fd(), bytes, LateBuffer::kSize, 0); });
+  const long n = memory != nullptr ? receiveIntoPoolByRing(*ring, *memory, call, first, buffer)
+                                   : call.waitAndRetry(first, once, kPooledBuffer);
+  if (n >= 0 || !call.mustUseLibc()) return IoCall::result(n);
+  return receiveEarly(buffer, [&](char* bytes) { return real::recv(call.fd(), bytes, PooledBuffer::kSize, 0); });
 }
 
 /// Receives messages as the kernel's blocking recvmmsg does, which looks at the time only behind a message. Returns their number,
@@ -276,21 +278,21 @@ bool wantsBytes(const iovec* parts, int count) {
   const FdKind kind = here.kind();
   if (kind >= FdKind::kMarkedStream) return readSpecially(here, kind, buffer, size);
   const auto once = [=, &entry = here.entry()] { return attempt::read(entry, kind, fd, buffer, size); };
-  const Tried first = here.tryFirst(Direction::kRead, once, {buffer, size});
+  const Outcome first = here.attemptFirst(Direction::kRead, once, {buffer, size});
   return first.done >= 0 ? first.done : readOn(HookedFd(here), first, kind, buffer, size);
 }
 
 }  // namespace
 
-ssize_t receiveLate(int fd, LateBuffer& buffer, int flags) {
+ssize_t receiveIntoPool(int fd, PooledBuffer& buffer, int flags) {
   HookedFd here(fd, Hook::recv);
-  if (!here.parks()) return receiveEarly(buffer, [&](char* bytes) { return real::recv(fd, bytes, LateBuffer::kSize, flags); });
+  if (!here.parks()) return receiveEarly(buffer, [&](char* bytes) { return real::recv(fd, bytes, PooledBuffer::kSize, flags); });
   if (const FdKind kind = here.kind(); flags != 0 || (kind != FdKind::kTcp && kind != FdKind::kStream)) {
-    return receiveEarly(buffer, [&](char* bytes) { return receive(here, bytes, LateBuffer::kSize, flags, nullptr, nullptr); });
+    return receiveEarly(buffer, [&](char* bytes) { return receive(here, bytes, PooledBuffer::kSize, flags, nullptr, nullptr); });
   }
-  const Tried first = here.tryFirst(
-      Direction::kRead, [&] { return attemptInto(buffer, fd); }, kLateRoom);
-  return first.done >= 0 ? first.done : receiveLateOn(HookedFd(here), first, buffer);
+  const Outcome first = here.attemptFirst(
+      Direction::kRead, [&] { return attemptInto(buffer, fd); }, kPooledBuffer);
+  return first.done >= 0 ? first.done : waitAndReceiveIntoPool(HookedFd(here), first, buffer);
 }
 
 }  // namespace sylar::detail
@@ -321,14 +323,14 @@ ssize_t readv(int fd, const iovec* parts, int count) {
     message.msg_iovlen = static_cast<size_t>(count);
     n = receiveMore(call, &message, 0);
     if (n == -ENOTSOCK) {
-      call.learnAnew();
+      call.forgetKind();
       return ::readv(call.fd(), parts, count);
     }
   } else {
     n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
   }
   if (n == -EOPNOTSUPP) n = readTerminal(call, SIZE_MAX, [&](size_t) { return plain(); });
-  return call.passesOn() ? real::readv(call.fd(), parts, count) : IoCall::result(n);
+  return call.mustUseLibc() ? real::readv(call.fd(), parts, count) : IoCall::result(n);
 }
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {

@@ -204,7 +204,7 @@ int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timesp
   timespec time{};
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
-  if (engine != nullptr && timeout_ns == 0) chargeLook(*engine);
+  if (engine != nullptr && timeout_ns == 0) chargePoll(*engine);
   if (engine == nullptr || timeout_ns == 0 || !is_timeout || count < 0) {
     return real::pselect(count, read, write, except, timeout, mask);
   }
@@ -218,7 +218,7 @@ int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* time
   if (engine == nullptr || count < 0) return real::select(count, read, write, except, timeout);
   if (timeout == nullptr) return selectInFiber(*engine, count, read, write, except, kNever, nullptr);
   const bool is_none = timeout->tv_sec == 0 && timeout->tv_usec == 0;
-  if (is_none) chargeLook(*engine);
+  if (is_none) chargePoll(*engine);
   if (is_none || timeout->tv_sec < 0 || timeout->tv_usec < 0) return real::select(count, read, write, except, timeout);
   const timespec seconds{timeout->tv_sec, 0};
   const int64_t timeout_ns = saturatingAdd(timeoutNs(&seconds), timeout->tv_usec * 1000);

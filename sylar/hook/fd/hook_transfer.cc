@@ -84,13 +84,13 @@ class End {
   long await(bool until_ready) {
     if (!parks()) return 0;
     const long error = m_call.run([&] { return until_ready && waits() && !isReady() ? -EAGAIN : 0L; });
-    return m_call.passesOn() ? 0 : error;
+    return m_call.mustUseLibc() ? 0 : error;
   }
   void bytesMoved() { m_call.bytesMoved(); }
   /// Makes an attempt while the number is still the one with which the call goes on.
   template <class Move>
   long holding(Move move) {
-    return parks() ? m_call.tryHere(move) : move();
+    return parks() ? m_call.attemptHere(move) : move();
   }
   /// The call waits, perhaps for the other end, so it stays with the open file of this one, too.
   void stay() {
@@ -216,7 +216,7 @@ extern "C" {
 
 ssize_t sendfile(int out_fd, int in_fd, off_t* offset, size_t size) noexcept {
   countCall(Hook::sendfile);
-  if (!hookSleeps()) return real::sendfile(out_fd, in_fd, offset, size);
+  if (!maySuspendHere()) return real::sendfile(out_fd, in_fd, offset, size);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   if (isFile(out.kind())) return offloadFileCall([=] { return real::sendfile(out_fd, in_fd, offset, size); }, out_fd, in_fd);
   const bool from_pipe = in.isPipe();  // which it refuses
@@ -228,7 +228,7 @@ ssize_t sendfile64(int out_fd, int in_fd, off64_t* offset, size_t size) noexcept
 
 ssize_t splice(int in_fd, off64_t* in_offset, int out_fd, off64_t* out_offset, size_t size, unsigned flags) {
   countCall(Hook::splice);
-  if (!hookSleeps()) return real::splice(in_fd, in_offset, out_fd, out_offset, size, flags);
+  if (!maySuspendHere()) return real::splice(in_fd, in_offset, out_fd, out_offset, size, flags);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
   const bool seeks = (in_offset != nullptr && !isFile(in.kind())) || (out_offset != nullptr && !isFile(out.kind()));
@@ -239,7 +239,7 @@ ssize_t splice(int in_fd, off64_t* in_offset, int out_fd, off64_t* out_offset, s
 
 ssize_t tee(int in_fd, int out_fd, size_t size, unsigned flags) {
   countCall(Hook::tee);
-  if (!hookSleeps()) return real::tee(in_fd, out_fd, size, flags);
+  if (!maySuspendHere()) return real::tee(in_fd, out_fd, size, flags);
   End in(in_fd, Direction::kRead), out(out_fd, Direction::kWrite);
   const bool waits = (flags & SPLICE_F_NONBLOCK) == 0 && in.waits() && out.waits() && in.isPipe() && out.isPipe();
   if (!waits || size == 0) return real::tee(in_fd, out_fd, size, flags);
@@ -249,12 +249,12 @@ ssize_t tee(int in_fd, int out_fd, size_t size, unsigned flags) {
 
 ssize_t vmsplice(int fd, const iovec* parts, size_t count, unsigned flags) {
   countCall(Hook::vmsplice);
-  const long mode = hookSleeps() ? sys::call(SYS_fcntl, fd, F_GETFL, 0) : -1;
+  const long mode = maySuspendHere() ? sys::call(SYS_fcntl, fd, F_GETFL, 0) : -1;
   IoCall call(fd, mode >= 0 && (mode & O_ACCMODE) == O_RDONLY ? Direction::kRead : Direction::kWrite);
   const bool waits = mode >= 0 && call.parks() && call.kind() == FdKind::kPipe && (flags & SPLICE_F_NONBLOCK) == 0;
   if (!waits) return real::vmsplice(fd, parts, count, flags);
   const long n = call.run([&] { return sys::call(SYS_vmsplice, call.fd(), parts, count, flags | SPLICE_F_NONBLOCK); });
-  return call.passesOn() ? real::vmsplice(call.fd(), parts, count, flags) : IoCall::result(n);
+  return call.mustUseLibc() ? real::vmsplice(call.fd(), parts, count, flags) : IoCall::result(n);
 }
 
 ssize_t copy_file_range(int in, off64_t* in_offset, int out, off64_t* out_offset, size_t size, unsigned flags) {

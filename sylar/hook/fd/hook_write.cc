@@ -1,4 +1,4 @@
-// write and its kin. A blocking write transfers everything unless an error or a timeout stops it. The result is then what was
+// write and similar calls. A blocking write transfers everything unless an error or a timeout stops it. The result is then what was
 // already transferred, as in the kernel. Source: write(2), writev(2), send(2).
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -14,8 +14,8 @@
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/ring_transfer.h"
 #include "sylar/hook/core/wait_loop.h"
+#include "sylar/hook/fd/batched_calls.h"
 #include "sylar/hook/fd/connect.h"
-#include "sylar/hook/fd/late_calls.h"
 #include "sylar/hook/fd/scm_rights.h"
 #include "sylar/hook/file/file_call.h"
 
@@ -199,37 +199,38 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
 
 /// Makes the first attempt of a send by `ring` if that is not null, else, and where the ring cannot tell how it ends, by `once`.
 template <class Attempt>
-[[gnu::always_inline]] inline Tried trySend(Ring* ring, HookedFd& here, const void* data, size_t size, int flags, Attempt once) {
+[[gnu::always_inline]] inline Outcome attemptSend(Ring* ring, HookedFd& here, const void* data, size_t size, int flags,
+                                                  Attempt once) {
   if (ring != nullptr) [[unlikely]] {
     const uint64_t edges_seen = here.entry().edges(Direction::kWrite);
     const long n = sendByRing(*ring, here, data, size, flags);
     if (n != -EAGAIN && n != -EPIPE) return here.tried(Direction::kWrite, n, edges_seen, {});
     here.othersRan();  // the next attempt may raise SIGPIPE, where the fiber is
   }
-  return here.tryFirst(Direction::kWrite, once);
+  return here.attemptFirst(Direction::kWrite, once);
 }
 
 /// Returns what libc's write gives, after an attempt or the wait for the next one has failed with -errno `n`.
 [[gnu::noinline]] ssize_t writeFailed(IoCall& call, long n, const void* data, size_t size) {
   if (n == -ENOTSOCK) {
-    call.learnAnew();
+    call.forgetKind();
     return ::write(call.fd(), data, size);
   }
-  return call.passesOn() ? real::write(call.fd(), data, size) : IoCall::result(n);
+  return call.mustUseLibc() ? real::write(call.fd(), data, size) : IoCall::result(n);
 }
 
-[[gnu::noinline]] ssize_t writeOn(HookedFd here, Tried first, FdKind kind, const char* bytes, size_t size) {
+[[gnu::noinline]] ssize_t writeOn(HookedFd here, Outcome first, FdKind kind, const char* bytes, size_t size) {
   SYLAR_DCHECK(!isAll(first.done, size));
   // An eventfd says that it has room, and then blocks for more than that, which must not happen with the number pinned.
   const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
   const UniqueFd copy(may_block ? here.useCopy() : -1);
   IoCall call(here, Direction::kWrite);
-  if (call.passesOn() && (first.done > 0 || first.done == -EAGAIN)) {
+  if (call.mustUseLibc() && (first.done > 0 || first.done == -EAGAIN)) {
     return passOn(first.done, [=, fd = call.fd()](size_t done) { return real::write(fd, bytes + done, size - done); });
   }
   const auto once = [&] { return attempt::write(call.entry(), kind, call.fd(), bytes, size); };
   const auto on_copy = [&] { return attempt::write(call.entry(), kind, copy.get(), bytes, size); };
-  const long n = copy.valid() ? call.goOn(first, on_copy) : call.goOn(first, once);
+  const long n = copy.valid() ? call.waitAndRetry(first, on_copy) : call.waitAndRetry(first, once);
   if (n < 0) return writeFailed(call, n, bytes, size);
   return finish(n, kind, size, [&](size_t done, size_t left) {
     return call.run([&] {
@@ -246,23 +247,23 @@ template <class Attempt>
   const FdKind kind = here.kind();
   if (isFile(kind)) return writeFile(here, nullptr, 0, kAtPosition, [=] { return real::write(fd, data, size); });
   const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
-  const Tried first = trySend(ringOfSend(here, size, 0), here, data, size, 0, once);
+  const Outcome first = attemptSend(ringOfSend(here, size, 0), here, data, size, 0, once);
   return isAll(first.done, size) ? first.done : writeOn(here, first, kind, static_cast<const char*>(data), size);
 }
 
 /// Continues a send after the first attempt. If `to` is another socket whose queue is full, no event tells of room.
-[[gnu::noinline]] ssize_t sendOn(HookedFd here, Tried first, const char* bytes, size_t size, int flags, const sockaddr* to,
+[[gnu::noinline]] ssize_t sendOn(HookedFd here, Outcome first, const char* bytes, size_t size, int flags, const sockaddr* to,
                                  socklen_t to_size) {
   IoCall call(here, Direction::kWrite);
   SYLAR_DCHECK(!isAll(first.done, size));
   if (to != nullptr) call.askAgainLater();
-  if (call.passesOn() && (first.done > 0 || first.done == -EAGAIN)) {
+  if (call.mustUseLibc() && (first.done > 0 || first.done == -EAGAIN)) {
     return passOn(first.done,
                   [=, fd = call.fd()](size_t done) { return real::sendto(fd, bytes + done, size - done, flags, to, to_size); });
   }
   const auto once = [&] { return attempt::sendto(call.fd(), bytes, size, flags, to, to_size); };
-  const long n = call.goOn(first, once);
-  if (n < 0) return call.passesOn() ? real::sendto(call.fd(), bytes, size, flags, to, to_size) : IoCall::result(n);
+  const long n = call.waitAndRetry(first, once);
+  if (n < 0) return call.mustUseLibc() ? real::sendto(call.fd(), bytes, size, flags, to, to_size) : IoCall::result(n);
   return finish(n, call.kind(), size, [&](size_t done, size_t left) {
     return call.run([&] {
       if (probe::tcpHasFailed(call.fd())) return 0L;
@@ -273,14 +274,14 @@ template <class Attempt>
 
 }  // namespace
 
-ssize_t sendLate(int fd, const void* data, size_t size) {
+ssize_t sendBatched(int fd, const void* data, size_t size) {
   constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
   HookedFd here(fd);
   if (!here.parks()) return ::sendto(fd, data, size, kFlags, nullptr, 0);
   countCall(Hook::sendto);
   const auto once = [=] { return attempt::sendto(fd, data, size, kFlags, nullptr, 0); };
-  const Tried tried = trySend(ringOfSend(here, size, MSG_NOSIGNAL), here, data, size, kFlags, once);
-  return IoCall::result(tried.done == Tried::kNotMade ? -EBADF : tried.done);
+  const Outcome tried = attemptSend(ringOfSend(here, size, MSG_NOSIGNAL), here, data, size, kFlags, once);
+  return IoCall::result(tried.done == Outcome::kSkipped ? -EBADF : tried.done);
 }
 
 }  // namespace sylar::detail
@@ -301,7 +302,7 @@ ssize_t writev(int fd, const iovec* parts, int count) {
   const FdKind kind = call.kind();
   if (isFile(kind)) return writeFile(here, parts, count, kAtPosition, [=] { return real::writev(fd, parts, count); });
   const long first = call.run([&] { return attempt::writev(call.entry(), kind, call.fd(), parts, count); });
-  if (call.passesOn()) return real::writev(call.fd(), parts, count);
+  if (call.mustUseLibc()) return real::writev(call.fd(), parts, count);
   if (first <= 0 || !attempt::takesPieces(kind)) return IoCall::result(first);
   return finishVector(parts, static_cast<size_t>(count), static_cast<size_t>(first), [&](iovec* some, size_t n) {
     msghdr rest{};
@@ -333,7 +334,7 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
   }
   const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
   Ring* const ring = to == nullptr ? ringOfSend(here, size, flags) : nullptr;
-  const Tried first = trySend(ring, here, data, size, flags, once);
+  const Outcome first = attemptSend(ring, here, data, size, flags, once);
   if (isAll(first.done, size)) return first.done;
   return sendOn(here, first, static_cast<const char*>(data), size, flags, to, to_size);
 }

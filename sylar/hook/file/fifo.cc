@@ -73,7 +73,7 @@ bool waitsForOtherSide(int directory, const char* path, int flags) {
 
 // A reader is open at once, and so seen by writers, as in the kernel. A writer is open as soon as there is a reader.
 int openFifo(int directory, const char* path, int flags, mode_t mode) {
-  SYLAR_DCHECK(hookSleeps() && (flags & O_NONBLOCK) == 0);
+  SYLAR_DCHECK(maySuspendHere() && (flags & O_NONBLOCK) == 0);
   countCall(Hook::open);
   CallWait call(EndedBy::kNoRestart);
   const long opened = openNow(call, directory, path, flags, mode);

@@ -33,8 +33,7 @@ FdKind learnFile(Entry& entry, int fd);
 ssize_t readRest(HookedFd here, const iovec* parts, int count, off_t offset, long last);
 
 /// Makes the call `whole`, which reads or writes at `offset`, by the ring, and else by a helper thread, as it does at kAtPosition.
-/// So it does for FUSE as well, whose files can be polled: the ring then polls them, and after a short read it reads on. May
-/// suspend: yes.
+/// FUSE files also go to a helper thread, because the ring would poll them and then read on after a short read. May suspend: yes.
 template <class Prepare, class Whole>
 ssize_t wholeFileCall(int fd, FdKind kind, off_t offset, Prepare prepare, Whole whole) {
   const auto by_helper = [&] {

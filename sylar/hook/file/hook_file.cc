@@ -1,4 +1,4 @@
-// pread, pwrite and their kin, and what reads and writes of files have in common. Source: pread(2), preadv2(2).
+// pread, pwrite and similar calls, and what reads and writes of files have in common. Source: pread(2), preadv2(2).
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/resource.h>
@@ -47,8 +47,8 @@ SlowKind kindOfSystem(const struct statfs& system) {
 /// Devices whose numbers are alike share a place, and the later one replaces the earlier.
 constinit std::array<std::atomic<uint64_t>, 64> g_known{};
 
-/// Returns whether the file system of this device is one of a network or a process. If it is not in the list of mounts, it is asked
-/// once, and at once: under a lock that nobody sees the fiber must not be suspended for files in memory.
+/// Returns whether the file system of this device is one of a network or a process. An unlisted
+/// device is asked once, on this thread: the caller may hold a lock, so the fiber must not be suspended.
 SlowKind kindOfDevice(int fd, dev_t device) {
   if (::gnu_dev_major(device) != 0) return SlowKind::kNone;  // a disk
   std::atomic<uint64_t>& place = g_known[device % g_known.size()];

@@ -1,4 +1,4 @@
-// stat and its kin: on a file system of a network or a process the ring asks, and elsewhere they are libc's. Source: stat(2),
+// stat and similar calls: on a file system of a network or a process the ring asks, and elsewhere they are libc's. Source: stat(2),
 // statx(2).
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Internal. Paths that may lead to a file system of a network or a process, where the kernel may wait for the name itself. The ring
-// looks such a path up, and then it is known whether the call may wait. If not it is made here, as ever.
+// looks such a path up, and then it is known whether the call may wait. If not it is made here.
 #pragma once
 
 #include <sys/stat.h>

@@ -20,7 +20,7 @@ namespace {
 constexpr LotKind kOnce{SyncKind::kOnce};
 
 // libc's own states of the word: it is being run, or done. Above these bits stands the number of forks, because the routine of
-// another thread does not go on in the child of a fork, which runs it anew.
+// another thread does not go on in the child of a fork, which runs it again.
 constexpr int kRuns = 1;
 constexpr int kDone = 2;
 constexpr int kFork = 4;

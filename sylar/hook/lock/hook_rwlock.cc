@@ -1,5 +1,5 @@
-// pthread_rwlock_*. Readers and writers that are fibers wait in one queue. Source: pthread_rwlock_rdlock(3p) and its kin; glibc's
-// bits/struct_rwlock.h.
+// pthread_rwlock_*. Readers and writers that are fibers wait in one queue. Source: pthread_rwlock_rdlock(3p) and similar calls;
+// glibc's bits/struct_rwlock.h.
 #include <dlfcn.h>
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
-// sem_wait and its kin. A fiber that finds the semaphore at 0 is suspended, and a post hands its permit to the oldest. Source:
-// sem_wait(3), sem_post(3); glibc's nptl/internaltypes.h.
+// sem_wait and similar calls. A fiber that finds the semaphore at 0 is suspended, and a post hands its permit to the oldest.
+// Source: sem_wait(3), sem_post(3); glibc's nptl/internaltypes.h.
 #include <dlfcn.h>
 #include <semaphore.h>
 

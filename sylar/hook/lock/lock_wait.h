@@ -30,7 +30,7 @@ extern constinit std::atomic<bool> g_hook_locks;
 [[gnu::always_inline]] inline bool outsideFibers() { return t_running == nullptr; }
 
 /// Returns true if the caller is a fiber that may be suspended at a lock here.
-inline bool locksSuspend() { return g_hook_locks.load(std::memory_order_relaxed) && hookSleeps(); }
+inline bool locksSuspend() { return g_hook_locks.load(std::memory_order_relaxed) && maySuspendHere(); }
 
 /// Shields a fiber whose waits would end at once, because it was cancelled or the deadline of its scope has passed. For calls whose
 /// callers cannot be told of a cancel and wait again: a cancel ends the wait that it meets, and no later one.
@@ -42,7 +42,7 @@ class ShieldIfCancelled {
   std::optional<this_fiber::CancelShield> m_shield;
 };
 
-/// Until when a call waits: a time of one of the clocks, or for ever.
+/// Until when a call waits: a time of one of the clocks, or forever.
 class LockTime {
  public:
   LockTime() = default;

@@ -58,7 +58,7 @@ class ResolverSettings {
 /// Has a helper thread make a call that has a result or none. _res.res_h_errno is as if it had been made here.
 template <class Call>
 auto lookUp(Call call) -> decltype(call()) {
-  if (!hookSleeps()) return call();
+  if (!maySuspendHere()) return call();
   if constexpr (std::is_void_v<decltype(call())>) {
     lookUp([&] { return call(), 0; });
   } else {
@@ -240,7 +240,7 @@ using namespace sylar;  // NOLINT: the names below are libc's
 #define SYLAR_ANSWER_(answer, name, parameters, ...)                                                          \
   Signature<decltype(::name)>::Result name parameters noexcept(Signature<decltype(::name)>::kThrowsNothing) { \
     countCall(Hook::name);                                                                                    \
-    if (!hookSleeps()) return real::name(__VA_ARGS__);                                                        \
+    if (!maySuspendHere()) return real::name(__VA_ARGS__);                                                    \
     return answer<real::name##_r, Signature<decltype(::name##_r)>::kCount>(&::name, __VA_ARGS__);             \
   }
 #define SYLAR_ANSWER_1_(name) SYLAR_ANSWER_(answer, name, (SYLAR_P1_(name)), a0)
@@ -300,7 +300,7 @@ SYLAR_OLD_NAME_(res_nsend)
 
 int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** result) {
   countCall(Hook::getaddrinfo);
-  if (!hookSleeps()) return real::getaddrinfo(host, service, hints, result);
+  if (!maySuspendHere()) return real::getaddrinfo(host, service, hints, result);
   const int answer = getNumbers(host, service, hints, result);
   if (answer != EAI_NONAME) {
     chargeCallHere();

@@ -1,4 +1,4 @@
-// fork and its kin. The child shares all that is open, so this process can no longer remember the flags of any of it. In the
+// fork and similar calls. The child shares all that is open, so this process can no longer remember the flags of any of it. In the
 // child the hooks are libc (sys::inForkedChild) if workers ran here. vfork is made as fork, because its child would share this
 // process's memory, and with it the table. Source: fork(2), vfork(2), forkpty(3), posix_spawn(3), popen(3), system(3).
 #include <pty.h>
@@ -97,7 +97,7 @@ FILE* popen(const char* command, const char* mode) {
 // command inherits the signal mask of the thread that makes it. A helper blocks all signals, so it takes on the caller's mask.
 int system(const char* command) {
   countCall(Hook::system);
-  if (!hookSleeps()) return sharing([=] { return real::system(command); });
+  if (!maySuspendHere()) return sharing([=] { return real::system(command); });
   const auto make = [command, mask = presentMask()] {
     const uint64_t before = setMask(mask);
     const int status = real::system(command);

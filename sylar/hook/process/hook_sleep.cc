@@ -92,7 +92,7 @@ extern "C" {
 
 unsigned int sleep(unsigned int seconds) {
   countCall(Hook::sleep);
-  if (!hookSleeps()) return real::sleep(seconds);
+  if (!maySuspendHere()) return real::sleep(seconds);
   CallWait call(EndedBy::kAny);
   const Slept slept = sleepFor(int64_t{seconds} * 1'000'000'000, call);
   if (call.interrupted() && slept.error == EINTR) {  // libc does not round, either
@@ -105,7 +105,7 @@ unsigned int sleep(unsigned int seconds) {
 
 int usleep(useconds_t microseconds) {
   countCall(Hook::usleep);
-  if (!hookSleeps()) return real::usleep(microseconds);
+  if (!maySuspendHere()) return real::usleep(microseconds);
   CallWait call(EndedBy::kAny);
   const int error = sleepFor(int64_t{microseconds} * 1000, call).error;
   if (error == 0) return 0;
@@ -115,7 +115,7 @@ int usleep(useconds_t microseconds) {
 
 int nanosleep(const timespec* duration, timespec* rest) {
   countCall(Hook::nanosleep);
-  if (!hookSleeps()) return real::nanosleep(duration, rest);
+  if (!maySuspendHere()) return real::nanosleep(duration, rest);
   const int error = sleepRelative(duration, rest);
   if (error == 0) return 0;
   sys::errnoRef() = error;
@@ -125,7 +125,7 @@ int __nanosleep(const timespec* duration, timespec* rest) { return nanosleep(dur
 
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* rest) {
   countCall(Hook::clock_nanosleep);
-  if (!hookSleeps() || !isWallClock(clock)) return real::clock_nanosleep(clock, flags, time, rest);
+  if (!maySuspendHere() || !isWallClock(clock)) return real::clock_nanosleep(clock, flags, time, rest);
   return (flags & TIMER_ABSTIME) != 0 ? sleepUntil(clock, time) : sleepRelative(time, rest);
 }
 

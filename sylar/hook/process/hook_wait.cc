@@ -1,6 +1,6 @@
-// wait and its kin. The attempt is the same call with WNOHANG. Between attempts the fiber polls a descriptor that tells of the
-// child's end, and asks again from time to time for what no descriptor tells: stops, a tracer's events, any of several children.
-// Source: wait(2), wait4(2), pidfd_open(2).
+// wait and similar calls. The attempt is the same call with WNOHANG. Between attempts the fiber polls a descriptor that tells of
+// the child's end, and asks again from time to time for what no descriptor tells: stops, a tracer's events, any of several
+// children. Source: wait(2), wait4(2), pidfd_open(2).
 #include <fcntl.h>
 #include <sys/wait.h>
 
@@ -48,7 +48,7 @@ bool mayWait(int options) {
   EpollEngine* const engine = hookEngine();
   if (engine == nullptr) return false;
   if ((options & WNOHANG) != 0) {
-    chargeLook(*engine);
+    chargePoll(*engine);
     return false;
   }
   engine->chargeCall();

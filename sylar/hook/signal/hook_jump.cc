@@ -1,4 +1,4 @@
-// longjmp and its kin end the signal handlers that they leave. Source: longjmp(3), siglongjmp(3).
+// longjmp and similar calls end the signal handlers that they leave. Source: longjmp(3), siglongjmp(3).
 #include <csetjmp>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// sigaction, signal and their kin. The kernel runs a trampoline instead of the program's handler, so the hooks know that a handler
-// runs, and that one has run. Source: sigaction(2), signal(2), sysv_signal(3), sigset(3), siginterrupt(3).
+// sigaction, signal and similar calls. The kernel runs a trampoline instead of the program's handler, so the hooks know that a
+// handler runs, and that one has run. Source: sigaction(2), signal(2), sysv_signal(3), sigset(3), siginterrupt(3).
 //
 // Each handler has a trampoline of its own. So the kernel's record of an action stays the whole record, and is changed as a whole:
 // only the address in it is another. Nothing is locked, so handlers and forked children may install handlers, too.

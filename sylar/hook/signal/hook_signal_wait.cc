@@ -1,5 +1,5 @@
-// pause, sigsuspend, sigwait and their kin: a fiber waits for a signal of its thread. Source: pause(2), sigsuspend(2), sigpause(3),
-// sigwait(3), sigwaitinfo(2).
+// pause, sigsuspend, sigwait and similar calls: a fiber waits for a signal of its thread. Source: pause(2), sigsuspend(2),
+// sigpause(3), sigwait(3), sigwaitinfo(2).
 #include <signal.h>
 #include <unistd.h>
 
@@ -87,7 +87,7 @@ int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* timeout) 
   timespec time{};
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
-  if (engine != nullptr && timeout_ns == 0) chargeLook(*engine);
+  if (engine != nullptr && timeout_ns == 0) chargePoll(*engine);
   if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::sigtimedwait(set, info, timeout);
   CallWait call(EndedBy::kAny);
   return static_cast<int>(IoCall::result(take(*engine, call, set, info, timeout_ns)));

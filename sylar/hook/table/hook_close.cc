@@ -85,7 +85,7 @@ long closeUnknown(unsigned first, unsigned last) {
 
 /// Returns true if a close in this fiber may wait for the peer.
 bool waitsForPeer(int fd) {
-  if (!g_any_lingers.load(std::memory_order_relaxed) || !hookSleeps()) return false;
+  if (!g_any_lingers.load(std::memory_order_relaxed) || !maySuspendHere()) return false;
   linger option{};
   socklen_t size = sizeof option;
   return sys::call(SYS_getsockopt, fd, SOL_SOCKET, SO_LINGER, &option, &size) == 0 && lingers(option);

@@ -318,7 +318,7 @@ std::span<const pid_t> endingThreads() { return g_ending; }
 bool exists(pid_t kernel_thread) { return sys::call(SYS_tgkill, sys::call(SYS_getpid), kernel_thread, 0) == 0; }
 
 bool makesFiberThreads() {
-  return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && hookSleeps() &&
+  return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && maySuspendHere() &&
          Scheduler::GetThis() != nullptr;
 }
 

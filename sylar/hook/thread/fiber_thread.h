@@ -1,6 +1,6 @@
 // Internal. A thread of libc's that no kernel thread runs, but a fiber (ThreadsAreFibers).
 //
-// libc makes the thread as ever, with a kernel thread that has nothing to do but to leave: it notes where it stands, on the new
+// libc makes the thread, with a kernel thread that has nothing to do but to leave: it notes where it stands, on the new
 // stack, and exits behind libc's back. libc's record of the thread, its stack and its thread_local variables stay, and wait for
 // whoever runs them. That is a fiber: it takes over the stack and sets the thread pointer, and so is the thread for all compiled
 // code. Whenever it gives its worker back, it sets the worker's own thread pointer (ThreadFibers::leaveSpecially).

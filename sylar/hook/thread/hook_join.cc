@@ -1,5 +1,5 @@
-// pthread_join and its kin. Without a time, a helper thread joins. With a time, the fiber asks again until then. A thread that is a
-// fiber says when it has left. From then on it has a kernel thread, which ends soon. Source: pthread_join(3),
+// pthread_join and similar calls. Without a time, a helper thread joins. With a time, the fiber asks again until then. A thread
+// that is a fiber says when it has left. From then on it has a kernel thread, which ends soon. Source: pthread_join(3),
 // pthread_timedjoin_np(3), thrd_join of C11.
 #include <pthread.h>
 #include <threads.h>

@@ -51,7 +51,7 @@ bool isSelf(pthread_t thread) { return ::pthread_equal(thread, ::pthread_self())
 /// Returns true in a fiber that is no thread of its own, of a program whose threads are fibers, such as its main.
 bool isMainOfFiberThreads() {
   return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !outsideFibers() && !FiberThread::mine().isFiber() &&
-         hookSleeps();
+         maySuspendHere();
 }
 
 bool g_main_leaves = false;

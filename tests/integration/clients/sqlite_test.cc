@@ -126,7 +126,7 @@ TEST_P(Sqlite, AFileHasOneWriterAtATime) {
   }
 }
 
-// Each would wait for ever: nobody lets go of the file before they are done.
+// Each would wait forever: nobody lets go of the file before they are done.
 TEST_P(Sqlite, AWriterGivesUpAtItsTime) {
   EXPECT_EQ(own().ask("BEGIN EXCLUSIVE"), "");
   Crowd crowd(workers(), [&](Crowd&, size_t) {

@@ -6,19 +6,19 @@
 namespace sylar::test {
 namespace {
 
-TEST(LateBuffer, IsTakenForTheBytesAndKept) {
+TEST(PooledBuffer, IsTakenForTheBytesAndKept) {
   inFiber([] {
     const Pair pair = tcpPair();
     CountedBuffer buffer;
     ASSERT_EQ(::write(pair.b, "hello", 5), 5);
     untilPolled();
-    ASSERT_EQ(receiveLate(pair.a, buffer, 0), 5);
+    ASSERT_EQ(receiveIntoPool(pair.a, buffer, 0), 5);
     EXPECT_TRUE(buffer.held);
     EXPECT_EQ(buffer.bytes(5), "hello");
   });
 }
 
-TEST(LateBuffer, IsNotHeldDuringAWait) {
+TEST(PooledBuffer, IsNotHeldDuringAWait) {
   inFiber([] {
     const Pair pair = tcpPair();
     for (int round = 0; round < 3; ++round) {
@@ -28,52 +28,52 @@ TEST(LateBuffer, IsNotHeldDuringAWait) {
         EXPECT_EQ(buffer.taken, round == 0 ? 1 : 0);  // a read has proved the socket empty
         EXPECT_EQ(::write(pair.b, "ab", 2), 2);
       });
-      EXPECT_EQ(receiveLate(pair.a, buffer, 0), 2);
+      EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), 2);
       EXPECT_TRUE(buffer.held);
       EXPECT_EQ(buffer.bytes(2), "ab");
     }
   });
 }
 
-TEST(LateBuffer, IsGivenBackIfNothingComes) {
+TEST(PooledBuffer, IsGivenBackIfNothingComes) {
   inFiber([] {
     CountedBuffer buffer;
     const Pair pair = tcpPair();
     setTimeout(hookedCalls(), pair.a, SO_RCVTIMEO, 1000);
-    EXPECT_EQ(receiveLate(pair.a, buffer, 0), -1);
+    EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), -1);
     EXPECT_EQ(errno, EAGAIN);
     EXPECT_FALSE(buffer.held);
-    EXPECT_EQ(receiveLate(pair.a, buffer, MSG_DONTWAIT), -1);
+    EXPECT_EQ(receiveIntoPool(pair.a, buffer, MSG_DONTWAIT), -1);
     EXPECT_EQ(errno, EAGAIN);
     EXPECT_FALSE(buffer.held);
     ASSERT_EQ(::shutdown(pair.b, SHUT_WR), 0);
-    EXPECT_EQ(receiveLate(pair.a, buffer, 0), 0);
+    EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), 0);
     EXPECT_FALSE(buffer.held);
-    EXPECT_EQ(receiveLate(-1, buffer, 0), -1);
+    EXPECT_EQ(receiveIntoPool(-1, buffer, 0), -1);
     EXPECT_EQ(errno, EBADF);
     EXPECT_FALSE(buffer.held);
   });
 }
 
-TEST(LateBuffer, WithoutMemoryTheBytesStayInTheKernel) {
+TEST(PooledBuffer, WithoutMemoryTheBytesStayInTheKernel) {
   inFiber([] {
     const Pair pair = tcpPair();
     CountedBuffer buffer;
     ASSERT_EQ(::write(pair.b, "x", 1), 1);
     untilPolled();
     buffer.refuses = true;
-    EXPECT_EQ(receiveLate(pair.a, buffer, 0), -1);
+    EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), -1);
     EXPECT_EQ(errno, ENOMEM);
     buffer.refuses = false;
-    EXPECT_EQ(receiveLate(pair.a, buffer, 0), 1);
+    EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), 1);
   });
 }
 
-TEST(LateBuffer, WorksForOtherDescriptorsAndOnAThread) {
+TEST(PooledBuffer, WorksForOtherDescriptorsAndOnAThread) {
   CountedBuffer of_thread;
   const Pair on_thread = unixPair();
   ASSERT_EQ(::write(on_thread.b, "x", 1), 1);
-  EXPECT_EQ(receiveLate(on_thread.a, of_thread, 0), 1);
+  EXPECT_EQ(receiveIntoPool(on_thread.a, of_thread, 0), 1);
   EXPECT_TRUE(of_thread.held);
   inFiber([] {
     const Pair pair = unixPair();
@@ -82,12 +82,12 @@ TEST(LateBuffer, WorksForOtherDescriptorsAndOnAThread) {
       EXPECT_FALSE(buffer.held);
       EXPECT_EQ(::write(pair.b, "x", 1), 1);
     });
-    EXPECT_EQ(receiveLate(pair.a, buffer, 0), 1);
+    EXPECT_EQ(receiveIntoPool(pair.a, buffer, 0), 1);
     EXPECT_TRUE(buffer.held);
     const Pair messages = unixPair(SOCK_DGRAM);
     CountedBuffer early;
     whenParked([&] { EXPECT_EQ(::write(messages.b, "x", 1), 1); });
-    EXPECT_EQ(receiveLate(messages.a, early, 0), 1);
+    EXPECT_EQ(receiveIntoPool(messages.a, early, 0), 1);
     EXPECT_TRUE(early.held);
   });
 }
@@ -99,7 +99,7 @@ uint64_t receives() {
   return 0;
 }
 
-TEST(LateBuffer, CountsAsOneCall) {
+TEST(PooledBuffer, CountsAsOneCall) {
   inFiber([] {
     const Pair tcp = tcpPair(), messages = unixPair(SOCK_DGRAM);
     for (const Pair* pair : {&tcp, &messages}) {
@@ -107,7 +107,7 @@ TEST(LateBuffer, CountsAsOneCall) {
       ASSERT_EQ(::write(pair->b, "x", 1), 1);
       untilPolled();
       const uint64_t before = receives();
-      EXPECT_EQ(receiveLate(pair->a, buffer, 0), 1);
+      EXPECT_EQ(receiveIntoPool(pair->a, buffer, 0), 1);
       EXPECT_EQ(receives() - before, 1u);
     }
   });

@@ -1,5 +1,5 @@
-// Internal. Calls of a server that may be made later than they are asked for: a receive whose memory is taken only when bytes may
-// be there, so that a fiber that waits for them holds none, and a send that goes out with those of other fibers.
+// Internal. A receive that takes its buffer when bytes may have arrived, so that a fiber that waits holds none, and a send that
+// leaves with those of other fibers in the same turn.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 namespace sylar::detail {
 
 /// Memory for one receive. Both calls come on the thread of the receive and must not suspend.
-class LateBuffer {
+class PooledBuffer {
  public:
   static constexpr size_t kSize = 512;
 
@@ -22,16 +22,16 @@ class LateBuffer {
   virtual void giveBack() noexcept = 0;
 
  protected:
-  ~LateBuffer() = default;
+  ~PooledBuffer() = default;
 };
 
 /// Does what recv(2) does into `buffer`, which is not taken while the fiber waits for bytes of a stream socket. After a result > 0
 /// the buffer is the caller's. Fails also with ENOMEM if take() returns null; if the worker's ring has received the bytes, they
 /// are lost then. May suspend: yes.
-SYLAR_API ssize_t receiveLate(int fd, LateBuffer& buffer, int flags);
+SYLAR_API ssize_t receiveIntoPool(int fd, PooledBuffer& buffer, int flags);
 
 /// Does what send(2) with MSG_DONTWAIT and MSG_NOSIGNAL does, and does not wait for room. But if the worker's ring sends, that is
 /// at the end of the turn. Neither a cancel nor a deadline ends the call before that. May suspend: yes.
-SYLAR_API ssize_t sendLate(int fd, const void* data, size_t size);
+SYLAR_API ssize_t sendBatched(int fd, const void* data, size_t size);
 
 }  // namespace sylar::detail
