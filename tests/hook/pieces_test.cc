@@ -36,7 +36,7 @@ TEST(LaterPieces, DoNotTouchANewOwnerAfterAnAttemptInRegisters) {
     const Pair pair = unixPair();
     const Pair other = unixPair();
     HookedFd here(pair.a);
-    const Outcome first = here.attemptFirst(Direction::kWrite, Swap{other.a, pair.a});
+    const AttemptResult first = here.attemptFirst(Direction::kWrite, Swap{other.a, pair.a});
     IoCall call(here, Direction::kWrite);
     EXPECT_EQ(call.waitAndRetry(first, never), 5);
     EXPECT_EQ(call.run(never), -EBADF);

@@ -71,7 +71,7 @@ struct ReadBuffer {
 };
 
 /// The outcome of one attempt.
-struct Outcome {
+struct AttemptResult {
   /// No attempt was made, because the descriptor is known to be empty or was closed. The wait that follows finds out which.
   static constexpr long kSkipped = -4096;
 
@@ -122,21 +122,21 @@ class HookedFd {
 
   /// Makes the first attempt of a call, after letting others run if the budget is spent. Arguments are as for IoCall::waitAndRetry.
   template <class Attempt>
-  [[gnu::always_inline]] Outcome attemptFirst(Direction direction, Attempt attempt, ReadBuffer room = {}) {
+  [[gnu::always_inline]] AttemptResult attemptFirst(Direction direction, Attempt attempt, ReadBuffer room = {}) {
     SYLAR_DCHECK(parks() && runningFiber() != nullptr);
     if (m_engine->budgetIsSpent() && yieldIfBudgetIsSpent(*m_engine)) othersRan();
     return attemptOnce(direction, attempt, room);
   }
   /// Makes one attempt. Only the first may find that its outcome is known; behind a wait it hardly ever is.
   template <bool kFirst = true, class Attempt>
-  Outcome attemptOnce(Direction direction, Attempt attempt, ReadBuffer room);
+  AttemptResult attemptOnce(Direction direction, Attempt attempt, ReadBuffer room);
   /// Does what attemptOnce() does after an attempt, which gave `done` and began after `edges_seen` was read.
-  Outcome tried(Direction direction, long done, uint64_t edges_seen, ReadBuffer room);
+  AttemptResult tried(Direction direction, long done, uint64_t edges_seen, ReadBuffer room);
   /// Makes one attempt that no wait follows, and returns its outcome, which is EBADF if the number was closed since.
   template <class Attempt>
   long attemptLast(Direction direction, Attempt attempt) {
     const long done = attemptOnce(direction, attempt, {}).done;
-    return done == Outcome::kSkipped ? -EBADF : done;
+    return done == AttemptResult::kSkipped ? -EBADF : done;
   }
   /// Notes that others may have run. A close by the user is no longer the user's own race, because each attempt from here on is
   /// ours, so each holds a pin.
@@ -243,10 +243,11 @@ class IoCall {
   /// Does what run() does, after the first of the attempts. A plain read says where its `room` is: on a TCP socket, fewer bytes
   /// than that prove it empty, and a socket that is known to be empty need not be asked.
   template <class Attempt>
-  [[gnu::always_inline]] long waitAndRetry(Outcome last, Attempt attempt, ReadBuffer room = {}) {
+  [[gnu::always_inline]] long waitAndRetry(AttemptResult last, Attempt attempt, ReadBuffer room = {}) {
     m_hooked.othersRan();  // the user's own attempt is over
     while (last.wouldBlock()) {
-      if (const int error = wait(last.edges_seen)) return last.done == Outcome::kSkipped ? unlessReady(error, attempt) : error;
+      if (const int error = wait(last.edges_seen))
+        return last.done == AttemptResult::kSkipped ? unlessReady(error, attempt) : error;
       last = m_ring_has_tried ? takeFromRing(room) : attemptAfterWait(attempt, room);
     }
     if (last.done > 0) bytesMoved();
@@ -259,13 +260,13 @@ class IoCall {
     return waitAndReceive(m_hooked.attemptFirst(m_direction, attempt), attempt, plain);
   }
   template <class Attempt, class Plain>
-  [[gnu::always_inline]] long waitAndReceive(Outcome last, Attempt attempt, Plain plain, ReadBuffer room = {}) {
+  [[gnu::always_inline]] long waitAndReceive(AttemptResult last, Attempt attempt, Plain plain, ReadBuffer room = {}) {
     const long n = waitAndRetry(last, attempt, room);
     return m_shut_down ? attemptAgain(plain) : n;
   }
   /// Does what waitAndRetry() does, but in each wait the worker's ring makes the attempt, by `transfer`.
   template <class Attempt>
-  [[gnu::noinline]] long waitAndRetryByRing(RingTransfer& transfer, Outcome last, Attempt attempt, ReadBuffer room = {}) {
+  [[gnu::noinline]] long waitAndRetryByRing(RingTransfer& transfer, AttemptResult last, Attempt attempt, ReadBuffer room = {}) {
     m_transfer = &transfer;
     const long n = waitAndRetry(last, attempt, room);
     m_transfer = nullptr;
@@ -295,7 +296,7 @@ class IoCall {
 
   /// Converts a result to libc's form, with errno.
   static ssize_t result(long result) {
-    SYLAR_DCHECK(result > Outcome::kSkipped);  // which no caller gets to see
+    SYLAR_DCHECK(result > AttemptResult::kSkipped);  // which no caller gets to see
     if (result >= 0) return result;
     sys::errnoRef() = static_cast<int>(-result);
     return -1;
@@ -311,7 +312,7 @@ class IoCall {
     return done == -EAGAIN ? error : done;
   }
   template <class Attempt>
-  [[gnu::always_inline]] Outcome attemptAfterWait(Attempt attempt, ReadBuffer room) {
+  [[gnu::always_inline]] AttemptResult attemptAfterWait(Attempt attempt, ReadBuffer room) {
     return m_hooked.attemptOnce<false>(
         m_direction,
         [&]() -> long {
@@ -323,7 +324,7 @@ class IoCall {
         room);
   }
   /// Takes what the last wait's transfer gave as the outcome of an attempt.
-  Outcome takeFromRing(ReadBuffer room) {
+  AttemptResult takeFromRing(ReadBuffer room) {
     m_ring_has_tried = false;
     return m_hooked.tried(m_direction, m_by_ring.done, m_by_ring.edges_seen, room);
   }
@@ -356,7 +357,7 @@ class IoCall {
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
   int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
   RingTransfer* m_transfer = nullptr;
-  Outcome m_by_ring;  // what the last wait's transfer gave, if m_ring_has_tried
+  AttemptResult m_by_ring;  // what the last wait's transfer gave, if m_ring_has_tried
   CallWait m_wait;
   Stay m_stay;
 };
@@ -375,19 +376,20 @@ class IoCall {
 }
 
 template <bool kFirst, class Attempt>
-[[gnu::always_inline]] inline Outcome HookedFd::attemptOnce(Direction direction, Attempt attempt, ReadBuffer room) {
+[[gnu::always_inline]] inline AttemptResult HookedFd::attemptOnce(Direction direction, Attempt attempt, ReadBuffer room) {
   const uint64_t edges_seen = m_entry->edges(direction);
   if (kFirst && room.size > 0 && m_entry->isPrivate() && m_entry->knownEmpty(direction, edges_seen))
-    return {Outcome::kSkipped, edges_seen};
+    return {AttemptResult::kSkipped, edges_seen};
   const bool pinned = m_pins && m_entry->pin(m_generation);
   // In a forked child the entries are wiped, and a call that was under way at the fork holds no pin.
-  if (m_pins && !pinned && !sys::inForkedChild()) return {Outcome::kSkipped, edges_seen};
+  if (m_pins && !pinned && !sys::inForkedChild()) return {AttemptResult::kSkipped, edges_seen};
   const long done = attempt();
   if (pinned) m_entry->unpin();
   return tried(direction, done, edges_seen, room);
 }
 
-[[gnu::always_inline]] inline Outcome HookedFd::tried(Direction direction, long done, uint64_t edges_seen, ReadBuffer room) {
+[[gnu::always_inline]] inline AttemptResult HookedFd::tried(Direction direction, long done, uint64_t edges_seen,
+                                                            ReadBuffer room) {
   if (done == -EAGAIN) return {done, edges_seen};
   if (done > 0 && static_cast<size_t>(done) < room.size && provesEmpty(room, static_cast<size_t>(done))) {
     m_entry->setDrained(direction, edges_seen);

@@ -81,7 +81,7 @@ long receiveMoreFrom(IoCall& call, iovec part, int flags, sockaddr* from, sockle
 /// Goes on with a receive after the first of its attempts, which would have blocked. The kernel makes the next one when bytes are
 /// there.
 template <class Attempt>
-[[gnu::noinline]] long receiveByRing(Ring& ring, IoCall& call, Outcome first, Attempt once, void* buffer, size_t size) {
+[[gnu::noinline]] long receiveByRing(Ring& ring, IoCall& call, AttemptResult first, Attempt once, void* buffer, size_t size) {
   io_uring_sqe entry{};
   io_uring_prep_recv(&entry, -1, buffer, std::min(size, kMaxTransfer), 0);
   entry.ioprio = IORING_RECVSEND_POLL_FIRST;
@@ -131,7 +131,7 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   return receiveEnds(call, n, buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t waitAndReceive(const HookedFd& here, Outcome first, void* buffer, size_t size, int flags,
+[[gnu::noinline]] ssize_t waitAndReceive(const HookedFd& here, AttemptResult first, void* buffer, size_t size, int flags,
                                          sockaddr* from, socklen_t* from_size) {
   IoCall call(here, Direction::kRead);
   const auto once = [=, &call] { return attempt::recvfrom(call.fd(), buffer, size, flags, from, from_size); };
@@ -156,11 +156,11 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
     return receiveWithFlags(here, buffer, size, flags, from, from_size);
   }
   const auto once = [=, fd = here.fd()] { return attempt::recvfrom(fd, buffer, size, flags, from, from_size); };
-  const Outcome first = here.attemptFirst(Direction::kRead, once, {buffer, size});
+  const AttemptResult first = here.attemptFirst(Direction::kRead, once, {buffer, size});
   return first.done >= 0 ? first.done : waitAndReceive(HookedFd(here), first, buffer, size, flags, from, from_size);
 }
 
-[[gnu::noinline]] ssize_t readOn(const HookedFd& here, Outcome first, FdKind kind, void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t readOn(const HookedFd& here, AttemptResult first, FdKind kind, void* buffer, size_t size) {
   SYLAR_DCHECK(first.done < 0 && kind < FdKind::kMarkedStream);
   IoCall call(here, Direction::kRead);
   const auto once = [=, &call] { return attempt::read(call.entry(), kind, call.fd(), buffer, size); };
@@ -196,7 +196,8 @@ ssize_t receiveEarly(PooledBuffer& buffer, Receive receive) {
 constexpr ReadBuffer kPooledBuffer{nullptr, PooledBuffer::kSize};  // within a page, since no byte of the buffer can fail
 
 /// Does what receiveByRing() does, into memory that the ring lends when bytes have come.
-[[gnu::noinline]] long receiveIntoPoolByRing(Ring& ring, LentMemory& memory, IoCall& call, Outcome first, PooledBuffer& buffer) {
+[[gnu::noinline]] long receiveIntoPoolByRing(Ring& ring, LentMemory& memory, IoCall& call, AttemptResult first,
+                                             PooledBuffer& buffer) {
   static_assert(PooledBuffer::kSize == LentMemory::kBlockSize);
   io_uring_sqe entry{};
   io_uring_prep_recv(&entry, -1, nullptr, PooledBuffer::kSize, 0);
@@ -216,7 +217,7 @@ constexpr ReadBuffer kPooledBuffer{nullptr, PooledBuffer::kSize};  // within a p
   return copied;
 }
 
-[[gnu::noinline]] ssize_t waitAndReceiveIntoPool(const HookedFd& here, Outcome first, PooledBuffer& buffer) {
+[[gnu::noinline]] ssize_t waitAndReceiveIntoPool(const HookedFd& here, AttemptResult first, PooledBuffer& buffer) {
   IoCall call(here, Direction::kRead);
   Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, PooledBuffer::kSize, 0);
   const auto once = [&] { return attemptInto(buffer, call.fd()); };
@@ -278,7 +279,7 @@ bool wantsBytes(const iovec* parts, int count) {
   const FdKind kind = here.kind();
   if (kind >= FdKind::kMarkedStream) return readSpecially(here, kind, buffer, size);
   const auto once = [=, &entry = here.entry()] { return attempt::read(entry, kind, fd, buffer, size); };
-  const Outcome first = here.attemptFirst(Direction::kRead, once, {buffer, size});
+  const AttemptResult first = here.attemptFirst(Direction::kRead, once, {buffer, size});
   return first.done >= 0 ? first.done : readOn(HookedFd(here), first, kind, buffer, size);
 }
 
@@ -290,7 +291,7 @@ ssize_t receiveIntoPool(int fd, PooledBuffer& buffer, int flags) {
   if (const FdKind kind = here.kind(); flags != 0 || (kind != FdKind::kTcp && kind != FdKind::kStream)) {
     return receiveEarly(buffer, [&](char* bytes) { return receive(here, bytes, PooledBuffer::kSize, flags, nullptr, nullptr); });
   }
-  const Outcome first = here.attemptFirst(
+  const AttemptResult first = here.attemptFirst(
       Direction::kRead, [&] { return attemptInto(buffer, fd); }, kPooledBuffer);
   return first.done >= 0 ? first.done : waitAndReceiveIntoPool(HookedFd(here), first, buffer);
 }

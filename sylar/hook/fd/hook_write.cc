@@ -199,8 +199,8 @@ long sendMessages(const HookedFd& here, mmsghdr* messages, unsigned count, int f
 
 /// Makes the first attempt of a send by `ring` if that is not null, else, and where the ring cannot tell how it ends, by `once`.
 template <class Attempt>
-[[gnu::always_inline]] inline Outcome attemptSend(Ring* ring, HookedFd& here, const void* data, size_t size, int flags,
-                                                  Attempt once) {
+[[gnu::always_inline]] inline AttemptResult attemptSend(Ring* ring, HookedFd& here, const void* data, size_t size, int flags,
+                                                        Attempt once) {
   if (ring != nullptr) [[unlikely]] {
     const uint64_t edges_seen = here.entry().edges(Direction::kWrite);
     const long n = sendByRing(*ring, here, data, size, flags);
@@ -219,7 +219,7 @@ template <class Attempt>
   return call.mustUseLibc() ? real::write(call.fd(), data, size) : IoCall::result(n);
 }
 
-[[gnu::noinline]] ssize_t writeOn(HookedFd here, Outcome first, FdKind kind, const char* bytes, size_t size) {
+[[gnu::noinline]] ssize_t writeOn(HookedFd here, AttemptResult first, FdKind kind, const char* bytes, size_t size) {
   SYLAR_DCHECK(!isAll(first.done, size));
   // An eventfd says that it has room, and then blocks for more than that, which must not happen with the number pinned.
   const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
@@ -247,13 +247,13 @@ template <class Attempt>
   const FdKind kind = here.kind();
   if (isFile(kind)) return writeFile(here, nullptr, 0, kAtPosition, [=] { return real::write(fd, data, size); });
   const auto once = [=, &entry = here.entry()] { return attempt::write(entry, kind, fd, data, size); };
-  const Outcome first = attemptSend(ringOfSend(here, size, 0), here, data, size, 0, once);
+  const AttemptResult first = attemptSend(ringOfSend(here, size, 0), here, data, size, 0, once);
   return isAll(first.done, size) ? first.done : writeOn(here, first, kind, static_cast<const char*>(data), size);
 }
 
 /// Continues a send after the first attempt. If `to` is another socket whose queue is full, no event tells of room.
-[[gnu::noinline]] ssize_t sendOn(HookedFd here, Outcome first, const char* bytes, size_t size, int flags, const sockaddr* to,
-                                 socklen_t to_size) {
+[[gnu::noinline]] ssize_t sendOn(HookedFd here, AttemptResult first, const char* bytes, size_t size, int flags,
+                                 const sockaddr* to, socklen_t to_size) {
   IoCall call(here, Direction::kWrite);
   SYLAR_DCHECK(!isAll(first.done, size));
   if (to != nullptr) call.askAgainLater();
@@ -280,8 +280,8 @@ ssize_t sendBatched(int fd, const void* data, size_t size) {
   if (!here.parks()) return ::sendto(fd, data, size, kFlags, nullptr, 0);
   countCall(Hook::sendto);
   const auto once = [=] { return attempt::sendto(fd, data, size, kFlags, nullptr, 0); };
-  const Outcome tried = attemptSend(ringOfSend(here, size, MSG_NOSIGNAL), here, data, size, kFlags, once);
-  return IoCall::result(tried.done == Outcome::kSkipped ? -EBADF : tried.done);
+  const AttemptResult tried = attemptSend(ringOfSend(here, size, MSG_NOSIGNAL), here, data, size, kFlags, once);
+  return IoCall::result(tried.done == AttemptResult::kSkipped ? -EBADF : tried.done);
 }
 
 }  // namespace sylar::detail
@@ -334,7 +334,7 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
   }
   const auto once = [=] { return attempt::sendto(fd, data, size, flags, to, to_size); };
   Ring* const ring = to == nullptr ? ringOfSend(here, size, flags) : nullptr;
-  const Outcome first = attemptSend(ring, here, data, size, flags, once);
+  const AttemptResult first = attemptSend(ring, here, data, size, flags, once);
   if (isAll(first.done, size)) return first.done;
   return sendOn(here, first, static_cast<const char*>(data), size, flags, to, to_size);
 }
