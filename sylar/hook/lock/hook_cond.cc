@@ -1,10 +1,9 @@
-// pthread_cond_*, cnd_*. Fibers and threads wait in the parking lot, the oldest is woken first. A condition that processes share is
-// libc's. Source: pthread_cond_wait(3p), pthread_cond_timedwait(3p), pthread_cond_clockwait(3), cnd_wait of C11.
+// pthread_cond_*. Fibers and threads wait in the parking lot, the oldest is woken first. A condition that processes share is
+// libc's. Source: pthread_cond_wait(3p), pthread_cond_timedwait(3p), pthread_cond_clockwait(3).
 //
 // Threads do not wait in libc's own condition, because that unlocks the mutex inside of libc, where no fiber that waits for the
 // mutex would be told.
 #include <pthread.h>
-#include <threads.h>
 
 #include <cerrno>
 #include <optional>
@@ -81,10 +80,6 @@ int ofLibc(int result, pthread_mutex_t* mutex) {
   return result;
 }
 
-int ofC11(int error) { return error == 0 ? thrd_success : error == ETIMEDOUT ? thrd_timedout : thrd_error; }
-pthread_cond_t* ofC11(cnd_t* cond) { return reinterpret_cast<pthread_cond_t*>(cond); }
-pthread_mutex_t* ofC11(mtx_t* mutex) { return reinterpret_cast<pthread_mutex_t*>(mutex); }
-
 }  // namespace
 }  // namespace sylar::detail
 
@@ -115,12 +110,5 @@ int pthread_cond_broadcast(pthread_cond_t* cond) noexcept {
   ParkingLot::wakeAll(cond);
   return 0;
 }
-
-int cnd_wait(cnd_t* cond, mtx_t* mutex) { return ofC11(pthread_cond_wait(ofC11(cond), ofC11(mutex))); }
-int cnd_timedwait(cnd_t* cond, mtx_t* mutex, const timespec* time) {
-  return ofC11(pthread_cond_timedwait(ofC11(cond), ofC11(mutex), time));
-}
-int cnd_signal(cnd_t* cond) { return ofC11(pthread_cond_signal(ofC11(cond))); }
-int cnd_broadcast(cnd_t* cond) { return ofC11(pthread_cond_broadcast(ofC11(cond))); }
 
 }  // extern "C"
