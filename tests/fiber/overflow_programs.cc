@@ -31,6 +31,6 @@ template <unsigned Size>
 }
 
 [[maybe_unused]] const bool g_added =
-    sylar::test::add({SYLAR_BUILD, [] { recurse(1 << 20); }, &useFrame<30 * 1024>, &useFrame<1024 * 1024>, &useAllocas});
+    sylar::test::add({SYLAR_BUILD, [] { recurse(1 << 20); }, &useFrame<40 * 1024>, &useFrame<1024 * 1024>, &useAllocas});
 
 }  // namespace

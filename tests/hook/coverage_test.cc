@@ -25,6 +25,7 @@
 #include "tests/hook/names.h"
 #include "tests/hook/queue_support.h"
 #include "tests/hook/support.h"
+#include "tests/support/alias_call.h"
 #include "tests/support/sanitized.h"
 
 // What a fortified or an old binary calls.
@@ -524,15 +525,21 @@ void readsAsynchronously(Wait wait) {
   EXPECT_EQ(::aio_return(&one), 5);
 }
 template <auto kSuspend, class Request>
+SYLAR_CALLS_ALIAS int readAndSuspend(aiocb* const* list) {
+  EXPECT_EQ(::aio_read(list[0]), 0);
+  return kSuspend(reinterpret_cast<const Request* const*>(list), 1, nullptr);
+}
+template <auto kSuspend, class Request>
 void suspendsForAsynchronous() {
-  readsAsynchronously([](aiocb* const* list) {
-    EXPECT_EQ(::aio_read(list[0]), 0);
-    return kSuspend(reinterpret_cast<const Request* const*>(list), 1, nullptr);
-  });
+  readsAsynchronously(&readAndSuspend<kSuspend, Request>);
+}
+template <auto kList, class Request>
+SYLAR_CALLS_ALIAS int listAndWait(aiocb* const* list) {
+  return kList(LIO_WAIT, reinterpret_cast<Request* const*>(list), 1, nullptr);
 }
 template <auto kList, class Request>
 void listsAsynchronous() {
-  readsAsynchronously([](aiocb* const* list) { return kList(LIO_WAIT, reinterpret_cast<Request* const*>(list), 1, nullptr); });
+  readsAsynchronously(&listAndWait<kList, Request>);
 }
 
 std::vector<Waits> waitingCalls() {

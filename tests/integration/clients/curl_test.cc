@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/integration/clients/fleet.h"
+#include "tests/support/alias_call.h"
 
 namespace sylar::test {
 namespace {
@@ -61,7 +62,7 @@ size_t takeBytes(const char* bytes, size_t size, size_t count, void* body) {
 }
 
 /// The body, or the error.
-std::string get(CURL* easy, Perform perform, const std::string& url) {
+SYLAR_CALLS_ALIAS std::string get(CURL* easy, Perform perform, const std::string& url) {
   std::string body;
   char error[CURL_ERROR_SIZE] = "";
   ::curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
