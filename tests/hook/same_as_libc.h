@@ -18,21 +18,22 @@ namespace sylar::test {
 
 inline std::atomic<int> g_sigpipes{0};
 
-/// Waits until thread `id` has slept for 1 ms in one call into the kernel that is none for a lock, so that it, or its only fiber,
-/// is taken to be waiting. The kernel tells which call it is; a lock of the allocator, say, is a futex.
+/// Waits until thread `id` has slept for 1 ms in one call into the kernel, so that it, or its only fiber, is taken to be waiting. The
+/// kernel tells which call it is. At a futex it must have slept for 50 ms, because locks are futexes, too: the allocator's for example.
 inline void awaitAsleep(pid_t id) {
   const std::string folder = "/proc/self/task/" + std::to_string(id);
-  for (std::string last, now;; last = now) {
-    now.clear();
+  std::string last;
+  for (int looks = 0;; ++looks) {
+    std::string now, call;
     std::ifstream status(folder + "/status");
     for (std::string line; std::getline(status, line);) {
       if (line.starts_with("State:") || line.starts_with("voluntary_ctxt_switches:")) now += line;
     }
-    std::string call;
     std::getline(std::ifstream(folder + "/syscall"), call);
-    const bool sleeps = now.find("S (sleeping)") != std::string::npos && !call.starts_with(std::to_string(SYS_futex) + ' ');
-    now += call;
-    if (now == last && sleeps) return;
+    const bool sleeps = now.find("S (sleeping)") != std::string::npos;
+    if (!sleeps || now + call != last) looks = 0;
+    if (looks >= (call.starts_with(std::to_string(SYS_futex) + ' ') ? 50 : 1)) return;
+    last = now + call;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
