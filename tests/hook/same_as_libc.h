@@ -18,8 +18,9 @@ namespace sylar::test {
 
 inline std::atomic<int> g_sigpipes{0};
 
-/// Waits until thread `id` has slept for 1 ms in one call into the kernel, so that it, or its only fiber, is taken to be waiting. The
-/// kernel tells which call it is. At a futex it must have slept for 50 ms, because locks are futexes, too: the allocator's for example.
+/// Waits until thread `id` has slept for 1 ms in one call into the kernel, so that it, or its only fiber, is taken to be waiting.
+/// The kernel tells which call it is. At a futex it must have slept for 50 ms, because locks are futexes, too: the allocator's for
+/// example.
 inline void awaitAsleep(pid_t id) {
   const std::string folder = "/proc/self/task/" + std::to_string(id);
   std::string last;
