@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a model check, unless the same code has passed it before on this machine: its result depends on nothing but its code and its
-# arguments, and all of them together take longer than half of the other tests of a release.
+# arguments, and all of them together take minutes.
 #
 #   check_once.sh PROGRAM [argument ...]
 #

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <threads.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
