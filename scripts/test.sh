@@ -43,24 +43,28 @@ run_tests() {
     return "$status"
   fi
   [[ -z $until ]] || stop=(--stop-time "$(date --date="@$until" +%T)")
-  "${test[@]}" "${stop[@]}" "$@" || status=$?
+  "${test[@]}" "${stop[@]}" --output-log "$log" "$@" || status=$?
   if late; then
     all_ran "$@" || status=1
   elif [[ ${SYLAR_TEST_AGAIN:-0} -gt 0 && $status == 8 ]]; then
     status=0
-    "${test[@]}" "${stop[@]}" "$@" --parallel 1 --rerun-failed --repeat "until-fail:$SYLAR_TEST_AGAIN" || status=$?
+    "${test[@]}" "${stop[@]}" --output-log "$log" "$@" --parallel 1 --rerun-failed --repeat "until-fail:$SYLAR_TEST_AGAIN" ||
+      status=$?
     ! late || { echo "test: the time is up, and not all that failed has run again"; status=1; }
   fi
+  ((status == 0)) || tail -n 100 "$log" >>"$folder/failed.log"
   return "$status"
 }
 
 run_all() {
   preset=$1
   local -r folder=build/$preset/Testing/Temporary
+  local -r log=$folder/output.log
   # Most tests wait more than they compute.
   test=(ctest --preset "$preset" --output-on-failure --no-tests=error --parallel "$((2 * jobs))")
   [[ $preset != *san ]] || test=(scripts/run_sanitized.sh "${test[@]}")
   mkdir -p "$folder" "$costs"
+  rm -f "$folder/failed.log"
   [[ -e $folder/CTestCostData.txt || ! -e $costs/$preset ]] || cp "$costs/$preset" "$folder/CTestCostData.txt"
   local status=0
   if [[ $preset == tsan ]]; then  # races with fibers taken for concurrent wherever they run, so more is found (sylar/base/tsan.h)
@@ -93,4 +97,7 @@ status=0
 for preset in "$@"; do build "$preset" "${targets[@]}" || status=$?; done
 ((status == 0)) || exit "$status"
 for preset in "$@"; do run_all "$preset" || status=$?; done
+if ((status != 0 && $# > 1)); then  # what failed first would stand far above the end
+  for preset in "$@"; do cat "build/$preset/Testing/Temporary/failed.log" 2>/dev/null || true; done
+fi
 exit "$status"
