@@ -55,6 +55,16 @@ const Receive kReceives[] = {
        run.got("control size", static_cast<ssize_t>(message.msg_controllen));
        run.got("flags", message.msg_flags);
      }},
+    {"Recvmmsg",
+     [](Run& run, int fd) {
+       char buffer[8];
+       iovec part{buffer, sizeof buffer};
+       mmsghdr messages[2]{};
+       messages[0].msg_hdr.msg_iov = messages[1].msg_hdr.msg_iov = &part;
+       messages[0].msg_hdr.msg_iovlen = messages[1].msg_hdr.msg_iovlen = 1;
+       run.got("recvmmsg", run.call.recvmmsg(fd, messages, 2, MSG_WAITFORONE, nullptr));
+       run.got("bytes", static_cast<ssize_t>(messages[0].msg_len));
+     }},
     {"Read",
      [](Run& run, int fd) {
        char buffer[8];
@@ -114,10 +124,24 @@ void endWithoutWaiting(Run& run, const MessageKind& kind, const Receive& receive
   receive.make(run, ends[0]);
 }
 
+/// A receive that waits when its descriptor becomes non-blocking is told of the end. One that begins later is not.
+void endOfOneThatMayWaitNoMore(Run& run, const MessageKind& kind, const Receive& receive) {
+  const Ends ends = run.keep(kind.make(run.make));
+  run.whileItWaits([fd = ends[0]](const Calls& libc) {
+    libc.fcntl(fd, F_SETFL, O_NONBLOCK);
+    ::shutdown(fd, SHUT_RD);
+  });
+  receive.make(run, ends[0]);
+  run.join();
+  receive.make(run, ends[0]);
+}
+
 std::vector<Case> cases() {
   using Body = void (*)(Run & run, const MessageKind& kind, const Receive& receive);
-  const std::pair<std::string, Body> situations[] = {
-      {"Ends", endOfMessages}, {"GivesWhatCameBefore", messagesBeforeTheEnd}, {"WithoutWaiting", endWithoutWaiting}};
+  const std::pair<std::string, Body> situations[] = {{"Ends", endOfMessages},
+                                                     {"GivesWhatCameBefore", messagesBeforeTheEnd},
+                                                     {"WithoutWaiting", endWithoutWaiting},
+                                                     {"EndsOneThatMayWaitNoMore", endOfOneThatMayWaitNoMore}};
   std::vector<Case> all;
   for (const MessageKind& kind : kMessageKinds) {
     for (const Receive& receive : kReceives) {

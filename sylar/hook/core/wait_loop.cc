@@ -168,7 +168,7 @@ bool IoCall::readsShutDownMessages() {
     return -EAGAIN;
   }
   if (readsShutDownMessages() && m_hooked.isOpen()) {
-    m_shut_down = true;
+    m_shut_down = first ? ShutDown::kAtFirst : ShutDown::kInWait;
     return -EAGAIN;
   }
   // Events that bring nothing do not prolong the wait.

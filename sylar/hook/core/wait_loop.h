@@ -220,7 +220,8 @@ class IoCall {
   }
   /// Lets the next run() be for another message, for which the call waits as if it had not waited before.
   void beginNextMessage() {
-    m_limits_known = m_asks_again = m_kernel_asked = m_shut_down = false;
+    m_limits_known = m_asks_again = m_kernel_asked = false;
+    m_shut_down = ShutDown::kNo;
     m_deadline = Deadline::never();
     m_timeout_of_piece_ns = 0;
     m_timeout_error = m_socket_timeout_error = EAGAIN;
@@ -254,15 +255,19 @@ class IoCall {
     return last.done;
   }
   /// Does what run() does, for a receive that may be of whole messages. The kernel tells their end only to a call that may wait.
-  /// That call is `plain`, which does not wait any more when reading is shut down.
-  template <class Attempt, class Plain>
-  long receive(Attempt attempt, Plain plain) {
-    return waitAndReceive(m_hooked.attemptFirst(m_direction, attempt), attempt, plain);
+  /// That call is `plain`, which does not wait any more when reading is shut down. If the descriptor was made non-blocking while
+  /// this call waited, `plain` may not wait either, and `end` gives what the kernel would.
+  template <class Attempt, class Plain, class End>
+  long receive(Attempt attempt, Plain plain, End end) {
+    return waitAndReceive(m_hooked.attemptFirst(m_direction, attempt), attempt, plain, end);
   }
-  template <class Attempt, class Plain>
-  [[gnu::always_inline]] long waitAndReceive(AttemptResult last, Attempt attempt, Plain plain, ReadBuffer room = {}) {
+  template <class Attempt, class Plain, class End>
+  [[gnu::always_inline]] long waitAndReceive(AttemptResult last, Attempt attempt, Plain plain, End end, ReadBuffer room = {}) {
     const long n = waitAndRetry(last, attempt, room);
-    return m_shut_down ? attemptAgain(plain) : n;
+    if (m_shut_down == ShutDown::kNo) [[likely]]
+      return n;
+    const long told = attemptAgain(plain);
+    return told == -EAGAIN && m_shut_down == ShutDown::kInWait ? end() : told;
   }
   /// Does what waitAndRetry() does, but in each wait the worker's ring makes the attempt, by `transfer`.
   template <class Attempt>
@@ -330,6 +335,7 @@ class IoCall {
   }
   /// Parks until the descriptor may be ready. Returns 0 to try again, else -errno.
   int wait(uint64_t edges_seen);
+  enum class ShutDown : uint8_t { kNo, kAtFirst, kInWait };
   void beginPosix();
   int waitForCopy();
   int waitInChild(Deadline until);
@@ -347,7 +353,6 @@ class IoCall {
   bool m_limits_known = false;
   bool m_asks_again = false;
   bool m_kernel_asked = false;    // to report readiness again; see wait()
-  bool m_shut_down = false;       // a receive of whole messages that have ended
   bool m_writes_to_unix = false;  // a write that no event ends when the other side stops reading
   bool m_renews_timeout = false;
   bool m_ring_has_tried = false;
@@ -357,7 +362,8 @@ class IoCall {
   Deadline m_deadline = Deadline::never();  // computed once, where the call first blocks
   int64_t m_timeout_of_piece_ns = 0;        // if > 0, renewed for each piece
   RingTransfer* m_transfer = nullptr;
-  AttemptResult m_by_ring;  // what the last wait's transfer gave, if m_ring_has_tried
+  ShutDown m_shut_down = ShutDown::kNo;  // of a receive of whole messages
+  AttemptResult m_by_ring;               // what the last wait's transfer gave, if m_ring_has_tried
   CallWait m_wait;
   Stay m_stay;
 };

@@ -14,6 +14,7 @@
 #include "sylar/hook/fd/receive.h"
 #include "sylar/hook/fd/scm_rights.h"
 #include "sylar/hook/fd/terminal.h"
+#include "sylar/hook/fd/told_of_message.h"
 #include "sylar/hook/file/file_call.h"
 
 namespace sylar::detail {
@@ -45,15 +46,8 @@ bool neverWaits(IoCall& call, int flags) {
   return (flags & MSG_OOB) != 0 && attempt::isStreamSocket(call.kind());
 }
 
-/// Writes down from whom a message came, as the kernel does for recvfrom. Returns 0 or -errno.
-long tellSender(const sockaddr_storage& sender, socklen_t size, sockaddr* from, socklen_t* from_size) {
-  int room;
-  if (!probe::copyIn(&room, from_size, sizeof room)) return -EFAULT;
-  if (room < 0) return -EINVAL;
-  const size_t told = std::min(static_cast<size_t>(room), static_cast<size_t>(size));
-  const bool written = (told == 0 || probe::copyOut(from, &sender, told)) && probe::copyOut(from_size, &size, sizeof size);
-  return written ? 0 : -EFAULT;
-}
+/// Writes down for recvfrom, or recv, that there are no more messages. Returns 0 or -errno.
+long tellNoSender(sockaddr* from, socklen_t* from_size) { return from == nullptr ? 0 : tellSender({}, 0, from, from_size); }
 
 /// Receives with an address. It is done by recvmsg, because recvfrom does not tell that descriptors end a receive.
 long receiveMoreFrom(IoCall& call, iovec part, int flags, sockaddr* from, socklen_t* from_size) {
@@ -74,7 +68,7 @@ long receiveMoreFrom(IoCall& call, iovec part, int flags, sockaddr* from, sockle
   const auto once = [&] { return attempt::recvfrom(call.fd(), buffer, size, flags, from, from_size); };
   const auto plain = [&] { return attempt::plainRecvfrom(call.fd(), buffer, size, flags, from, from_size); };
   const iovec part{buffer, std::min(size, kMaxTransfer)};
-  if (!waitsForMore(call.kind(), flags)) return call.receive(once, plain);
+  if (!waitsForMore(call.kind(), flags)) return call.receive(once, plain, [=] { return tellNoSender(from, from_size); });
   return from == nullptr ? receiveMore(call, &part, 1, flags) : receiveMoreFrom(call, part, flags, from, from_size);
 }
 
@@ -145,7 +139,7 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   }
   Ring* const ring = from == nullptr ? transferRing(here.engine(), call.entry(), Direction::kRead, size, flags) : nullptr;
   const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
-                                 : call.waitAndReceive(first, once, plain, {buffer, size});
+                                 : call.waitAndReceive(first, once, plain, [=] { return tellNoSender(from, from_size); });
   return receiveEnds(call, n, buffer, size, flags, from, from_size);
 }
 
@@ -167,7 +161,7 @@ ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int f
   const auto plain = [=, &call] { return attempt::plainRead(call.fd(), buffer, size); };
   Ring* const ring = transferRing(here.engine(), call.entry(), Direction::kRead, size, 0);
   const long n = ring != nullptr ? receiveByRing(*ring, call, first, once, buffer, size)
-                                 : call.waitAndReceive(first, once, plain, {buffer, size});
+                                 : call.waitAndReceive(first, once, plain, [] { return 0L; }, {buffer, size});
   return n >= 0 ? n : readFailed(call, n, buffer, size);
 }
 
@@ -253,7 +247,12 @@ long receiveMessages(IoCall& call, mmsghdr* messages, unsigned count, int flags,
   do {
     // Behind a message an error is left for the next call.
     const auto once = [&] { return done > 0 && probe::hasError(call.fd()) ? 0 : take(MSG_DONTWAIT); };
-    const long n = call.receive(once, [&] { return take(0); });
+    const auto plain = [&] { return take(0); };
+    const auto no_message = [&] {
+      const long error = tellEnd(&messages[done], flags);
+      return error == 0 ? 1 : error;  // counts as one
+    };
+    const long n = call.receive(once, plain, no_message);
     if (n <= 0) return done > 0 ? done : n;
     SYLAR_DCHECK(static_cast<unsigned>(n) <= count - done);
     done += static_cast<unsigned>(n);
@@ -328,7 +327,8 @@ ssize_t readv(int fd, const iovec* parts, int count) {
       return ::readv(call.fd(), parts, count);
     }
   } else {
-    n = kind == FdKind::kTerminal ? once() : call.receive(once, plain);  // for a terminal it only checks the vector
+    n = kind == FdKind::kTerminal ? once()
+                                  : call.receive(once, plain, [] { return 0L; });  // for a terminal it only checks the vector
   }
   if (n == -EOPNOTSUPP) n = readTerminal(call, SIZE_MAX, [&](size_t) { return plain(); });
   return call.mustUseLibc() ? real::readv(call.fd(), parts, count) : IoCall::result(n);
@@ -357,7 +357,8 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
     n = IoCall::result(receiveMore(call, message, flags));
   } else {
     n = IoCall::result(call.receive([&] { return attempt::recvmsg(call.fd(), message, flags); },
-                                    [&] { return attempt::plainRecvmsg(call.fd(), message, flags); }));
+                                    [&] { return attempt::plainRecvmsg(call.fd(), message, flags); },
+                                    [=] { return tellEnd(message, flags); }));
   }
   if (n >= 0) rightsReceived(*message);
   return n;
