@@ -28,6 +28,7 @@ struct Slot {
   int object;  ///< a pair of ends
   int end;     ///< 0 or 1
   Kind kind;
+  int mark = 1;  ///< SO_RCVLOWAT
 };
 
 bool reads(Op op) { return op >= Op::k_read && op <= Op::k_recvmsg; }
@@ -121,6 +122,8 @@ class Runner {
       return !isWaitedFor(step.slot, true) && !isWaitedFor(step.slot, false);
     }
     if (reads(step.op)) {
+      // Deviation: a receive that wants fewer bytes than the mark may have them, in the kernel, when anything wakes it.
+      if (slot.mark > 1 && step.size < slot.mark) return false;
       // Deviation: a receive of size 0 from TCP that has flags waits for bytes, as recvmsg does. recvfrom tells no address.
       const bool is_plain = step.op == Op::k_read || step.op == Op::k_readv || (step.op == Op::k_recv && step.flags == 0);
       if (slot.kind == Kind::kTcp && step.size == 0 && !is_plain) return false;
@@ -280,6 +283,8 @@ class Runner {
       const int fd = m_slots[step.other]->fd;
       m_slots[step.other] = m_slots[step.slot];
       m_slots[step.other]->fd = fd;
+    } else if (step.op == Op::k_mark) {
+      m_slots[step.slot]->mark = std::max(step.size, 1);
     } else if (step.op == Op::k_reconnect) {
       if (job.work.gave.starts_with('0')) m_backlog[job.listener].push_back(m_slots[step.slot]->object);
     } else if (makes(step.op) && job.work.made[0] >= 0) {
