@@ -25,7 +25,7 @@ MISTAKES = {
     "waitall_takes_what_there_is": ("receive.cc", "(flags & MSG_WAITALL) != 0 ? INT_MAX", "false ? INT_MAX"),
     "peek_goes_on_behind_itself": (
         "receive.cc", "(flags & MSG_PEEK) != 0 && probe::socketOption(fd, SO_PEEK_OFF) < 0", "false"),
-    "shut_down_messages_would_block": ("wait_loop.cc", "    m_shut_down = true;\n", ""),
+    "shut_down_messages_would_block": ("wait_loop.cc", "    m_shut_down = first ? ShutDown::kAtFirst : ShutDown::kInWait;\n", ""),
     "nonblocking_not_asked_for": ("wait_loop.cc", "    if ((flags & O_NONBLOCK) != 0) {", "    if (false) {"),
     "unix_writer_not_told_of_the_end": (
         "wait_loop.cc", "m_writes_to_unix = mayBeUnix(kind()) && probe::isUnixConnection(m_hooked.fd());", "m_writes_to_unix = false;"),
