@@ -12,7 +12,7 @@
 
 #include "sylar/fiber.h"
 #include "sylar/iomanager.h"
-#include "tests/hook/refuse_call.h"
+#include "tests/hook/core/refuse_call.h"
 
 namespace sylar {
 namespace {

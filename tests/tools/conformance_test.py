@@ -12,12 +12,14 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "conformance.py"
 # What a program of cases says of itself to gtest's options. The second case is compared if COMPARED says so.
 PROGRAM = """#!/usr/bin/env python3
 import json, os, sys
-tests = [{"name": "Same/one", "value_param": "one"}, {"name": "Same/two", "value_param": "two"}, {"name": "Plain"}]
+file = "tests/hook/same_as_libc/pipes_test.cc"
+tests = [{"name": "Same/one", "value_param": "one", "file": file}, {"name": "Same/two", "value_param": "two", "file": file}, {"name": "Plain"}]
 if "--gtest_list_tests" not in sys.argv:
     tests[0]["transcript"] = "read = 1\\nSIGPIPEs: 0\\n"
     if COMPARED: tests[1]["transcript"] = "read = -1 EAGAIN\\n"
 if EMPTY: tests = tests[2:]
 if "GTEST_FILTER" in os.environ: tests = []
+tests = tests[int(os.environ.get("GTEST_SHARD_INDEX", 0))::int(os.environ.get("GTEST_TOTAL_SHARDS", 1))]
 to = next(option.removeprefix("--gtest_output=json:") for option in sys.argv if option.startswith("--gtest_output="))
 json.dump({"testsuites": [{"name": "Of/SameAsLibc", "testsuite": tests}]}, open(to, "w"))
 sys.exit(STATUS)
@@ -33,11 +35,11 @@ class Conformance(unittest.TestCase):
         """The result, and the page that was written, if any."""
         with tempfile.TemporaryDirectory() as name:
             root = Path(name)
-            source = root / "tests" / "hook" / "same_as_libc_pipes_test.cc"
+            source = root / "tests" / "hook" / "same_as_libc" / "pipes_test.cc"
             source.parent.mkdir(parents=True)
             source.write_text("// Hooked against raw: pipes.\n")
             if text is not None:
-                path = root / "build" / "bin" / "hook_same_as_libc_pipes_test"
+                path = root / "build" / "bin" / "hook_same_as_libc_tests"
                 path.parent.mkdir(parents=True)
                 path.write_text(text)
                 path.chmod(0o755)
@@ -49,7 +51,7 @@ class Conformance(unittest.TestCase):
     def assertFault(self, words, text):
         result, page = self.check(text)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertTrue(result.stderr.startswith("tests/hook/same_as_libc_pipes_test.cc: hook_same_as_libc_pipes_test"), result.stderr)
+        self.assertTrue(result.stderr.startswith("tests/hook/same_as_libc"), result.stderr)
         self.assertIn(words, result.stderr)
         self.assertIsNone(page)
 

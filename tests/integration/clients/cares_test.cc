@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/hook/names.h"
+#include "tests/hook/names/names.h"
 #include "tests/integration/clients/crowd.h"
 
 namespace sylar::test {

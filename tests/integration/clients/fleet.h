@@ -10,8 +10,8 @@
 
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/sync/event.h"
-#include "tests/hook/names.h"
-#include "tests/hook/nss_module.h"
+#include "tests/hook/names/names.h"
+#include "tests/hook/names/nss_module.h"
 #include "tests/integration/server_process.h"
 #include "tests/sched/gate.h"
 #include "tests/support/thread_state.h"
