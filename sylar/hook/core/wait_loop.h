@@ -210,9 +210,9 @@ class IoCall {
   }
   /// Makes the call ask the kernel from time to time from now on, because no event will tell when the descriptor is ready.
   void askAgainLater() { m_asks_again = true; }
-  /// Returns true, after run(), if the descriptor cannot be waited for or is non-blocking after all; libc's call is then the
-  /// right one.
-  bool mustUseLibc() const { return m_must_use_libc; }
+  /// Returns true, after run() has given `result`, if the descriptor cannot be waited for or is non-blocking after all. libc's call
+  /// is then the right one. After a success it is not: a second piece was waited for in vain, and the first one is there.
+  bool mustUseLibc(long result) const { return result < 0 && m_must_use_libc; }
   /// Forgets what the entry says. The number was closed behind our back and belongs to something else.
   void forgetKind() {
     entry().setKind(FdKind::kUnknown);

@@ -7,7 +7,7 @@
 namespace sylar::detail {
 
 /// Begins or continues to connect, and waits until the connection stands. Returns 0 or -errno: -ETIMEDOUT after `timeout_ns`
-/// (never if that is negative), -EINPROGRESS after SO_SNDTIMEO. If call.mustUseLibc(), returns the answer of the last attempt. May
+/// (never if that is negative), -EINPROGRESS after SO_SNDTIMEO, the answer of the last attempt if libc's call is the right one. May
 /// suspend: yes.
 long connectOn(IoCall& call, const sockaddr* address, socklen_t size, int64_t timeout_ns);
 

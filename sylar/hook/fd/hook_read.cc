@@ -90,7 +90,7 @@ template <class Attempt>
     call.forgetKind();
     return ::read(call.fd(), buffer, size);
   }
-  return call.mustUseLibc() ? real::read(call.fd(), buffer, size) : IoCall::result(n);
+  return call.mustUseLibc(n) ? real::read(call.fd(), buffer, size) : IoCall::result(n);
 }
 
 [[gnu::noinline]] ssize_t readSpecially(HookedFd here, FdKind kind, void* buffer, size_t size) {
@@ -111,7 +111,7 @@ template <class Attempt>
 
 /// Returns what libc's recv or recvfrom gives for the result `n` of the attempts.
 ssize_t receiveEnds(const IoCall& call, long n, void* buffer, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
-  return n < 0 && call.mustUseLibc() ? real::recvfrom(call.fd(), buffer, size, flags, from, from_size) : IoCall::result(n);
+  return call.mustUseLibc(n) ? real::recvfrom(call.fd(), buffer, size, flags, from, from_size) : IoCall::result(n);
 }
 
 [[gnu::noinline]] ssize_t receiveWithFlags(HookedFd here, void* buffer, size_t size, int flags, sockaddr* from,
@@ -218,7 +218,7 @@ constexpr ReadBuffer kPooledBuffer{nullptr, PooledBuffer::kSize};  // within a p
   LentMemory* const memory = ring != nullptr ? ring->memory() : nullptr;
   const long n = memory != nullptr ? receiveIntoPoolByRing(*ring, *memory, call, first, buffer)
                                    : call.waitAndRetry(first, once, kPooledBuffer);
-  if (n >= 0 || !call.mustUseLibc()) return IoCall::result(n);
+  if (!call.mustUseLibc(n)) return IoCall::result(n);
   return receiveEarly(buffer, [&](char* bytes) { return real::recv(call.fd(), bytes, PooledBuffer::kSize, 0); });
 }
 
@@ -331,7 +331,7 @@ ssize_t readv(int fd, const iovec* parts, int count) {
                                   : call.receive(once, plain, [] { return 0L; });  // for a terminal it only checks the vector
   }
   if (n == -EOPNOTSUPP) n = readTerminal(call, SIZE_MAX, [&](size_t) { return plain(); });
-  return call.mustUseLibc() ? real::readv(call.fd(), parts, count) : IoCall::result(n);
+  return call.mustUseLibc(n) ? real::readv(call.fd(), parts, count) : IoCall::result(n);
 }
 
 ssize_t recv(int fd, void* buffer, size_t size, int flags) {

@@ -131,7 +131,7 @@ long connectOn(IoCall& call, const sockaddr* address, socklen_t size, int64_t ti
     is_full ? call.askAgainLater() : void(begun = true);
     return -EAGAIN;
   });
-  return call.mustUseLibc() ? answer : result;
+  return call.mustUseLibc(result) ? answer : result;
 }
 
 }  // namespace sylar::detail

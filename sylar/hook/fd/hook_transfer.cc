@@ -84,7 +84,7 @@ class End {
   long await(bool until_ready) {
     if (!parks()) return 0;
     const long error = m_call.run([&] { return until_ready && waits() && !isReady() ? -EAGAIN : 0L; });
-    return m_call.mustUseLibc() ? 0 : error;
+    return m_call.mustUseLibc(error) ? 0 : error;
   }
   void bytesMoved() { m_call.bytesMoved(); }
   /// Makes an attempt while the number is still the one with which the call goes on.
@@ -254,7 +254,7 @@ ssize_t vmsplice(int fd, const iovec* parts, size_t count, unsigned flags) {
   const bool waits = mode >= 0 && call.parks() && call.kind() == FdKind::kPipe && (flags & SPLICE_F_NONBLOCK) == 0;
   if (!waits) return real::vmsplice(fd, parts, count, flags);
   const long n = call.run([&] { return sys::call(SYS_vmsplice, call.fd(), parts, count, flags | SPLICE_F_NONBLOCK); });
-  return call.mustUseLibc() ? real::vmsplice(call.fd(), parts, count, flags) : IoCall::result(n);
+  return call.mustUseLibc(n) ? real::vmsplice(call.fd(), parts, count, flags) : IoCall::result(n);
 }
 
 ssize_t copy_file_range(int in, off64_t* in_offset, int out, off64_t* out_offset, size_t size, unsigned flags) {

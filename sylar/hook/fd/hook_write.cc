@@ -216,7 +216,7 @@ template <class Attempt>
     call.forgetKind();
     return ::write(call.fd(), data, size);
   }
-  return call.mustUseLibc() ? real::write(call.fd(), data, size) : IoCall::result(n);
+  return call.mustUseLibc(n) ? real::write(call.fd(), data, size) : IoCall::result(n);
 }
 
 [[gnu::noinline]] ssize_t writeOn(HookedFd here, AttemptResult first, FdKind kind, const char* bytes, size_t size) {
@@ -225,7 +225,7 @@ template <class Attempt>
   const bool may_block = kind == FdKind::kPolled && first.done == -EAGAIN;
   const UniqueFd copy(may_block ? here.useCopy() : -1);
   IoCall call(here, Direction::kWrite);
-  if (call.mustUseLibc() && (first.done > 0 || first.done == -EAGAIN)) {
+  if (!call.parks() && (first.done > 0 || first.done == -EAGAIN)) {
     return passOn(first.done, [=, fd = call.fd()](size_t done) { return real::write(fd, bytes + done, size - done); });
   }
   const auto once = [&] { return attempt::write(call.entry(), kind, call.fd(), bytes, size); };
@@ -257,13 +257,13 @@ template <class Attempt>
   IoCall call(here, Direction::kWrite);
   SYLAR_DCHECK(!isAll(first.done, size));
   if (to != nullptr) call.askAgainLater();
-  if (call.mustUseLibc() && (first.done > 0 || first.done == -EAGAIN)) {
+  if (!call.parks() && (first.done > 0 || first.done == -EAGAIN)) {
     return passOn(first.done,
                   [=, fd = call.fd()](size_t done) { return real::sendto(fd, bytes + done, size - done, flags, to, to_size); });
   }
   const auto once = [&] { return attempt::sendto(call.fd(), bytes, size, flags, to, to_size); };
   const long n = call.waitAndRetry(first, once);
-  if (n < 0) return call.mustUseLibc() ? real::sendto(call.fd(), bytes, size, flags, to, to_size) : IoCall::result(n);
+  if (n < 0) return call.mustUseLibc(n) ? real::sendto(call.fd(), bytes, size, flags, to, to_size) : IoCall::result(n);
   return finish(n, call.kind(), size, [&](size_t done, size_t left) {
     return call.run([&] {
       if (probe::tcpHasFailed(call.fd())) return 0L;
@@ -302,7 +302,7 @@ ssize_t writev(int fd, const iovec* parts, int count) {
   const FdKind kind = call.kind();
   if (isFile(kind)) return writeFile(here, parts, count, kAtPosition, [=] { return real::writev(fd, parts, count); });
   const long first = call.run([&] { return attempt::writev(call.entry(), kind, call.fd(), parts, count); });
-  if (call.mustUseLibc()) return real::writev(call.fd(), parts, count);
+  if (call.mustUseLibc(first)) return real::writev(call.fd(), parts, count);
   if (first <= 0 || !attempt::takesPieces(kind)) return IoCall::result(first);
   return finishVector(parts, static_cast<size_t>(count), static_cast<size_t>(first), [&](iovec* some, size_t n) {
     msghdr rest{};

@@ -149,7 +149,7 @@ auto reading(FILE* file, Needs needs, decltype(std::declval<Call>()()) failed, C
           whereFor(file, needs) != Where::kLater || probe::isReady(wait.fd(), POLLIN) || whereFor(file, needs) != Where::kLater;
       return found ? 1 : -EAGAIN;
     });
-    if (wait.mustUseLibc()) return call();
+    if (wait.mustUseLibc(ready)) return call();
     if (ready < 0) return fails(file, ready, failed);
     where = whereFor(file, needs);
   }
@@ -209,7 +209,7 @@ auto writing(FILE* file, Size size, decltype(std::declval<Call>()()) failed, Cal
     IoCall wait(file->_fileno, Direction::kWrite);
     if (!wait.parks()) return call();
     const long ready = wait.run([&]() -> long { return probe::isReady(wait.fd(), POLLOUT) ? 1 : -EAGAIN; });
-    if (wait.mustUseLibc() || ready == -EPIPE) return call();  // the latter fails again, and raises SIGPIPE
+    if (wait.mustUseLibc(ready) || ready == -EPIPE) return call();  // the latter fails again, and raises SIGPIPE
     if (ready < 0) return fails(file, ready, failed);
   }
 }

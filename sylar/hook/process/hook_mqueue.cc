@@ -44,7 +44,7 @@ long onQueue(Hook hook, mqd_t queue, Direction direction, const timespec* time, 
     while (moved == -EINTR);  // by a handler for which it has not waited
     return moved == -ETIMEDOUT ? -EAGAIN : moved;
   });
-  return call.mustUseLibc() ? move(call.fd(), time) : IoCall::result(result);
+  return call.mustUseLibc(result) ? move(call.fd(), time) : IoCall::result(result);
 }
 
 ssize_t receive(mqd_t queue, char* to, size_t size, unsigned* priority, const timespec* time) {

@@ -206,6 +206,19 @@ void lowWaterMarkTakenBack(Run& run, const Kind& kind) {
   }
 }
 
+/// A descriptor that was made non-blocking without hooks is found to be so when the rest is waited for.
+void lowWaterMarkNonblocking(Run& run, const Kind& kind) {
+  for (const Receiver& by : kReceivers) {
+    const Ends ends = run.keep(kind.make(run.make));
+    const int mark = 100;
+    run.got("SO_RCVLOWAT", run.call.setsockopt(ends[0], SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark));
+    run.make.fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    libcCalls().write(ends[1], "few", 3);
+    receive(run, by, ends[0], 16, 0);
+    receive(run, by, ends[0], 16, 0);
+  }
+}
+
 /// What is received up to the mark of an urgent byte ends the wait for all.
 void upToAnUrgentByte(Run& run, const Kind& kind) {
   for (const Receiver& by : kReceivers) {
@@ -424,6 +437,7 @@ std::vector<Case> receiveCases() {
       {"LowWaterMark", lowWaterMark},
       {"LowWaterMarkEnds", lowWaterMarkEnds},
       {"LowWaterMarkTakenBack", lowWaterMarkTakenBack},
+      {"LowWaterMarkNonblocking", lowWaterMarkNonblocking},
       {"UpToAnUrgentByte", upToAnUrgentByte},
       {"NegativeTimeout", negativeTimeout},
       {"SendTimesOutHalfWay", sendTimesOutHalfWay},
