@@ -121,6 +121,7 @@ class Runner {
       if (step.op == Op::k_poll && (step.slot == step.other || isWaitedFor(step.other, true))) return false;
       return !isWaitedFor(step.slot, true) && !isWaitedFor(step.slot, false);
     }
+    if ((reads(step.op) || writes(step.op)) && isBeingConnected(slot)) return false;
     if (reads(step.op)) {
       // Deviation: a receive that wants fewer bytes than the mark may have them, in the kernel, when anything wakes it.
       if (slot.mark > 1 && step.size < slot.mark) return false;
