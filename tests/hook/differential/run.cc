@@ -123,11 +123,8 @@ class Runner {
     }
     if ((reads(step.op) || writes(step.op)) && isBeingConnected(slot)) return false;
     if (reads(step.op)) {
-      // Deviation: a receive that wants fewer bytes than the mark may have them, in the kernel, when anything wakes it.
-      if (slot.mark > 1 && step.size < slot.mark) return false;
-      // Deviation: a receive of size 0 from TCP that has flags waits for bytes, as recvmsg does. recvfrom tells no address.
-      const bool is_plain = step.op == Op::k_read || step.op == Op::k_readv || (step.op == Op::k_recv && step.flags == 0);
-      if (slot.kind == Kind::kTcp && step.size == 0 && !is_plain) return false;
+      // Deviation: a receive that wants fewer bytes than the mark, or none from TCP, ends in the kernel when anything wakes it.
+      if (step.size < slot.mark && (slot.mark > 1 || slot.kind == Kind::kTcp)) return false;
       if (slot.kind == Kind::kEventfd && (step.op != Op::k_read)) return false;
       // A writer on AF_UNIX goes on in the kernel when a quarter is in use, and in the hooks when there is any room. So it is only
       // made room for by a drain, which waits for it.
