@@ -2,8 +2,8 @@
 // as libc's do, and no other fiber runs meanwhile.
 #include <csignal>
 
-#include "counted_buffer.h"
 #include "sylar/base/sanitizers.h"
+#include "tests/hook/fd/counted_buffer.h"
 #include "tests/hook/fd/kinds.h"
 #include "tests/support/coroutine.h"
 

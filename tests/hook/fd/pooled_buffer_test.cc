@@ -1,6 +1,6 @@
 // A fiber that waits for bytes of a TCP connection holds no memory for them.
-#include "counted_buffer.h"
 #include "sylar/hook_stats.h"
+#include "tests/hook/fd/counted_buffer.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {
