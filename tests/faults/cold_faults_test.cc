@@ -11,13 +11,17 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/iomanager.h"
+#include "sylar/log/log_writer.h"
 #include "sylar/sched/worker_slot.h"
 #include "sylar/scheduler.h"
 #include "tests/faults/enumerate.h"
+#include "tests/log/directory.h"
+#include "tests/sched/gate.h"
 
 namespace sylar::faults {
 namespace {
@@ -64,6 +68,19 @@ TEST(ColdFaults, TheFirstExceptionThatNobodyTakes) {
       trial.accepts([&] { return iom.trySchedule(trial.work([] { throw 1; })); });
     });
   });
+}
+
+// FM-04: the line after the one for which no thread could be had asks for a thread again.
+TEST(ColdFaults, TheFirstThreadOfALog) {
+  const long refused = enumerateCold({Kind::kThread, EAGAIN}, [](Trial& /*trial*/) {
+    const test::Directory directory;
+    const std::string path = directory / "log";
+    const auto writer = LogWriter::toFile(path);
+    writer->append("one\n");
+    writer->append("two\n");
+    EXPECT_TRUE(test::eventually([&] { return test::contentOf(path) == "one\ntwo\n"; }));
+  });
+  EXPECT_EQ(refused, 1);
 }
 
 /// Waits again and again regardless.

@@ -18,6 +18,7 @@
 #include "sylar/sched/worker.h"
 #include "sylar/scheduler.h"
 #include "tests/faults/enumerate.h"
+#include "tests/sched/gate.h"
 
 namespace sylar::faults {
 namespace {
@@ -147,6 +148,29 @@ TEST(SchedFaults, HoldAndScheduleAgain) {  // FM-04: what is asked of a fiber by
       }
     });
   });
+}
+
+// FM-04: the request that a fiber has in reserve is back for the next time.
+TEST(SchedFaults, AHeldFiberIsScheduledAgainAndAgainWithoutMemory) {
+  IOManager iom(1, false, "hold");
+  constexpr int kRounds = 3;
+  std::atomic<int> rounds{0};
+  const auto fiber = std::make_shared<Fiber>([&rounds] {
+    while (rounds < kRounds) {
+      Fiber::YieldToHold();
+      ++rounds;
+    }
+  });
+  iom.schedule(fiber);
+  for (int round = 1; round <= kRounds && !HasFailure(); ++round) {
+    EXPECT_TRUE(test::eventually([&] { return stateOf(*fiber) == FiberState::kHeld; }));
+    arm({.kind = Kind::kNew, .width = kAllFromThere}, 1);
+    const bool accepted = iom.trySchedule(fiber);
+    EXPECT_TRUE(disarm());
+    EXPECT_TRUE(accepted);
+    EXPECT_TRUE(test::eventually([&] { return rounds == round; })) << "round " << round;
+  }
+  EXPECT_TRUE(iom.stop(Deadline::after(std::chrono::seconds(20), steadyClock())).clean);
 }
 
 TEST(SchedFaults, JoinAndCancel) {  // FM-04: cancel() always works.

@@ -246,6 +246,17 @@ TEST_P(SocketTest, TimeoutsAreRememberedAndSetOnlyWhenTheyChange) {
   });
 }
 
+// Less than a millisecond is no time without end.
+TEST_P(SocketTest, ATimeoutInMicrosecondsIsRoundedUp) {
+  run([] {
+    const Socket::ptr socket = Socket::CreateTCPSocket();
+    EXPECT_TRUE(socket->setOption(SOL_SOCKET, SO_RCVTIMEO, timeval{0, 500}));
+    EXPECT_EQ(socket->getRecvTimeout(), 1);
+    EXPECT_TRUE(socket->setOption(SOL_SOCKET, SO_SNDTIMEO, timeval{2, 1}));
+    EXPECT_EQ(socket->getSendTimeout(), 2001);
+  });
+}
+
 TEST_P(SocketTest, AcceptedSocketsHaveTheListenersOptions) {
   run([] {
     const Socket::ptr listener = listenerOn();

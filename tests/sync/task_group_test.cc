@@ -296,6 +296,30 @@ TEST_P(TaskGroupTest, SoManyRunAtATime) {
   EXPECT_LE(most, 3);
 }
 
+// Who waits for a slot in vain has none to give back.
+TEST_P(TaskGroupTest, ATaskWithoutASlotGivesNoneBack) {
+  test::inFiber(
+      [] {
+        Event go_on;
+        std::atomic<bool> running{false};
+        const auto alone = [&] {
+          EXPECT_FALSE(running.exchange(true));
+          EXPECT_TRUE(go_on.wait());
+          EXPECT_TRUE(running.exchange(false));
+        };
+        const auto second = [] { ADD_FAILURE() << "runs beside another"; };
+        TaskGroup group(1);
+        EXPECT_TRUE(group.spawn(alone));
+        withDeadline(Deadline::after(0ns), [&] {
+          for (int i = 0; i < 3; ++i) EXPECT_FALSE(group.spawn(second));
+        });
+        go_on.set();
+        for (int i = 0; i < 2; ++i) EXPECT_TRUE(group.spawn(alone));
+        group.join();
+      },
+      workers());
+}
+
 TEST_P(TaskGroupTest, ATaskMaySpawnOthers) {
   inGroup([](TaskGroup& group) {
     std::atomic<int> ran{0};

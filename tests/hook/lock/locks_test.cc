@@ -567,6 +567,38 @@ TEST(LocksOfOneWorker, AReaderStandsBackWhereWritersComeFirst) {
   }
 }
 
+// A thread that waits to write keeps readers out, and when its time is over it has to let them in.
+TEST(LocksOfOneWorker, AThreadThatGivesUpToWriteLetsAFiberRead) {
+  pthread_rwlockattr_t attributes;
+  pthread_rwlockattr_init(&attributes);
+  pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  pthread_rwlock_t lock;
+  ASSERT_EQ(pthread_rwlock_init(&lock, &attributes), 0);
+  ASSERT_EQ(pthread_rwlock_rdlock(&lock), 0);
+  IOManager iom(1, false, "locks");
+  bool waited = false;
+  for (auto patience = 1ms; !waited && !HasFailure(); patience *= 2) {  // until the fiber comes while the thread still waits
+    std::atomic<bool> gave_up{false};
+    std::thread writer([&] {
+      const timespec time = realTimeIn(patience);
+      EXPECT_EQ(pthread_rwlock_timedwrlock(&lock, &time), ETIMEDOUT);
+      gave_up = true;
+    });
+    while (!gave_up && pthread_rwlock_tryrdlock(&lock) == 0) EXPECT_EQ(pthread_rwlock_unlock(&lock), 0);
+    const auto reader = std::make_shared<Fiber>([&] {
+      EXPECT_EQ(pthread_rwlock_rdlock(&lock), 0);
+      EXPECT_EQ(pthread_rwlock_unlock(&lock), 0);
+    });
+    iom.schedule(reader);
+    EXPECT_TRUE(eventually([&] { return (waited = stateOf(*reader) == FiberState::kParked) || isOver(stateOf(*reader)); }));
+    writer.join();
+    EXPECT_TRUE(eventually([&] { return isOver(stateOf(*reader)); }));
+  }
+  EXPECT_EQ(pthread_rwlock_unlock(&lock), 0);
+  iom.stop();
+  EXPECT_EQ(pthread_rwlock_destroy(&lock), 0);
+}
+
 // Two fibers always write. A thread that sleeps in libc's lock gets it nevertheless.
 TEST(LocksOfOneWorker, WritingFibersLetAThreadIn) {
   pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
