@@ -111,7 +111,8 @@ class Runner {
       case Op::k_timeout: return isSocket(slot.kind);
       // Deviation: a connect that asks again sees that its listener is shut down.
       case Op::k_shutdown: return isSocket(slot.kind) && slot.kind != Kind::kUnixListener;
-      case Op::k_available: return !is_listener && slot.kind != Kind::kEventfd;
+      // One who waits to read is about to take what has come.
+      case Op::k_available: return !is_listener && slot.kind != Kind::kEventfd && !isWaitedFor(step.slot, true);
       case Op::k_drain:
         return !is_listener && slot.kind != Kind::kEventfd && !isWaitedFor(step.slot, true) && !(queue && slot.end == 1);
       default: break;
