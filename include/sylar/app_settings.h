@@ -17,6 +17,7 @@
 namespace sylar {
 
 struct TcpServerLimits;
+enum class FiberIdentity : uint8_t;
 enum class TimerQueueKind : uint8_t;
 namespace http {
 struct HttpLimits;
@@ -73,6 +74,7 @@ SYLAR_API std::chrono::microseconds spinSetting();       ///< io.spin_us
 SYLAR_API std::chrono::milliseconds watchdogSetting();   ///< hook.watchdog_ms; 0 for none
 SYLAR_API std::string pidFileSetting();                  ///< server.pid_file, below server.work_path; "" for none
 SYLAR_API TimerQueueKind timerQueueSetting();            ///< timer.queue
+SYLAR_API FiberIdentity identitySetting();               ///< fiber.identity
 SYLAR_API uint64_t readTimeoutSetting();                 ///< tcp_server.read_timeout, in ms
 SYLAR_API uint64_t idleTimeoutSetting();                 ///< tcp_server.idle_timeout, in ms
 SYLAR_API TcpServerLimits tcpServerLimitsSetting();      ///< tcp_server.*

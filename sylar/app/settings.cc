@@ -120,6 +120,7 @@ constexpr Choice<TimerQueueKind> kTimerQueues[] = {{"heap", TimerQueueKind::kFou
                                                    {"wheel", TimerQueueKind::kWheel},
                                                    {"wheel_10ms", TimerQueueKind::kWheel10Ms}};
 static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
+constexpr Choice<FiberIdentity> kIdentities[] = {{"worker", FiberIdentity::kWorker}, {"own", FiberIdentity::kOwn}};
 constexpr Choice<HookEintr> kHookEintrs[] = {{"restart", HookEintr::kRestart}, {"posix", HookEintr::kPosix}};
 constexpr Choice<IOEngine> kIOEngines[] = {{"auto", IOEngine::kAuto}, {"epoll", IOEngine::kEpoll}, {"uring", IOEngine::kUring}};
 constexpr Choice<HookClose> kHookCloses[] = {{"wake", HookClose::kWake}, {"posix", HookClose::kPosix}};
@@ -179,6 +180,9 @@ struct Settings {
       number("tcp_server.read_timeout", 120'000, "how long a client may be silent, in ms; 0: for ever", 0, kDayMs);
   ConfigVar<uint64_t>::ptr idle_timeout =
       number("tcp_server.idle_timeout", 0, "how long a connection may move no byte either way, in ms; 0: for ever", 0, kDayMs);
+  ConfigVar<std::string>::ptr identity =
+      librarySetting("fiber.identity", std::string(kIdentities[0].name),
+                     "whether a fiber has thread_local variables of its own, or its worker's", oneOf(namesOf(kIdentities)));
   ConfigVar<bool>::ptr limit_loopback =
       librarySetting("tcp_server.limit_loopback", false, "whether tcp_server.max_per_peer holds for this host, too");
   ConfigVar<uint64_t>::ptr backlog = number("tcp_server.backlog", SOMAXCONN, "connections that wait in the kernel", 1, 65'535);
@@ -244,6 +248,7 @@ milliseconds watchdogSetting() { return milliseconds(settings().watchdog->getVal
 uint64_t readTimeoutSetting() { return settings().read_timeout->getValue(); }
 uint64_t idleTimeoutSetting() { return settings().idle_timeout->getValue(); }
 
+FiberIdentity identitySetting() { return chosen(kIdentities, settings().identity->getValue()); }
 TimerQueueKind timerQueueSetting() { return chosen(kTimerQueues, settings().timer_queue->getValue()); }
 
 std::string pidFileSetting() {

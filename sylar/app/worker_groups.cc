@@ -22,7 +22,8 @@ void WorkerGroups::make() {
                                                                              .max_wait = maxWaitSetting(),
                                                                              .timer_slack = timerSlackSetting(),
                                                                              .spin = spinSetting(),
-                                                                             .trim_after = trimAfterSetting()},
+                                                                             .trim_after = trimAfterSetting(),
+                                                                             .identity = identitySetting()},
                                                             timerQueueSetting()));
       if (watchdogSetting().count() > 0) {
         group->watchdogs.push_back(std::make_unique<Watchdog>(*group->managers.back(), watchdogSetting()));

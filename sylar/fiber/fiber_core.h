@@ -56,19 +56,21 @@ struct alignas(64) FiberCore : QueueNode {
   bool live : 1 = false;                       ///< is in the home worker's list of live fibers
   bool by_hand : 1 = false;                    ///< is in the home worker's list of fibers that were resumed by hand
   bool in_deadline_scope : 1 = false;          ///< its StartedState has the deadline
-  uint8_t cancelled : 5 = 0;                   ///< the sum of why every park from now on ends at once
+  uint8_t cancelled : 4 = 0;                   ///< the sum of why every park from now on ends at once
   bool sent_by_ring : 1 = false;               ///< a ring has made a send of it since its last receive that waited
-  uint8_t special : 2 = 0;                     ///< the sum of what its switches do besides; one field, for one test
+  uint8_t special : 3 = 0;                     ///< the sum of what its switches do besides; one field, for one test
   uint8_t hook = 0;                            ///< the hooked call that it has made last (sylar/hook/core/hook_count.h)
   uint16_t cancelled_waits = kCancelledWaits;  ///< waits that are left after it was cancelled
   // `special`.
   static constexpr uint8_t kOwnThreadPointer = 1;  ///< it is a thread of libc's by itself (sylar/hook/thread/fiber_thread.h)
   static constexpr uint8_t kWatched = 2;           ///< a sanitizer is told of its stack and its switches (stack_watch.h)
+  static constexpr uint8_t kBorrows = 4;  ///< it borrows a thread of libc's for its function (sylar/hook/thread/identity.h)
   bool ownsThreadPointer() const { return (special & kOwnThreadPointer) != 0; }
   bool isWatched() const { return (special & kWatched) != 0; }
   void setOwnThreadPointer(bool on) {
-    special = static_cast<uint8_t>((special & kWatched) | (on ? kOwnThreadPointer : 0)) & (kOwnThreadPointer | kWatched);
+    special = static_cast<uint8_t>((special & (kWatched | kBorrows)) | (on ? kOwnThreadPointer : 0)) & 7;
   }
+  bool borrowsThread() const { return (special & kBorrows) != 0; }
   // `cancelled`.
   static constexpr uint8_t kByRequest = 1;  ///< Fiber::cancel(); sticky
   static constexpr uint8_t kByScope = 2;    ///< a CancelScope that it, or one of its resumers, is in

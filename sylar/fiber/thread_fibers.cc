@@ -11,6 +11,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/base/worker_local.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber/fiber_refused.h"
@@ -25,6 +26,7 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local ThreadFibers* t_this = nullptr;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_in_exit = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool t_is_known = false;  // it has run fibers by its own thread pointer
 
 /// Returns true if `address` is on the stack that libc has given the calling thread, and no fiber has it.
 bool onStackOfThread(const void* address) {
@@ -127,7 +129,8 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->shielded = false;
   core->in_deadline_scope = false;
   core->in_cancel_scope = false;
-  core->special = watched ? FiberCore::kWatched : 0;
+  const bool borrows = m_host != nullptr && m_host->lends_threads && onThreadStack();  // one that is resumed by hand does not
+  core->special = static_cast<uint8_t>((watched ? FiberCore::kWatched : 0) | (borrows ? FiberCore::kBorrows : 0)) & 7;
   core->sent_by_ring = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
@@ -190,7 +193,12 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
   SYLAR_DCHECK(this == t_this && core.fiber != nullptr && &core != t_running);
   const tsan::Exempt of_this_thread;
   FiberCore* const me = t_running;
-  if (me != nullptr) core.setOwnThreadPointer(me->ownsThreadPointer());
+#ifdef SYLAR_THREAD_POINTER
+  if (me != nullptr) {
+    if (me->borrowsThread() && threadPointer() != m_thread_pointer) return enterAsWorker(core);
+    if (!core.borrowsThread()) core.setOwnThreadPointer(me->ownsThreadPointer() && !me->borrowsThread());
+  }
+#endif
   t_running = &core;
   if (core.isWatched()) [[unlikely]] {
     switchTelling(contextOf(me), &core, kindOfSwitch(me));
@@ -229,15 +237,37 @@ SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) {
   if (!me.ownsThreadPointer()) return leave<true>(me, to);
   if (to == nullptr && sys::inForkedChild()) return stayInChild(me);
   const uintptr_t mine = threadPointer();
-  if (to == nullptr) becomeThread(m_thread_pointer);
+  if (to == nullptr || me.borrowsThread()) becomeThread(m_thread_pointer);
   leave<true>(me, to);
+  arriveAs(mine, me);
+}
+
+/// Goes on as the thread, on whatever worker.
+[[gnu::noinline]] void ThreadFibers::arriveAs(uintptr_t thread_pointer, FiberCore& me) {
+  ThreadFibers& here = current();
+  becomeThread(thread_pointer);
+  adoptIfElsewhere(here, me);
+}
+[[gnu::noinline]] void ThreadFibers::adoptIfElsewhere(ThreadFibers& here, FiberCore& me) {
+  if (t_this != &here) here.adoptThreadPointer(me);
+}
+
+/// A fiber that is resumed by hand runs as the worker, because it may outlive what its resumer has borrowed.
+SYLAR_SWITCHES FiberCore& ThreadFibers::enterAsWorker(FiberCore& core) {
+  const uintptr_t mine = threadPointer();
+  becomeThread(m_thread_pointer);
+  FiberCore& back = enter(core);
   becomeThread(mine);
+  return back;
 }
 
 [[gnu::noinline]] void ThreadFibers::adoptThreadPointer(FiberCore& me) {
   t_this = this;
   t_running = &me;
+  t_to_worker = me.borrowsThread() ? static_cast<ptrdiff_t>(m_thread_pointer - threadPointer()) : 0;
+  if (m_host != nullptr) m_host->adoptThreadPointer();
   me.setOwnThreadPointer(true);
+  if (std::exchange(t_is_known, true)) return;
   abi::__cxa_thread_atexit(endWithThread, nullptr, &__dso_handle);  // for exit()
 }
 
@@ -252,12 +282,25 @@ SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) {
 
 #endif
 
+void ThreadFibers::runBorrowing(FiberControl& fiber) {
+  try {
+    FiberHost::borrow_thread.load(std::memory_order_relaxed)([](void* one) { static_cast<FiberControl*>(one)->run(); }, &fiber);
+  } catch (const std::bad_alloc&) {  // there was no thread, so it has not run
+    fiber.m_exception = std::current_exception();
+    fiber.m_cb = nullptr;
+  }
+}
+
 void ThreadFibers::fiberMain() {
   SYLAR_DCHECK(!onThreadStack());
   const FiberCore& me = *runningFiber();
   if (me.isWatched()) [[unlikely]]
     arriveTelling(nullptr);
-  control(*me.fiber).run();
+  if (me.borrowsThread()) [[unlikely]] {
+    runBorrowing(control(*me.fiber));
+  } else {
+    control(*me.fiber).run();
+  }
   // A tail call. A call that never returns leaves one return address too many on the processor's stack of them, and the joiner's
   // next returns are mispredicted. That is also why exitFiber() is not said to be [[noreturn]].
 #ifdef __clang__
@@ -293,7 +336,7 @@ void ThreadFibers::recycle(FiberCore& core) {
     stack_watch::end(core.stack);
   tsan::release(&core);  // for their next users
   tsan::release(core.stack.base);
-  m_stacks.put(core.stack);
+  if (!core.ownsThreadPointer() || core.switch_reason == SwitchReason::kDone) m_stacks.put(core.stack);
   core.fiber = nullptr;
   m_cores.put(&core);
 }

@@ -49,9 +49,20 @@ class MigrationTarget {
   virtual bool accept(Fiber& fiber) = 0;
 };
 
+/// Calls `body(argument)` in the running fiber, as a thread of libc's that it borrows meanwhile. Throws std::bad_alloc if there is
+/// none. `body` throws nothing. May suspend: as `body`.
+using BorrowThread = void (*)(void (*body)(void*), void* argument);
+
 /// The worker that runs a thread's fibers, as far as this module must know it. Null on plain threads.
 class FiberHost {
  public:
+  /// Says how its fibers borrow a thread at their beginning; null if they run as the worker.
+  static inline constinit std::atomic<BorrowThread> borrow_thread{nullptr};  // the hooks set it
+
+  explicit FiberHost(bool lends) : lends_threads(lends && borrow_thread.load(std::memory_order_relaxed) != nullptr) {}
+  const bool lends_threads;
+  /// Notes that the thread pointer under which this is called is run by this worker now.
+  virtual void adoptThreadPointer() = 0;
   /// Parks the running fiber until `fiber` has ended.
   virtual void awaitEnd(Fiber& fiber) = 0;
   /// Notes that `core` is about to be resumed by hand.
@@ -174,6 +185,7 @@ class ThreadFibers {
   struct Count;  // one per thread, so that spawning threads do not share a cache line
 
   static void fiberMain();
+  [[gnu::cold]] static void runBorrowing(FiberControl& fiber);
   static void exitFiber();
   static void keepForEver(Fiber& fiber);
   void moveIn(Fiber& fiber);
@@ -182,6 +194,9 @@ class ThreadFibers {
   template <bool kTells>
   void leave(FiberCore& me, FiberCore* resumer);
   [[gnu::cold]] void leaveSpecially(FiberCore& me, FiberCore* to);
+  [[gnu::cold]] static void arriveAs(uintptr_t thread_pointer, FiberCore& me);
+  static void adoptIfElsewhere(ThreadFibers& here, FiberCore& me);
+  [[gnu::cold]] FiberCore& enterAsWorker(FiberCore& core);
   void switchTelling(Context& from, FiberCore* to, Context::Kind kind);
   [[noreturn]] void exitTelling(FiberCore& me);
   static void arriveTelling(void* fake_stack);

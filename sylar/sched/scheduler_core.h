@@ -99,6 +99,7 @@ class SchedulerCore {
   const Clock& clock() const { return *m_options.clock; }
   int64_t waitCap(int64_t now_ns) const;
   int64_t timerSlackNs() const { return m_options.timer_slack.count(); }
+  bool lendsThreads() const { return m_options.identity == FiberIdentity::kOwn; }
   int64_t trimAfterNs() const { return std::chrono::nanoseconds(m_options.trim_after).count(); }
   int64_t spinNs() const { return std::chrono::nanoseconds(m_options.spin).count(); }
   /// Queues a fiber that comes from elsewhere. Returns false if it is refused.

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
@@ -47,7 +48,6 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
 }
 
 [[gnu::noinline]] void Worker::adoptThreadPointer() {
-  SYLAR_DCHECK(t_worker == nullptr);
   t_worker = this;
   TimerSets::setOwn(m_number);
 }
@@ -57,12 +57,17 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
 }
 
 Worker::Worker(SchedulerCore& scheduler, size_t number, std::string name)
-    : m_scheduler(scheduler),
+    : FiberHost(scheduler.lendsThreads()),
+      m_scheduler(scheduler),
       m_number(number),
       m_clock(scheduler.clock()),
       m_name(std::move(name)),
       m_slot(WorkerSlot::acquire()),
       m_trimmer(scheduler.trimAfterNs()) {
+  static constinit std::atomic<bool> g_told{false};
+  if (scheduler.lendsThreads() && !lends_threads && !g_told.exchange(true)) {
+    log::warn("fibers cannot be threads in this build, so to libraries all fibers of a worker are one");
+  }
   static constinit std::atomic<uint64_t> g_next_owner{1};
   m_slot.owner.store(g_next_owner.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
   m_slot.scheduler.store(&scheduler, std::memory_order_release);

@@ -49,7 +49,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   /// Does what current() does, for functions that cannot suspend, nor are inlined into others that can.
   static Worker* currentHere() { return t_worker; }
   /// Makes this the worker of the calling fiber, which has a thread pointer of its own.
-  void adoptThreadPointer();
+  void adoptThreadPointer() override;
   static void forgetThread();
   /// Returns true on its own thread.
   bool isHere() const { return current() == this; }

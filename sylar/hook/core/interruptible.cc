@@ -2,6 +2,7 @@
 
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/base/worker_local.h"
 #include "sylar/check.h"
 #include "sylar/hook/core/thread_record.h"
 
@@ -29,11 +30,13 @@ struct Interruptible::Parked {
   const Interruptible& call;
   const Waker waker;
   std::atomic<bool> ended{false};
+  const void* const thread = &t_lets_through;  // under whose thread pointer it waits
   std::atomic<Parked*> next{nullptr};
   Parked* prev = nullptr;
 };
 
-/// The waits of a thread, the one that has lasted longest first.
+/// The waits of a thread, the one that has lasted longest first. Those of borrowed threads are with their worker's, whose kernel
+/// thread runs the handlers.
 struct Interruptible::Queue {
   constexpr Queue() = default;
 
@@ -54,9 +57,12 @@ struct Interruptible::Queue {
     (following != nullptr ? following->prev : last) = one.prev;
     asHandlersSeeIt();
   }
-  /// Ends the first wait that a handler may end. Returns false if there is none.
+  /// Ends the first wait that a handler may end: that of the calling thread, if it is borrowed, since a signal to the process is
+  /// told to the worker. Returns false if there is none.
   bool endOne(int signal, bool restarts) {
+    const void* const only = t_to_worker != 0 ? &t_lets_through : nullptr;
     for (Parked* one = first.load(std::memory_order_relaxed); one != nullptr; one = one->next.load(std::memory_order_relaxed)) {
+      if (only != nullptr && one->thread != only) continue;
       if (!one->call.endsWith(signal, restarts) || !one->waker.claim(WakeReason::kReady)) continue;
       one->ended.store(true, std::memory_order_relaxed);
       Waker::deliverByMail(*one->waker.core);
@@ -96,21 +102,22 @@ bool Interruptible::endsWith(int signal, bool restarts) const {
 
 void Interruptible::noteBeforeChange() {
   noteHandlers();
-  m_unused_before = t_unused.last.load(std::memory_order_relaxed);
+  m_unused_before = ofWorker(t_unused).last.load(std::memory_order_relaxed);
 }
 
 void Interruptible::beginNow() {
   if (m_active || m_by == EndedBy::kNone) return;
   m_active = true;
-  m_unused_before = t_unused.last.load(std::memory_order_relaxed);
+  m_unused_before = ofWorker(t_unused).last.load(std::memory_order_relaxed);
 }
 
 bool Interruptible::handlerHasRun() const {
   SYLAR_DCHECK(m_active);
-  if (t_unused.last.load(std::memory_order_relaxed) == m_unused_before) return false;
+  const Unused& unused = ofWorker(t_unused);
+  if (unused.last.load(std::memory_order_relaxed) == m_unused_before) return false;
   for (const bool restarts : {false, true}) {
     for (int signal = 1; signal < NSIG; ++signal) {
-      const uint64_t number = t_unused.last_of[restarts][signal].load(std::memory_order_relaxed);
+      const uint64_t number = unused.last_of[restarts][signal].load(std::memory_order_relaxed);
       if (number > m_unused_before && endsWith(signal, restarts)) return true;
     }
   }
@@ -119,7 +126,7 @@ bool Interruptible::handlerHasRun() const {
 
 [[gnu::noinline]] WakeReason Interruptible::parkActive(Wait& wait, Deadline until) {
   SYLAR_DCHECK(m_active && wait.waker().core == runningFiber());
-  Queue& queue = t_queues[m_by == EndedBy::kAwaited ? 0 : 1];
+  Queue& queue = ofWorker(t_queues)[m_by == EndedBy::kAwaited ? 0 : 1];
   Parked parked{*this, wait.waker()};
   {
     const tsan::Exempt of_this_thread;
@@ -139,7 +146,7 @@ bool Interruptible::handlerHasRun() const {
 }
 
 void Interruptible::cancelled() {
-  for (Queue& queue : t_queues) {
+  for (Queue& queue : ofWorker(t_queues)) {
     if (queue.endOne(kCancelSignal, false)) return;
   }
 }
@@ -151,17 +158,17 @@ void Interruptible::actOnCancel() {
 }
 
 void Interruptible::leaveAll() {
-  for (Queue& queue : t_queues) queue.clear();
+  for (Queue& queue : ofWorker(t_queues)) queue.clear();
 }
 
 void Interruptible::handlerRan(int signal, bool restarts) {
   SYLAR_DCHECK(signal > 0 && signal < NSIG);
   if (t_lets_through.load(std::memory_order_relaxed)) return;
   const tsan::Exempt of_this_thread;
-  for (Queue& queue : t_queues) {
+  for (Queue& queue : ofWorker(t_queues)) {
     if (queue.endOne(signal, restarts)) return;
   }
-  t_unused.add(signal, restarts);
+  ofWorker(t_unused).add(signal, restarts);
 }
 
 }  // namespace sylar::detail

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "sylar/base/internal.h"
+#include "sylar/base/own_thread.h"
 #include "sylar/fiber.h"
 #include "sylar/hook/core/attempt.h"
 #include "sylar/hook/core/hook_count.h"
@@ -29,8 +30,11 @@ extern constinit std::atomic<bool> g_hook_locks;
 /// Returns true on a thread's own stack. Inlined, so only where the fiber cannot have changed its thread since the function began.
 [[gnu::always_inline]] inline bool outsideFibers() { return t_running == nullptr; }
 
-/// Returns true if the caller is a fiber that may be suspended at a lock here.
-inline bool locksSuspend() { return g_hook_locks.load(std::memory_order_relaxed) && maySuspendHere(); }
+/// Returns true if the caller is a fiber that may be suspended at a lock here. It may not in the middle of making a thread of the
+/// library's, with a lock of that held: an allocator that has locks takes them there.
+inline bool locksSuspend() {
+  return g_hook_locks.load(std::memory_order_relaxed) && !sys::detail::t_makes_own_thread && maySuspendHere();
+}
 
 /// Shields a fiber whose waits would end at once, because it was cancelled or the deadline of its scope has passed. For calls whose
 /// callers cannot be told of a cancel and wait again: a cancel ends the wait that it meets, and no later one.

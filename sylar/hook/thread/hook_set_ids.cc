@@ -16,7 +16,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
-#include "sylar/hook/thread/fiber_thread.h"
+#include "sylar/hook/thread/left_thread.h"
 #include "sylar/hook/thread/set_ids.h"
 
 namespace sylar::detail {

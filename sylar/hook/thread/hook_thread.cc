@@ -74,7 +74,8 @@ uint64_t bitOf(int signal) { return uint64_t{1} << (signal - 1); }
 
 /// Called when the calling thread has set its mask.
 void noteMask() {
-  if (g_threads_are_fibers.load(std::memory_order_relaxed) == 0 || outsideFibers()) return;
+  const bool keeps_mask = FiberThread::mine().isFiber() || g_threads_are_fibers.load(std::memory_order_relaxed) != 0;
+  if (!keeps_mask || outsideFibers()) return;
   uint64_t mask = 0;
   const uint64_t never = g_never_blocked.load(std::memory_order_relaxed);
   sys::call(SYS_rt_sigprocmask, SIG_UNBLOCK, &never, nullptr, sizeof never);

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/iomanager.h"
+#include "sylar/sync/blocking_pool.h"
 #include "sylar/sync/event.h"
 #include "tests/integration/clients/crowd.h"
 
@@ -256,6 +258,37 @@ TEST_P(Absl, TwoPlainFibersOfAWorkerMustNotWait) {
     crowd.end();
   };
   EXPECT_DEATH(wait(), "illegal recursion into Mutex");
+}
+
+// SchedulerOptions::identity: as threads of their own they may.
+TEST_P(Absl, ManyFibersOfAWorkerWaitAsThreadsOfTheirOwn) {
+  absl::Mutex mutex;
+  absl::Notification notification;
+  int waiting = 0, woken = 0;
+  IOManager iom({.threads = workers(), .use_caller = false, .name = "own", .identity = FiberIdentity::kOwn});
+  constexpr int kFibers = 24;
+  for (int i = 0; i < kFibers; ++i) {
+    iom.schedule([&] {
+      {
+        const absl::MutexLock lock(&mutex);
+        ++waiting;
+        mutex.Await(absl::Condition(
+            +[](int* count) { return *count == kFibers; }, &waiting));
+      }
+      notification.WaitForNotification();
+      const absl::MutexLock lock(&mutex);
+      ++woken;
+    });
+  }
+  {
+    const absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(
+        +[](int* count) { return *count == kFibers; }, &waiting));
+  }
+  notification.Notify();
+  iom.stop();
+  EXPECT_EQ(woken, kFibers);
+  BlockingPool::process().endAll();
 }
 
 }  // namespace

@@ -1,11 +1,18 @@
 // Unmodified OpenSSL with blocking sockets in many fibers.
 #include <netdb.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
+#include "sylar/iomanager.h"
+#include "sylar/threads_are_fibers.h"
 #include "tests/integration/clients/fleet.h"
 
 namespace sylar::test {
@@ -70,6 +77,69 @@ std::string client(Server& server) {
   server.returns();
   said += get(context, Server::kAddress, server.port(), "/large");
   return said;
+}
+
+/// The two ends of a connection.
+struct Pair {
+  Pair() { EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0); }
+  ~Pair() {
+    for (const int fd : fds) ::close(fd);
+  }
+  int fds[2];
+};
+
+Context serverContext() {
+  Context context(::SSL_CTX_new(::TLS_server_method()));
+  const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(::EVP_EC_gen(SN_X9_62_prime256v1), &::EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&::X509_free)> certificate(::X509_new(), &::X509_free);
+  ::X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
+  ::X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  ::X509_set_pubkey(certificate.get(), key.get());
+  ::X509_sign(certificate.get(), key.get(), ::EVP_sha256());
+  ::SSL_CTX_use_certificate(context.get(), certificate.get());
+  ::SSL_CTX_use_PrivateKey(context.get(), key.get());
+  return context;
+}
+
+// SchedulerOptions::identity: the queue of errors is the fiber's. Where it is the worker's, a clean end is told as a fault, because
+// another connection spoke no TLS.
+TEST(Openssl, ACleanEndIsToldBesideAClientThatSpeaksNoTls) {
+  if (!ThreadsAreFibers::supported()) GTEST_SKIP() << "fibers run as their worker in this build";
+  const Context server = serverContext();
+  const Context client(::SSL_CTX_new(::TLS_client_method()));
+  for (const size_t workers : {1, 2}) {
+    Pair good, bad;
+    std::atomic<bool> failed{false}, reads{false};
+    IOManager iom({.threads = workers, .use_caller = false, .name = "own", .identity = FiberIdentity::kOwn});
+    iom.schedule([&] {
+      const std::unique_ptr<SSL, Free> tls(::SSL_new(server.get()));
+      ::SSL_set_fd(tls.get(), good.fds[0]);
+      EXPECT_EQ(::SSL_accept(tls.get()), 1);
+      ::ERR_clear_error();
+      reads = true;
+      char byte;
+      const int result = ::SSL_read(tls.get(), &byte, 1);
+      EXPECT_EQ(result, 0);
+      EXPECT_EQ(::SSL_get_error(tls.get(), result), SSL_ERROR_ZERO_RETURN) << workers;
+    });
+    iom.schedule([&] {
+      const std::unique_ptr<SSL, Free> tls(::SSL_new(client.get()));
+      ::SSL_set_fd(tls.get(), good.fds[1]);
+      EXPECT_EQ(::SSL_connect(tls.get()), 1);
+      while (!failed) ::usleep(100);
+      ::SSL_shutdown(tls.get());
+    });
+    iom.schedule([&] {
+      while (!reads) ::usleep(100);
+      EXPECT_EQ(::write(bad.fds[1], "GET / HTTP/1.1\r\n\r\n", 18), 18);
+      const std::unique_ptr<SSL, Free> tls(::SSL_new(server.get()));
+      ::SSL_set_fd(tls.get(), bad.fds[0]);
+      EXPECT_NE(::SSL_accept(tls.get()), 1);  // leaves its errors in the queue, as many servers do
+      failed = true;
+      EXPECT_NE(::ERR_peek_error(), 0u);
+    });
+    iom.stop();
+  }
 }
 
 // HA-6

@@ -1,0 +1,20 @@
+// Internal. A thread_local variable that belongs to the worker, reached by code that runs under another thread pointer. A fiber
+// that has borrowed a thread (sylar/hook/thread/identity.h) has copies of all thread_local variables, and the worker's beside.
+#pragma once
+
+#include <cstddef>
+
+#include "sylar/base/internal.h"
+
+namespace sylar::detail {
+
+/// How far the worker's copies are from the running ones. 0 but for a borrowed thread that a worker runs.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local ptrdiff_t t_to_worker = 0;
+
+/// Returns the worker's copy of a thread_local variable, of which `own` is the running one.
+template <class T>
+[[gnu::always_inline]] inline T& ofWorker(T& own) {
+  return *reinterpret_cast<T*>(reinterpret_cast<char*>(&own) + t_to_worker);
+}
+
+}  // namespace sylar::detail

@@ -1,0 +1,374 @@
+// SchedulerOptions::identity: to a library each fiber is a thread of its own.
+#include <locale.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sylar/fiber.h"
+#include "sylar/iomanager.h"
+#include "sylar/sync/blocking_pool.h"
+#include "sylar/threads_are_fibers.h"
+#include "tests/hook/support.h"
+
+namespace sylar::test {
+namespace {
+
+SchedulerOptions own(size_t workers) {
+  return {.threads = workers, .use_caller = false, .name = "own", .identity = FiberIdentity::kOwn};
+}
+
+class Identity : public OverWorkers {
+ protected:
+  void SetUp() override {
+    if (!ThreadsAreFibers::supported()) GTEST_SKIP() << "fibers run as their worker in this build";
+  }
+  void TearDown() override { BlockingPool::process().endAll(); }
+  /// Runs `count` fibers that call `body(number)` beside one another.
+  template <class Body>
+  void runAll(int count, Body body) {
+    IOManager iom(own(workers()));
+    for (int i = 0; i < count; ++i) {
+      iom.schedule([=] { body(i); });
+    }
+    iom.stop();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Workers, Identity, testing::Values(1, 2));
+
+thread_local int t_value = 0;
+
+/// Waits in all ways in which a fiber gives its worker to others.
+void letOthersRun() {
+  Fiber::YieldToReady();
+  ::usleep(100);
+}
+
+// What a library keeps for its thread is found again behind each wait.
+TEST_P(Identity, ThreadLocalVariablesAreTheFibersWhileItRuns) {
+  runAll(20, [](int i) {
+    t_value = i;
+    for (int round = 0; round < 3; ++round) {
+      letOthersRun();
+      EXPECT_EQ(t_value, i);
+    }
+  });
+}
+
+TEST_P(Identity, SelfIsTheSameBehindEachWaitAndAnotherInEachFiber) {
+  std::mutex mutex;
+  std::set<pthread_t> seen;
+  std::atomic<int> here{0};
+  runAll(10, [&](int) {
+    const pthread_t self = ::pthread_self();
+    {
+      const std::lock_guard lock(mutex);
+      EXPECT_TRUE(seen.insert(self).second);
+    }
+    ++here;
+    while (here < 10) letOthersRun();
+    EXPECT_NE(::pthread_equal(self, ::pthread_self()), 0);
+  });
+}
+
+TEST_P(Identity, LibcsStateOfAThreadIsTheFibers) {
+  const locale_t comma = ::newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
+  ASSERT_NE(comma, nullptr);
+  runAll(10, [comma](int i) {
+    if (i % 2 == 0) ::uselocale(comma);
+    sigset_t usr1, mask;
+    ::sigemptyset(&usr1);
+    ::sigaddset(&usr1, SIGUSR1);
+    if (i % 3 == 0) ::pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+    h_errno = i;
+    errno = i;
+    Fiber::YieldToReady();
+    EXPECT_EQ(errno, i);
+    ::usleep(100);
+    EXPECT_EQ(h_errno, i);
+    EXPECT_EQ(::uselocale(nullptr) == comma, i % 2 == 0);
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    EXPECT_EQ(::sigismember(&mask, SIGUSR1), i % 3 == 0 ? 1 : 0);
+  });
+  ::freelocale(comma);
+}
+
+TEST_P(Identity, KeysAreTheFibersAndTheirDestructorsTheThreads) {
+  pthread_key_t key;
+  ASSERT_EQ(::pthread_key_create(&key, nullptr), 0);
+  runAll(10, [key](int i) {
+    ::pthread_setspecific(key, reinterpret_cast<void*>(static_cast<intptr_t>(i) + 1));
+    letOthersRun();
+    EXPECT_EQ(::pthread_getspecific(key), reinterpret_cast<void*>(static_cast<intptr_t>(i) + 1));
+  });
+  ::pthread_key_delete(key);
+}
+
+// Garbage collectors and checks of stack overflows rely on it.
+TEST_P(Identity, TheBoundsOfTheStackAreTold) {
+  runAll(5, [](int) {
+    pthread_attr_t attributes;
+    ASSERT_EQ(::pthread_getattr_np(::pthread_self(), &attributes), 0);
+    void* base;
+    size_t size;
+    ::pthread_attr_getstack(&attributes, &base, &size);
+    ::pthread_attr_destroy(&attributes);
+    const char local = 0;
+    EXPECT_GE(&local, static_cast<const char*>(base));
+    EXPECT_LT(&local, static_cast<const char*>(base) + size);
+    EXPECT_GE(size, size_t{128} << 10);
+  });
+}
+
+// A pool of threads: what belongs to the task is set back, what a library keeps is not.
+TEST_P(Identity, WhatATaskHasSetIsSetBackForTheNext) {
+  if (workers() != 1) return;
+  const locale_t other = ::newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
+  IOManager iom(own(1));
+  std::atomic<pthread_t> first{0};
+  auto one = std::make_shared<Fiber>([&] {
+    first = ::pthread_self();
+    t_value = 77;
+    ::uselocale(other);
+    sigset_t usr1;
+    ::sigemptyset(&usr1);
+    ::sigaddset(&usr1, SIGUSR1);
+    ::pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    ::pthread_setname_np(::pthread_self(), "task");
+  });
+  iom.schedule(one);
+  one->join();
+  auto two = std::make_shared<Fiber>([&] {
+    EXPECT_EQ(::pthread_self(), first);
+    EXPECT_EQ(t_value, 77);
+    EXPECT_EQ(::uselocale(nullptr), LC_GLOBAL_LOCALE);
+    sigset_t mask;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    EXPECT_EQ(::sigismember(&mask, SIGUSR1), 0);
+    int state;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
+    char name[16];
+    ::pthread_getname_np(::pthread_self(), name, sizeof name);
+    EXPECT_STRNE(name, "task");
+  });
+  iom.schedule(two);
+  two->join();
+  iom.stop();
+  ::freelocale(other);
+}
+
+TEST_P(Identity, ExceptionsReachTheJoinerAndAreTheFibersMeanwhile) {
+  IOManager iom(own(workers()));
+  std::vector<Fiber::ptr> fibers;
+  for (int i = 0; i < 8; ++i) {
+    fibers.push_back(std::make_shared<Fiber>([i] {
+      try {
+        throw std::runtime_error(std::to_string(i));
+      } catch (const std::runtime_error& error) {
+        letOthersRun();
+        EXPECT_EQ(error.what(), std::to_string(i));
+        letOthersRun();
+        throw;
+      }
+    }));
+    iom.schedule(fibers.back());
+  }
+  for (int i = 0; i < 8; ++i) {
+    try {
+      fibers[static_cast<size_t>(i)]->join();
+      ADD_FAILURE();
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), std::to_string(i));
+    }
+  }
+  iom.stop();
+}
+
+TEST_P(Identity, PthreadExitEndsTheFiber) {
+  std::atomic<int> ended{0}, unwound{0};
+  runAll(6, [&](int i) {
+    struct AtEnd {
+      ~AtEnd() { ++count; }
+      std::atomic<int>& count;
+    } const at_end{unwound};
+    letOthersRun();
+    if (i % 2 == 0) ::pthread_exit(nullptr);
+    ++ended;
+  });
+  EXPECT_EQ(ended, 3);
+  EXPECT_EQ(unwound, 6);
+}
+
+TEST_P(Identity, AMoveTakesTheThreadAlong) {
+  IOManager a(own(workers())), b(own(workers()));
+  auto fiber = std::make_shared<Fiber>([&] {
+    const pthread_t self = ::pthread_self();
+    t_value = 5;
+    for (int i = 0; i < 50; ++i) {
+      IOManager& to = i % 2 == 0 ? b : a;
+      ASSERT_TRUE(to.switchTo());
+      EXPECT_EQ(Scheduler::GetThis(), &to);
+      EXPECT_NE(::pthread_equal(self, ::pthread_self()), 0);
+      EXPECT_EQ(t_value, 5);
+      ::usleep(10);
+    }
+  });
+  a.schedule(fiber);
+  fiber->join();
+  a.stop();
+  b.stop();
+}
+
+// One that is resumed by hand may outlive its resumer's function, and so has none of what that has borrowed.
+TEST_P(Identity, AFiberThatIsResumedByHandRunsAsTheWorker) {
+  runAll(8, [](int i) {
+    t_value = 100 + i;
+    const pthread_t self = ::pthread_self();
+    std::vector<int> given;
+    const auto generator = std::make_shared<Fiber>([&] {
+      for (int n = 0; n < 3; ++n) {
+        EXPECT_EQ(::pthread_equal(self, ::pthread_self()), 0);
+        given.push_back(n);
+        ::usleep(50);
+        Fiber::YieldToHold();
+      }
+    });
+    for (int n = 0; n < 4; ++n) {
+      generator->resume();
+      EXPECT_NE(::pthread_equal(self, ::pthread_self()), 0);
+      EXPECT_EQ(t_value, 100 + i);
+      EXPECT_EQ(Fiber::GetThis()->getId(), Fiber::GetFiberId());
+      letOthersRun();
+    }
+    EXPECT_EQ(given, (std::vector<int>{0, 1, 2}));
+  });
+}
+
+TEST_P(Identity, ACancelEndsAWait) {
+  IOManager iom(own(workers()));
+  std::vector<Fiber::ptr> fibers;
+  for (int i = 0; i < 4; ++i) {
+    fibers.push_back(std::make_shared<Fiber>([i] {
+      t_value = i;
+      errno = 0;
+      EXPECT_NE(::sleep(1000), 0u);
+      EXPECT_EQ(t_value, i);
+    }));
+    iom.schedule(fibers.back());
+  }
+  for (const Fiber::ptr& fiber : fibers) {
+    fiber->cancel();
+    fiber->join();
+  }
+  iom.stop();
+}
+
+TEST_P(Identity, AForkedChildGoesOnAsTheThread) {
+  runAll(3, [](int i) {
+    t_value = i;
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(t_value == i && ::usleep(10) == 0 ? 40 + i : 1);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 40 + i);
+    EXPECT_EQ(t_value, i);
+  });
+}
+
+// Destructors of thread_local variables run in exit(), as for the thread that calls it.
+TEST_P(Identity, ExitInAFiberEndsTheProcess) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const size_t count = workers();
+  EXPECT_EXIT(
+      {
+        IOManager iom(own(count));
+        iom.schedule([] { ::exit(9); });
+        iom.stop();
+      },
+      testing::ExitedWithCode(9), "");
+}
+
+// A fiber that is dropped while it is suspended leaves its thread behind, and nobody else gets it.
+TEST_P(Identity, AFiberThatIsAbandonedKeepsItsThread) {
+  IOManager iom(own(workers()));
+  std::atomic<bool> holds{false};
+  auto held = std::make_shared<Fiber>([&] {
+    holds = true;
+    Fiber::YieldToHold();
+  });
+  iom.schedule(held);
+  while (!holds || held->getState() != Fiber::HOLD) ::sched_yield();
+  held.reset();
+  for (int i = 0; i < 20; ++i)
+    iom.schedule([i] {
+      t_value = i;
+      letOthersRun();
+      EXPECT_EQ(t_value, i);
+    });
+  iom.stop();
+}
+
+// A handler of the process's signal may run under any thread pointer, and ends the wait that has lasted longest.
+TEST_P(Identity, AHandlerEndsTheWaitOfAnotherFiber) {
+  if (workers() != 1) return;
+  const struct Posix {
+    Posix() { setHookEintr(HookEintr::kPosix); }
+    ~Posix() { setHookEintr(HookEintr::kRestart); }
+  } posix;
+  sigset_t usr1, before;
+  ::sigemptyset(&usr1);
+  ::sigaddset(&usr1, SIGUSR1);
+  struct sigaction action {};
+  struct sigaction old {};
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGUSR1, &action, &old);
+  IOManager iom(own(1));
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  bool begun = false;
+  auto waits = std::make_shared<Fiber>([&] {
+    char byte;
+    begun = true;  // from here on its next park is that of the read
+    EXPECT_EQ(::read(ends[0], &byte, 1), -1);
+    EXPECT_EQ(errno, EINTR);
+  });
+  ::pthread_sigmask(SIG_BLOCK, &usr1, &before);  // so that the worker gets it
+  iom.schedule(waits);
+  iom.schedule([&] {
+    while (!begun || stateOf(*waits) != FiberState::kParked) Fiber::YieldToReady();
+    ::kill(::getpid(), SIGUSR1);
+  });
+  waits->join();
+  iom.stop();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::sigaction(SIGUSR1, &old, nullptr);
+  for (const int fd : ends) ::close(fd);
+}
+
+TEST_P(Identity, ManyComeAndGo) {
+  std::atomic<int> sum{0};
+  runAll(2000, [&](int) {
+    const int before = ++t_value;
+    letOthersRun();
+    EXPECT_EQ(t_value, before);
+    ++sum;
+  });
+  EXPECT_EQ(sum, 2000);
+}
+
+}  // namespace
+}  // namespace sylar::test
