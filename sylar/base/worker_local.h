@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "sylar/base/internal.h"
 
@@ -14,7 +15,9 @@ namespace sylar::detail {
 /// Returns the worker's copy of a thread_local variable, of which `own` is the running one.
 template <class T>
 [[gnu::always_inline]] inline T& ofWorker(T& own) {
-  return *reinterpret_cast<T*>(reinterpret_cast<char*>(&own) + t_to_worker);
+  uintptr_t address = reinterpret_cast<uintptr_t>(&own) + static_cast<uintptr_t>(t_to_worker);
+  __asm__("" : "+r"(address));  // which compilers take for one outside of `own`
+  return *reinterpret_cast<T*>(address);
 }
 
 }  // namespace sylar::detail

@@ -231,6 +231,7 @@ void FiberControl::resume() {
   FiberCore* const me = runningFiber();
   FiberHost* const host = thread.host();
   FiberCore& mine = *core();
+  if (isUnstarted(was)) mine.special &= FiberCore::kWatched;  // it borrows no thread, for which it might have to wait
   SYLAR_DCHECK(!mine.live && mine.fiber == &fiber());
   mine.resumer = me;
   if (me != nullptr) control(*me->fiber).move(FiberState::kRunning, FiberState::kResuming);

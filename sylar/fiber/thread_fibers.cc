@@ -195,7 +195,7 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enter(FiberCore& core) {
   FiberCore* const me = t_running;
 #ifdef SYLAR_THREAD_POINTER
   if (me != nullptr) {
-    if (me->borrowsThread() && threadPointer() != m_thread_pointer) return enterAsWorker(core);
+    if (me->borrowsThread() && threadPointer() != m_thread_pointer && !sys::inForkedChild()) return enterAsWorker(core);
     if (!core.borrowsThread()) core.setOwnThreadPointer(me->ownsThreadPointer() && !me->borrowsThread());
   }
 #endif
@@ -237,6 +237,7 @@ SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) {
   if (!me.ownsThreadPointer()) return leave<true>(me, to);
   if (to == nullptr && sys::inForkedChild()) return stayInChild(me);
   const uintptr_t mine = threadPointer();
+  if (sys::inForkedChild()) return leave<true>(me, to);  // libc gives the worker's thread pointer to another thread there
   if (to == nullptr || me.borrowsThread()) becomeThread(m_thread_pointer);
   leave<true>(me, to);
   arriveAs(mine, me);
@@ -265,6 +266,7 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enterAsWorker(FiberCore& core) {
   t_this = this;
   t_running = &me;
   t_to_worker = me.borrowsThread() ? static_cast<ptrdiff_t>(m_thread_pointer - threadPointer()) : 0;
+  if (t_to_worker != 0) sys::detail::t_thread_id = ofWorker(sys::detail::t_thread_id);  // to the library it is the worker
   if (m_host != nullptr) m_host->adoptThreadPointer();
   me.setOwnThreadPointer(true);
   if (std::exchange(t_is_known, true)) return;

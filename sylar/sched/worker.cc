@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <iterator>
 #include <utility>
 
@@ -97,6 +98,13 @@ void Worker::run() {
   m_thread_fibers = &ThreadFibers::current();
   m_thread_fibers->setHost(this, &m_slot);
   setThread(sys::threadId());
+#ifdef SYLAR_THREAD_POINTER
+  if (lends_threads) {  // fibers come back to it from masks of their own
+    uint64_t mask = 0;
+    sys::call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &mask, sizeof mask);
+    keepSignalMask(mask);
+  }
+#endif
   const int64_t slack_ns = sys::timerSlack();
   const bool own_slack = m_scheduler.timerSlackNs() > 0;
   if (own_slack) {

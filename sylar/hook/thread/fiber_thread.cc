@@ -16,6 +16,7 @@
 #include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/lock/parking_lot.h"
 #include "sylar/hook/thread/left_thread.h"
+#include "sylar/sched/worker.h"
 #include "sylar/scheduler.h"
 
 namespace sylar::detail {
@@ -52,7 +53,7 @@ void runThread(LeftThread& thread, pthread_t id) {
 
 bool makesFiberThreads() {
   return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && maySuspendHere() &&
-         Scheduler::GetThis() != nullptr;
+         Scheduler::GetThis() != nullptr && !Worker::current()->lends_threads;  // whose fibers are threads already
 }
 
 int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument) {

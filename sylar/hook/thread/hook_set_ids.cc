@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sylar/base/sys.h"
+#include "sylar/base/worker_local.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/thread/left_thread.h"
@@ -81,7 +82,8 @@ void handleSetIds(int signal, siginfo_t* info, void* context) {
     return;
   }
   const uintptr_t mine = threadPointer();
-  const uintptr_t worker = FiberThread::mine().worker_pointer.load(std::memory_order_relaxed);
+  const uintptr_t borrowers = t_to_worker != 0 ? mine + static_cast<uintptr_t>(t_to_worker) : 0;  // it may have moved
+  const uintptr_t worker = borrowers != 0 ? borrowers : FiberThread::mine().worker_pointer.load(std::memory_order_relaxed);
   const bool lent = worker != 0 && !sys::inForkedChild();  // a child's one thread is the one that forked
   if (lent) setThreadPointer(worker);
   g_libcs_handler.load(std::memory_order_relaxed)(signal, info, context);

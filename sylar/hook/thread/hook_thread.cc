@@ -21,6 +21,7 @@
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/lock/lock_wait.h"
 #include "sylar/hook/lock/parking_lot.h"
+#include "sylar/sched/worker.h"
 
 // clang-format off
 #define SYLAR_THREAD_NAMES(X) \
@@ -74,7 +75,9 @@ uint64_t bitOf(int signal) { return uint64_t{1} << (signal - 1); }
 
 /// Called when the calling thread has set its mask.
 void noteMask() {
-  const bool keeps_mask = FiberThread::mine().isFiber() || g_threads_are_fibers.load(std::memory_order_relaxed) != 0;
+  const Worker* const worker = Worker::current();
+  const bool keeps_mask =
+      (worker != nullptr && worker->lends_threads) || g_threads_are_fibers.load(std::memory_order_relaxed) != 0;
   if (!keeps_mask || outsideFibers()) return;
   uint64_t mask = 0;
   const uint64_t never = g_never_blocked.load(std::memory_order_relaxed);
@@ -277,7 +280,7 @@ int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
 }
 
 pid_t gettid() noexcept {
-  return FiberThread::mine().isFiber() ? sys::threadIdHere() : static_cast<pid_t>(sys::call(SYS_gettid));
+  return FiberThread::mine().isFiber() ? *FiberThread::mine().libc_id : static_cast<pid_t>(sys::call(SYS_gettid));
 }
 
 }  // extern "C"

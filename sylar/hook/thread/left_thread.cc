@@ -268,7 +268,7 @@ SYLAR_SWITCHES void runAsThread(LeftThread& thread, FiberCore& me) {
 
 SYLAR_SWITCHES void giveFiberBack(LeftThread& me) {
   NothingKept nothing;
-  becomeThread(ThreadFibers::current().ownThreadPointer());
+  if (!sys::inForkedChild()) becomeThread(ThreadFibers::current().ownThreadPointer());
   Context::switchTo(me.thread, me.fiber, nothing.locals());
 }
 

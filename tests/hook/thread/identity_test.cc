@@ -17,9 +17,11 @@
 #include <vector>
 
 #include "sylar/fiber.h"
+#include "sylar/fiber_local.h"
 #include "sylar/iomanager.h"
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/threads_are_fibers.h"
+#include "sylar/util.h"
 #include "tests/hook/support.h"
 
 namespace sylar::test {
@@ -104,7 +106,7 @@ TEST_P(Identity, LibcsStateOfAThreadIsTheFibers) {
   ::freelocale(comma);
 }
 
-TEST_P(Identity, KeysAreTheFibersAndTheirDestructorsTheThreads) {
+TEST_P(Identity, KeysAreTheFibers) {
   pthread_key_t key;
   ASSERT_EQ(::pthread_key_create(&key, nullptr), 0);
   runAll(10, [key](int i) {
@@ -198,18 +200,21 @@ TEST_P(Identity, ExceptionsReachTheJoinerAndAreTheFibersMeanwhile) {
 }
 
 TEST_P(Identity, PthreadExitEndsTheFiber) {
+  struct AtEnd {
+    ~AtEnd() { ++count; }
+    std::atomic<int>& count;
+  };
+  static FiberLocal<std::shared_ptr<AtEnd>> local;
   std::atomic<int> ended{0}, unwound{0};
   runAll(6, [&](int i) {
-    struct AtEnd {
-      ~AtEnd() { ++count; }
-      std::atomic<int>& count;
-    } const at_end{unwound};
+    const AtEnd at_end{unwound};
     letOthersRun();
+    *local = std::shared_ptr<AtEnd>(new AtEnd{unwound});
     if (i % 2 == 0) ::pthread_exit(nullptr);
     ++ended;
   });
   EXPECT_EQ(ended, 3);
-  EXPECT_EQ(unwound, 6);
+  EXPECT_EQ(unwound, 12);
 }
 
 TEST_P(Identity, AMoveTakesTheThreadAlong) {
@@ -306,7 +311,9 @@ TEST_P(Identity, ExitInAFiberEndsTheProcess) {
 TEST_P(Identity, AFiberThatIsAbandonedKeepsItsThread) {
   IOManager iom(own(workers()));
   std::atomic<bool> holds{false};
+  std::atomic<pthread_t> its_thread{0};
   auto held = std::make_shared<Fiber>([&] {
+    its_thread = ::pthread_self();
     holds = true;
     Fiber::YieldToHold();
   });
@@ -314,12 +321,104 @@ TEST_P(Identity, AFiberThatIsAbandonedKeepsItsThread) {
   while (!holds || held->getState() != Fiber::HOLD) ::sched_yield();
   held.reset();
   for (int i = 0; i < 20; ++i)
-    iom.schedule([i] {
+    iom.schedule([i, &its_thread] {
       t_value = i;
+      EXPECT_NE(::pthread_self(), its_thread);
       letOthersRun();
       EXPECT_EQ(t_value, i);
     });
   iom.stop();
+}
+
+// The mask of the worker, to which its fibers come back, is the program's.
+TEST_P(Identity, SignalsThatTheProgramBlocksStayBlocked) {
+  sigset_t usr1, before;
+  ::sigemptyset(&usr1);
+  ::sigaddset(&usr1, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &usr1, &before);
+  runAll(6, [](int) {
+    const auto blocked = [] {
+      sigset_t mask;
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+      return ::sigismember(&mask, SIGUSR1) == 1;
+    };
+    EXPECT_TRUE(blocked());
+    letOthersRun();
+    EXPECT_TRUE(blocked());
+    ::kill(::getpid(), SIGUSR1);  // would end the process where it is not blocked
+    letOthersRun();
+  });
+  siginfo_t info;
+  const timespec none{};
+  EXPECT_EQ(::sigtimedwait(&usr1, &info, &none), SIGUSR1);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_P(Identity, ToTheLibraryTheThreadIsTheWorker) {
+  IOManager iom(own(workers()));
+  auto fiber = std::make_shared<Fiber>([&] {
+    const int worker = static_cast<int>(GetThreadId());
+    EXPECT_NE(::gettid(), worker);
+    auto there = std::make_shared<Fiber>([worker] { EXPECT_EQ(static_cast<int>(GetThreadId()), worker); });
+    iom.schedule(there, worker);
+    there->join();
+  });
+  iom.schedule(fiber);
+  fiber->join();
+  iom.stop();
+}
+
+TEST_P(Identity, AFiberThatIsResumedByHandMayHaveSeveralResumers) {
+  if (workers() != 1) return;
+  IOManager iom(own(1));
+  std::vector<int> given;
+  const auto generator = std::make_shared<Fiber>([&] {
+    for (int n = 0; n < 4; ++n) {
+      given.push_back(n);
+      Fiber::YieldToHold();
+    }
+  });
+  for (int i = 0; i < 5; ++i) iom.schedule([&] { generator->resume(); });
+  iom.stop();
+  EXPECT_EQ(given, (std::vector<int>{0, 1, 2, 3}));
+}
+
+// libc visits all threads, and its handler marks the worker's own record, also behind a move.
+TEST_P(Identity, RightsAreChangedWhileFibersMove) {
+  IOManager a(own(workers())), b(own(workers()));
+  std::atomic<bool> end{false};
+  std::vector<Fiber::ptr> fibers;
+  for (int i = 0; i < 4; ++i) {
+    fibers.push_back(std::make_shared<Fiber>([&] {
+      for (bool in_a = true; !end; in_a = !in_a) {
+        EXPECT_TRUE((in_a ? b : a).switchTo());
+        for (int k = 0; k < 1000 && !end; ++k) (void)::pthread_self();
+      }
+    }));
+    a.schedule(fibers.back());
+  }
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(::setresgid(static_cast<gid_t>(-1), static_cast<gid_t>(-1), static_cast<gid_t>(-1)), 0);
+  end = true;
+  for (const Fiber::ptr& fiber : fibers) fiber->join();
+  a.stop();
+  b.stop();
+}
+
+TEST_P(Identity, AForkedChildMayMakeThreadsAndEnd) {
+  runAll(2, [](int) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (int i = 0; i < 4; ++i) {
+        pthread_t thread;
+        const auto nothing = [](void*) -> void* { return nullptr; };
+        if (::pthread_create(&thread, nullptr, nothing, nullptr) != 0 || ::pthread_join(thread, nullptr) != 0) ::_exit(1);
+      }
+      return;  // the child ends with its only fiber
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  });
 }
 
 // A handler of the process's signal may run under any thread pointer, and ends the wait that has lasted longest.
