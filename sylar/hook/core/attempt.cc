@@ -246,10 +246,12 @@ long accept(Entry& entry, const EpollEngine& engine, int fd, sockaddr* address, 
 long connect(Entry& entry, int fd, const sockaddr* address, socklen_t size) {
   const long flags = sys::call(SYS_fcntl, fd, F_GETFL, 0);
   if (flags < 0 || (flags & O_NONBLOCK) != 0) return flags < 0 ? flags : plainConnect(fd, address, size);
+  const bool was_nonblocking = entry.nonblocking();  // not any more: a copy of the descriptor has made it blocking
   sys::call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
   const long result = plainConnect(fd, address, size);
   // Flags that another thread has set in between stay.
-  if (!entry.nonblocking()) sys::call(SYS_fcntl, fd, F_SETFL, sys::call(SYS_fcntl, fd, F_GETFL, 0) & ~long{O_NONBLOCK});
+  if (was_nonblocking || !entry.nonblocking())
+    sys::call(SYS_fcntl, fd, F_SETFL, sys::call(SYS_fcntl, fd, F_GETFL, 0) & ~long{O_NONBLOCK});
   return result;
 }
 

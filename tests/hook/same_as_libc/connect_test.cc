@@ -129,6 +129,21 @@ void tcpAfterItsEnd(Run& run) {
   }
 }
 
+/// The flags of the open file stay as they are, also where a copy of the descriptor has set them.
+void flagsThatACopyHasSet(Run& run) {
+  const int listener = boundSocket(run.make, SOCK_STREAM);
+  run.keep(listener);
+  ::listen(listener, 4);
+  const int fd = run.keep(run.make.socket(AF_INET, SOCK_STREAM, 0));
+  const int copy = run.keep(run.call.dup(fd));
+  run.call.fcntl(fd, F_SETFL, O_NONBLOCK);
+  libcCalls().fcntl(copy, F_SETFL, 0);
+  run.got("connect", connectTo(run.call, fd, addressOf(listener)));
+  run.got("flags", run.call.fcntl(copy, F_GETFL));
+  run.got("again", connectTo(run.call, fd, addressOf(listener)));
+  run.got("flags", run.call.fcntl(copy, F_GETFL));
+}
+
 void unixDatagrams(Run& run) {
   const Ends pair = run.keep(makeUnix(run.make, SOCK_DGRAM));
   const Connected other(run, SOCK_STREAM);
@@ -143,10 +158,15 @@ void unixDatagrams(Run& run) {
 
 std::vector<Case> cases() {
   return {
-      {"UntilThereIsRoom", untilThereIsRoom},   {"UntilTheListenerEnds", untilTheListenerEnds},
-      {"UntilTheTimeout", untilTheTimeout},     {"WhenNonblocking", whenNonblocking},
-      {"WhileTheFirstEnds", whileTheFirstEnds}, {"TcpWithoutAnAnswer", tcpWithoutAnAnswer},
-      {"TcpAfterItsEnd", tcpAfterItsEnd},       {"UnixDatagrams", unixDatagrams},
+      {"UntilThereIsRoom", untilThereIsRoom},
+      {"UntilTheListenerEnds", untilTheListenerEnds},
+      {"UntilTheTimeout", untilTheTimeout},
+      {"WhenNonblocking", whenNonblocking},
+      {"WhileTheFirstEnds", whileTheFirstEnds},
+      {"TcpWithoutAnAnswer", tcpWithoutAnAnswer},
+      {"TcpAfterItsEnd", tcpAfterItsEnd},
+      {"UnixDatagrams", unixDatagrams},
+      {"FlagsThatACopyHasSet", flagsThatACopyHasSet},
   };
 }
 
