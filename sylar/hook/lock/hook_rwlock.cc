@@ -9,6 +9,7 @@
 #include "sylar/base/sanitizers.h"
 #include "sylar/base/sys.h"
 #include "sylar/hook/core/real.h"
+#include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/lock/lock_wait.h"
 
 #ifdef SYLAR_TSAN
@@ -23,7 +24,13 @@ std::atomic_ref<int> writerOf(pthread_rwlock_t& lock) { return std::atomic_ref(l
 /// The fiber that writes, in a member that libc does not use; 0 if it is a thread outside fibers.
 std::atomic_ref<unsigned long> writingFiberOf(pthread_rwlock_t& lock) { return std::atomic_ref(lock.__data.__pad2); }
 
-int thisThread() { return static_cast<int>(sys::threadId()); }
+/// Returns the id by which libc knows the owner. To the library a borrowed thread is its worker, and not to libc.
+int thisThread() {
+#ifdef SYLAR_THREAD_POINTER
+  if (const int* const id = FiberThread::mine().libc_id) return *id;
+#endif
+  return static_cast<int>(sys::threadId());
+}
 bool isWrittenByThisThread(pthread_rwlock_t& lock) { return writerOf(lock).load(std::memory_order_relaxed) == thisThread(); }
 bool isWrittenBy(pthread_rwlock_t& lock, const FiberCore* me) {
   return isWrittenByThisThread(lock) && writingFiberOf(lock).load(std::memory_order_relaxed) == reinterpret_cast<uintptr_t>(me);
