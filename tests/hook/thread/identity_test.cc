@@ -11,7 +11,9 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <mutex>
 #include <set>
+#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -115,6 +117,26 @@ TEST_P(Identity, KeysAreTheFibers) {
     EXPECT_EQ(::pthread_getspecific(key), reinterpret_cast<void*>(static_cast<intptr_t>(i) + 1));
   });
   ::pthread_key_delete(key);
+}
+
+// libc notes the writer by its thread's id.
+TEST_P(Identity, ReadWriteLocksAreHandedOn) {
+  std::shared_mutex mutex;
+  int writes = 0;
+  runAll(10, [&](int i) {
+    for (int round = 0; round < 20; ++round) {
+      if (i % 2 == 0) {
+        const std::unique_lock lock(mutex);
+        const int before = ++writes;
+        letOthersRun();
+        EXPECT_EQ(writes, before);
+      } else {
+        const std::shared_lock lock(mutex);
+        letOthersRun();
+      }
+    }
+  });
+  EXPECT_EQ(writes, 100);
 }
 
 // Garbage collectors and checks of stack overflows rely on it.
