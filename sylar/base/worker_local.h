@@ -9,7 +9,7 @@
 
 namespace sylar::detail {
 
-/// How far the worker's copies are from the running ones. 0 but for a borrowed thread that a worker runs.
+/// The distance from the running copies to the worker's. It is 0, except in a borrowed thread that a worker runs.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local ptrdiff_t t_to_worker = 0;
 
 /// Returns the worker's copy of a thread_local variable, of which `own` is the running one.

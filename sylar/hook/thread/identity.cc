@@ -48,7 +48,7 @@ void setMask(uint64_t mask) {
   keepSignalMask(mask);
 }
 
-/// What was sent to the thread since it was given back was meant for the last task.
+/// Drops the signals and cancels that came while the thread was free. They were meant for its last task.
 void beginTask(uint64_t mask) {
   FiberThread& me = FiberThread::mine();
   me.cancel_asked = me.cancel_disabled = false;

@@ -13,8 +13,8 @@
 
 namespace sylar::detail {
 
-/// Calls `body(argument)` in the running fiber, as a thread that it borrows meanwhile. `body` leaves by no exception but the forced
-/// unwinding of pthread_exit, which ends the thread and returns here. Makes a thread if none is free; if that fails, throws
+/// Calls `body(argument)` in the running fiber, as a thread that it borrows meanwhile. `body` throws nothing. If it calls
+/// pthread_exit, that ends the thread and returns here. Makes a thread if none is free; if that fails, throws
 /// std::bad_alloc or, where libc's threads cannot be run by fibers at all, calls `body` as the worker. May suspend: as `body`.
 void callAsBorrowedThread(void (*body)(void*), void* argument);
 

@@ -54,7 +54,7 @@ struct LeftThread {
   bool over = false;     ///< its function has ended
 };
 
-/// What the thread does first.
+/// The function with which the thread begins.
 struct ThreadStart {
   void* (*function)(void*);
   void* argument;

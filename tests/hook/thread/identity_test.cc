@@ -59,7 +59,7 @@ void letOthersRun() {
   ::usleep(100);
 }
 
-// What a library keeps for its thread is found again behind each wait.
+// A library finds again behind each wait what it keeps for its thread.
 TEST_P(Identity, ThreadLocalVariablesAreTheFibersWhileItRuns) {
   runAll(20, [](int i) {
     t_value = i;
