@@ -1,6 +1,8 @@
 // What fibers cost: the cases of topic `fiber`, as a user writes them.
 //
-//   sylar_fibers CASE N [WORKERS]        prints one line of JSON: ns of an operation by the wall and by all threads' CPUs
+//   sylar_fibers CASE N [WORKERS [own]]  prints one line of JSON: ns of an operation by the wall and by all threads' CPUs
+//
+// own: each fiber runs as a thread of libc's of its own (FiberIdentity::kOwn).
 //
 // yield        two fibers on one worker yield to each other                              operation: one way
 // spawn        make a fiber, schedule it, join it                                        one fiber
@@ -207,7 +209,7 @@ void treeNode(int leaves) {
 }
 
 void tree(int n, int workers) {
-  IOManager iom(workers, false, "bench");
+  IOManager iom(bench::options(workers));
   std::latch end(1);
   const Stopwatch watch;
   iom.schedule([&] {
@@ -226,7 +228,7 @@ void timers(int n, int workers) {
 }
 
 void live(int n, int) {
-  IOManager iom(1, false, "bench");
+  IOManager iom(bench::options(1));
   std::latch end(1);
   iom.schedule([&] {
     const int64_t before = bench::residentBytes();

@@ -44,18 +44,6 @@ class SchedulerCore;
 struct SchedulerLink;
 }  // namespace detail
 
-/// As which thread of libc's the scheduler's fibers run: that says whose are their thread_local variables, keys, locale and signal
-/// mask, and what pthread_self() gives.
-enum class FiberIdentity : uint8_t {
-  /// As the worker's, which all fibers of the worker share. A library that keeps something for its thread while it waits finds
-  /// there what another fiber has left.
-  kWorker,
-  /// Each as one of its own, which it borrows of a pool for its function. It costs about 16 KiB of memory, and some 50 ns for each
-  /// time that the fiber waits. Fibers that are resumed by hand run as the worker. Only on x86-64 and without AddressSanitizer and
-  /// ThreadSanitizer; elsewhere as kWorker.
-  kOwn,
-};
-
 /// The configuration of a scheduler.
 struct SchedulerOptions {
   size_t threads = 1;                     ///< number of workers in [1, 1024], including the calling thread if use_caller

@@ -105,6 +105,9 @@ class SYLAR_API TcpServer : public std::enable_shared_from_this<TcpServer> {
   const TcpServerLimits& getLimits() const;
   /// Sets the limits. Throws std::invalid_argument if no client could connect under them.
   void setLimits(const TcpServerLimits& limits);
+  /// Says as which thread handleClient() runs, from the next connection on. kOwn, which it is at first, stands for what the options
+  /// of io_worker say. See Fiber::setIdentity().
+  void setIdentity(FiberIdentity identity);
   /// Returns the name in log lines; the default is "sylar".
   std::string getName() const;
   virtual void setName(const std::string& name);

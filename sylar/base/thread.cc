@@ -1,21 +1,42 @@
 #include "sylar/thread.h"
 
+#include <sys/prctl.h>
+
 #include <atomic>
 #include <system_error>
 #include <utility>
 
 #include "sylar/base/sys.h"
+#include "sylar/base/worker_local.h"
 #include "sylar/clock.h"
 
 namespace sylar {
 namespace {
 
-thread_local Thread* t_thread = nullptr;
-thread_local std::string t_name = "UNKNOW";
+using detail::ofWorker;
+
+constinit thread_local Thread* t_thread = nullptr;
+constinit thread_local std::string* t_name = nullptr;
+
+/// Keeps the name of a thread until that ends.
+struct OwnName {
+  OwnName() { t_name = &name; }
+  ~OwnName() { t_name = nullptr; }
+  std::string name;
+};
 
 void nameThisThread(std::string name) {
-  t_name = std::move(name);
-  ::pthread_setname_np(::pthread_self(), t_name.substr(0, 15).c_str());
+  if (detail::t_to_worker == 0) {
+    static thread_local OwnName own;
+    (void)&own;
+  } else if (ofWorker(t_name) == nullptr) {
+    ofWorker(t_name) = new std::string;  // for as long as the worker's thread lives
+  }
+  std::string& kept = *ofWorker(t_name);
+  kept = std::move(name);
+  char shown[16]{};
+  kept.copy(shown, sizeof shown - 1);
+  sys::call(SYS_prctl, PR_SET_NAME, shown);
 }
 
 }  // namespace
@@ -58,8 +79,12 @@ void Thread::join() {
   ::pthread_join(m_thread, nullptr);
 }
 
-Thread* Thread::GetThis() { return t_thread; }
-const std::string& Thread::GetName() { return t_name; }
+Thread* Thread::GetThis() { return detail::ofWorker(t_thread); }
+const std::string& Thread::GetName() {
+  static const std::string& s_unknown = *new std::string("UNKNOW");
+  const std::string* const name = detail::ofWorker(t_name);
+  return name != nullptr ? *name : s_unknown;
+}
 void Thread::SetName(const std::string& name) {
   if (name.empty()) return;
   nameThisThread(name);

@@ -10,6 +10,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
+#include "sylar/base/worker_local.h"
 #include "sylar/check.h"
 #include "sylar/clock.h"
 #include "sylar/fiber/fiber_refused.h"
@@ -29,11 +30,13 @@ constinit std::atomic<uint64_t> g_next_id_block{1};
 
 uint64_t newId() {
   const tsan::Exempt of_this_thread;
-  if (t_next_id == t_last_id) {
-    t_next_id = g_next_id_block.fetch_add(kIdBlock, std::memory_order_relaxed);
-    t_last_id = t_next_id + kIdBlock;
+  uint64_t& next = detail::ofWorker(t_next_id);
+  uint64_t& last = detail::ofWorker(t_last_id);
+  if (next == last) {
+    next = g_next_id_block.fetch_add(kIdBlock, std::memory_order_relaxed);
+    last = next + kIdBlock;
   }
-  return t_next_id++;
+  return next++;
 }
 
 }  // namespace
@@ -117,6 +120,7 @@ void Fiber::cancel() {
   if (!isOver(stateOf(*this))) ThreadFibers::post(*this, FiberControl::kCancel);
 }
 
+void Fiber::setIdentity(FiberIdentity identity) { m_control->setIdentity(identity); }
 void Fiber::setName(std::string name) { control(*this).setName(std::move(name)); }
 std::string Fiber::getName() const { return control(*this).name(); }
 size_t Fiber::copyName(char* out, size_t size) const noexcept { return control(*this).copyName(out, size); }
@@ -223,7 +227,7 @@ void FiberControl::resume() {
     return;
   }
   const Fiber::ptr keep = fiber().weak_from_this().lock();  // the caller's own handle may be dropped while it runs
-  if (isUnstarted(was) && !thread.start(fiber())) {
+  if (isUnstarted(was) && !thread.start(fiber(), false)) {
     move(FiberState::kRunning, was);
     throw detail::lastRefused();
   }
@@ -231,7 +235,6 @@ void FiberControl::resume() {
   FiberCore* const me = runningFiber();
   FiberHost* const host = thread.host();
   FiberCore& mine = *core();
-  if (isUnstarted(was)) mine.special &= FiberCore::kWatched;  // it borrows no thread, for which it might have to wait
   SYLAR_DCHECK(!mine.live && mine.fiber == &fiber());
   mine.resumer = me;
   if (me != nullptr) control(*me->fiber).move(FiberState::kRunning, FiberState::kResuming);

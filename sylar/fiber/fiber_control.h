@@ -128,6 +128,10 @@ class FiberControl final : public SpawnNode {
   static bool inFiredScope(const FiberCore& core);
   /// Returns null before the fiber's start and after its end.
   FiberCore* core() const;
+  void setIdentity(FiberIdentity identity) { m_runs_as_worker = identity == FiberIdentity::kWorker; }
+  bool runsAsWorker() const { return m_runs_as_worker; }
+  /// Runs the fiber's function, on its stack.
+  void run();
   /// From the fiber's start to its end.
   StartedState& started() const {
     SYLAR_DCHECK(m_started != nullptr);
@@ -197,7 +201,6 @@ class FiberControl final : public SpawnNode {
   /// Returns null if there are none.
   Extras* ifExtras() const { return m_extras.load(std::memory_order_acquire); }
 
-  void run();  // on its own stack
   static void endLocals(StartedState& mine);
   void end(FiberState how);  // when nothing will run on its stack any more
   void endUnfinished(FiberState how);
@@ -214,6 +217,7 @@ class FiberControl final : public SpawnNode {
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
   std::atomic<FiberState> m_state;
   std::atomic<bool> m_spare_is_away{false};
+  bool m_runs_as_worker = false;      // before the start: it borrows no thread
   Spinlock m_lock;                    // of m_exception, for those who join
   std::atomic<pid_t> m_thread_id{0};  // where it was started
   std::atomic<uint64_t> m_waits_for{0};

@@ -5,6 +5,7 @@
 
 #include "sylar/base/counter.h"
 #include "sylar/base/tsan.h"
+#include "sylar/base/worker_local.h"
 #include "sylar/check.h"
 #include "sylar/fiber/thread_fibers.h"
 
@@ -51,8 +52,8 @@ ThreadFibers::~ThreadFibers() {
 
 [[gnu::noinline]] void ThreadFibers::countFiber(int change) {
   const auto count = static_cast<uint64_t>(int64_t{change});  // a thread's count may fall below 0: others' fibers end on it
-  if (Count::t_own != nullptr) {
-    Count::t_own->fibers.add(count);
+  if (Count* const own = ofWorker(Count::t_own)) {
+    own->fibers.add(count);
   } else {
     Count::s_others.fetch_add(count, std::memory_order_relaxed);
   }

@@ -25,8 +25,17 @@ namespace sylar::detail {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local ThreadFibers* t_this = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_owner =
+    0;  // of the worker that has run it last, by its own pointer
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_in_exit = false;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool t_is_known = false;  // it has run fibers by its own thread pointer
+
+#ifdef SYLAR_THREAD_POINTER
+/// Returns the copy of t_to_worker of the thread with that pointer.
+ptrdiff_t& toWorkerOf(uintptr_t thread_pointer) {
+  return *reinterpret_cast<ptrdiff_t*>(reinterpret_cast<uintptr_t>(&t_to_worker) - threadPointer() + thread_pointer);
+}
+#endif
 
 /// Returns true if `address` is on the stack that libc has given the calling thread, and no fiber has it.
 bool onStackOfThread(const void* address) {
@@ -105,18 +114,23 @@ void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
   SYLAR_DCHECK(onThreadStack() && (host == nullptr) == (home == nullptr));
   m_host = host;
   m_home = home;
+  m_owner = home != nullptr ? home->owner.load(std::memory_order_relaxed) : 0;
   tsan::release(this);  // for fibers that come from other threads
 }
 
-bool ThreadFibers::start(Fiber& fiber) {
+bool ThreadFibers::start(Fiber& fiber, bool borrows) {
   SYLAR_DCHECK(this == t_this && control(fiber).core() == nullptr);
   const tsan::Exempt of_this_thread;
-  const bool watched = stack_watch::isOn();
-  const Stack stack = m_stacks.take(control(fiber).m_stack_size << (watched ? 1 : 0));  // its frames are up to twice as large
-  if (!stack) return false;
   FiberCore* core = m_cores.take();
-  if (core == nullptr) {
-    m_stacks.put(stack);
+  if (core == nullptr) return false;
+  const bool watched = stack_watch::isOn();
+  const size_t stack_size = control(fiber).m_stack_size;
+  borrows = borrows && m_host != nullptr && m_host->lends_threads;
+  BorrowedThread* const thread = borrows ? m_threads.take(stack_size) : nullptr;
+  const Stack stack =
+      thread != nullptr ? thread->stack : m_stacks.take(stack_size << (watched ? 1 : 0));  // frames are larger then
+  if (!stack) {
+    m_cores.put(core);
     return false;
   }
   SYLAR_DCHECK(core->fiber == nullptr && !core->live && !core->timer_linked && !core->wait.isOpen());
@@ -129,8 +143,9 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->shielded = false;
   core->in_deadline_scope = false;
   core->in_cancel_scope = false;
-  const bool borrows = m_host != nullptr && m_host->lends_threads && onThreadStack();  // one that is resumed by hand does not
-  core->special = static_cast<uint8_t>((watched ? FiberCore::kWatched : 0) | (borrows ? FiberCore::kBorrows : 0)) & 7;
+  core->special = static_cast<uint8_t>((watched ? FiberCore::kWatched : 0) | (borrows ? FiberCore::kBorrows : 0) |
+                                       (thread != nullptr ? FiberCore::kOwnThreadPointer : 0)) &
+                  7;
   core->sent_by_ring = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
@@ -138,8 +153,14 @@ bool ThreadFibers::start(Fiber& fiber) {
   core->stack = stack;
   if (watched) [[unlikely]]
     stack_watch::begin(stack);
-  control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState(*core);
-  core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - static_cast<uint32_t>(sizeof(StartedState))});
+  if (thread != nullptr) {
+    thread->core = core;
+    core->context = thread->context;
+    control(fiber).m_started = ::new (thread->started) StartedState(*core);
+  } else {
+    control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState(*core);
+    core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - static_cast<uint32_t>(sizeof(StartedState))});
+  }
   moveIn(fiber);
   return true;
 }
@@ -232,74 +253,155 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
 
 #ifdef SYLAR_THREAD_POINTER
 
-/// The loop finds the thread's own variables. The fiber's say what they always say: that it is the one that runs.
+/// The fiber that goes on sets its own thread pointer, and all others have the worker's. So from one thread to the next it is written
+/// once.
 SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) {
   if (!me.ownsThreadPointer()) return leave<true>(me, to);
-  if (to == nullptr && sys::inForkedChild()) return stayInChild(me);
+  if (sys::inForkedChild()) return to == nullptr ? stayInChild(me) : leave<true>(me, to);
   const uintptr_t mine = threadPointer();
-  if (sys::inForkedChild()) return leave<true>(me, to);  // libc gives the worker's thread pointer to another thread there
-  if (to == nullptr || me.borrowsThread()) becomeThread(m_thread_pointer);
-  leave<true>(me, to);
+  m_came_back = &me;
+  if (to == nullptr && me.live) {
+    t_running = nullptr;  // as in leave()
+    to = m_host->passOn(me);
+    t_running = &me;
+    if (to == &me) return;
+  }
+  leaveThreadPointer(me, to);
+  Context::switchTo(me.context, contextOf(to), m_thread_locals);
   arriveAs(mine, me);
 }
 
-/// Goes on as the thread, on whatever worker.
-[[gnu::noinline]] void ThreadFibers::arriveAs(uintptr_t thread_pointer, FiberCore& me) {
-  ThreadFibers& here = current();
-  becomeThread(thread_pointer);
-  adoptIfElsewhere(here, me);
+/// A resumer may have the same thread pointer, and all have in a forked child, where libc gives the worker's to another thread.
+[[gnu::noinline]] void ThreadFibers::leaveThreadPointer(const FiberCore& me, FiberCore* to) {
+  const bool is_child = sys::inForkedChild();
+  if (is_child || (to != nullptr && to == me.resumer && !me.borrowsThread())) t_running = to;
+  if (!is_child && (to == nullptr || !to->ownsThreadPointer())) becomeWorker(to);
 }
-[[gnu::noinline]] void ThreadFibers::adoptIfElsewhere(ThreadFibers& here, FiberCore& me) {
-  if (t_this != &here) here.adoptThreadPointer(me);
+[[gnu::noinline]] void ThreadFibers::becomeWorker(FiberCore* running) {
+  becomeThread(m_thread_pointer);
+  setRunning(running);
+}
+[[gnu::noinline]] void ThreadFibers::setRunning(FiberCore* core) { t_running = core; }
+
+void ThreadFibers::callAsWorker(void (*act)()) {
+  if (t_to_worker == 0) return act();
+  const uintptr_t mine = threadPointer();
+  current().becomeWorker(runningFiber());
+  act();
+  becomeThread(mine);
+}
+
+/// Goes on as the thread, on whatever worker. Handlers may ask for that as soon as the thread pointer is set.
+[[gnu::noinline]] void ThreadFibers::arriveAs(uintptr_t thread_pointer, FiberCore& me) {
+  ThreadFibers& here = *t_this;
+  if (me.borrowsThread()) toWorkerOf(thread_pointer) = static_cast<ptrdiff_t>(here.m_thread_pointer - thread_pointer);
+  becomeThread(thread_pointer);
+  here.takeThreadPointer(me);
+}
+/// Called under the thread pointer of `me`.
+[[gnu::noinline]] void ThreadFibers::takeThreadPointer(FiberCore& me) {
+  t_running = &me;
+  if (t_owner != m_owner) adoptThreadPointer(me);
 }
 
 /// A fiber that is resumed by hand runs as the worker, because it may outlive what its resumer has borrowed.
 SYLAR_SWITCHES FiberCore& ThreadFibers::enterAsWorker(FiberCore& core) {
   const uintptr_t mine = threadPointer();
-  becomeThread(m_thread_pointer);
+  becomeWorker(t_running);
   FiberCore& back = enter(core);
   becomeThread(mine);
   return back;
 }
 
-[[gnu::noinline]] void ThreadFibers::adoptThreadPointer(FiberCore& me) {
+/// Makes this the one of a thread pointer that has not been here before, or was elsewhere in between.
+[[gnu::noinline]] void ThreadFibers::adoptThreadPointer(const FiberCore& me) {
   t_this = this;
-  t_running = &me;
-  t_to_worker = me.borrowsThread() ? static_cast<ptrdiff_t>(m_thread_pointer - threadPointer()) : 0;
-  if (t_to_worker != 0) sys::detail::t_thread_id = ofWorker(sys::detail::t_thread_id);  // to the library it is the worker
+  t_owner = m_owner;
+  if (me.borrowsThread()) sys::detail::t_thread_id = ofWorker(sys::detail::t_thread_id);  // to the library it is the worker
   if (m_host != nullptr) m_host->adoptThreadPointer();
-  me.setOwnThreadPointer(true);
+  if (ThreadLender* const lender = FiberHost::lender.load(std::memory_order_relaxed)) lender->isRunElsewhere();
   if (std::exchange(t_is_known, true)) return;
   abi::__cxa_thread_atexit(endWithThread, nullptr, &__dso_handle);  // for exit()
+}
+
+SYLAR_SWITCHES void ThreadFibers::callOn(BorrowedThread& thread, FiberCore& me, bool lends) {
+  const uint8_t before = me.special;
+  const Stack first = std::exchange(me.stack, thread.stack);
+  thread.core = &me;
+  me.special = static_cast<uint8_t>(before | FiberCore::kOwnThreadPointer | (lends ? FiberCore::kBorrows : 0)) & 7;
+  Context::switchTo(thread.caller, thread.context, m_thread_locals);
+  me.stack = first;
+  me.special = before & 7;
+}
+
+SYLAR_SWITCHES void ThreadFibers::giveBack(BorrowedThread& mine) {
+  SYLAR_DCHECK(t_running == mine.core && threadPointer() == mine.thread_pointer);
+  FiberCore& me = *t_running;
+  ThreadFibers& here = *t_this;
+  if (mine.isWhole(me)) {
+    me.switch_reason = SwitchReason::kDone;
+    if (me.resumer == nullptr && sys::inForkedChild()) stayInChild(me);
+    here.m_came_back = &me;
+    here.leaveThreadPointer(me, me.resumer);
+    Context::switchTo(me.context, here.contextOf(me.resumer), here.m_thread_locals);
+  } else {
+    if (!sys::inForkedChild()) here.becomeWorker(&me);
+    Context::switchTo(mine.context, mine.caller, here.m_thread_locals);
+  }
+  if (!mine.over) arriveOn(mine);
+}
+
+void ThreadFibers::arriveOn(BorrowedThread& mine) {
+  arriveAs(mine.thread_pointer, *mine.core);
+  if (mine.first) current().m_stacks.put(std::exchange(mine.first, {}));
+}
+
+/// Goes on as `thread`, on its stack.
+SYLAR_SWITCHES void ThreadFibers::moveOnto(BorrowedThread& thread, FiberCore& me) {
+  thread.core = &me;
+  control(*me.fiber).m_started = ::new (thread.started) StartedState(me.started());
+  thread.first = std::exchange(me.stack, thread.stack);
+  me.setOwnThreadPointer(true);
+  Context left;
+  Context::exitTo(left, thread.context, m_thread_locals);
 }
 
 [[gnu::noinline]] void ThreadFibers::forgetThread() {
   t_this = nullptr;
   t_running = nullptr;
+  t_owner = 0;
+}
+
+/// Returns if there is no thread for the fiber. If that is for want of memory, it ends with an exception.
+void ThreadFibers::runAsNewThread(FiberCore& me) {
+  FiberControl& fiber = control(*me.fiber);
+  BorrowedThread* thread = nullptr;
+  try {
+    thread = FiberHost::lender.load(std::memory_order_relaxed)->make(fiber.m_stack_size);
+  } catch (const std::bad_alloc&) {
+    fiber.m_exception = std::current_exception();
+    fiber.m_cb = nullptr;
+  }
+  if (thread != nullptr) current().moveOnto(*thread, me);
+  me.special &= FiberCore::kWatched;
+  if (fiber.m_cb != nullptr) fiber.run();
 }
 
 #else
 
 SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) { leave<true>(me, to); }
+void ThreadFibers::runAsNewThread(FiberCore& me) { control(*me.fiber).run(); }
+void ThreadFibers::callAsWorker(void (*act)()) { act(); }
 
 #endif
 
-void ThreadFibers::runBorrowing(FiberControl& fiber) {
-  try {
-    FiberHost::borrow_thread.load(std::memory_order_relaxed)([](void* one) { static_cast<FiberControl*>(one)->run(); }, &fiber);
-  } catch (const std::bad_alloc&) {  // there was no thread, so it has not run
-    fiber.m_exception = std::current_exception();
-    fiber.m_cb = nullptr;
-  }
-}
-
 void ThreadFibers::fiberMain() {
   SYLAR_DCHECK(!onThreadStack());
-  const FiberCore& me = *runningFiber();
+  FiberCore& me = *runningFiber();
   if (me.isWatched()) [[unlikely]]
     arriveTelling(nullptr);
   if (me.borrowsThread()) [[unlikely]] {
-    runBorrowing(control(*me.fiber));
+    runAsNewThread(me);
   } else {
     control(*me.fiber).run();
   }
@@ -328,6 +430,13 @@ SYLAR_SWITCHES void ThreadFibers::exitFiber() {
   Context::exitTo(me.context, thread.contextOf(me.resumer), thread.m_thread_locals);
 }
 
+void ThreadFibers::takeBack(BorrowedThread& thread, const Context& rests) {
+  thread.context = rests;
+  if (!thread.over) return m_threads.put(thread);
+  thread.left.store(1, std::memory_order_release);
+  sys::futexWake(thread.left, 1);  // from here on it is its kernel thread's
+}
+
 void ThreadFibers::recycle(FiberCore& core) {
   SYLAR_DCHECK(this == t_this && &core != t_running);
   SYLAR_DCHECK(core.fiber != nullptr && !core.live);
@@ -338,7 +447,12 @@ void ThreadFibers::recycle(FiberCore& core) {
     stack_watch::end(core.stack);
   tsan::release(&core);  // for their next users
   tsan::release(core.stack.base);
-  if (!core.ownsThreadPointer() || core.switch_reason == SwitchReason::kDone) m_stacks.put(core.stack);
+  const bool done = core.switch_reason == SwitchReason::kDone;
+  if (core.borrowsThread() && done) {
+    takeBack(BorrowedThread::of(core.started()), core.context);
+  } else if (!core.ownsThreadPointer() || done) {
+    m_stacks.put(core.stack);
+  }
   core.fiber = nullptr;
   m_cores.put(&core);
 }
@@ -347,8 +461,8 @@ Fiber::ptr ThreadFibers::finish(FiberCore& core) {
   SYLAR_DCHECK(core.switch_reason == SwitchReason::kDone && core.fiber != nullptr);
   Fiber& fiber = *core.fiber;
   Fiber::ptr last = std::move(control(fiber).m_self);
-  control(fiber).m_started = nullptr;
   recycle(core);
+  control(fiber).m_started = nullptr;
   control(fiber).end(control(fiber).m_exception ? FiberState::kFailed : FiberState::kEnded);
   return last;
 }

@@ -8,6 +8,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
+#include "sylar/fiber/borrowed_thread.h"
 #include "sylar/fiber/control_memory.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/fiber_core.h"
@@ -49,18 +50,15 @@ class MigrationTarget {
   virtual bool accept(Fiber& fiber) = 0;
 };
 
-/// Calls `body(argument)` in the running fiber, as a thread of libc's that it borrows meanwhile. Throws std::bad_alloc if there is
-/// none. `body` throws nothing. May suspend: as `body`.
-using BorrowThread = void (*)(void (*body)(void*), void* argument);
-
 /// The worker that runs a thread's fibers, as far as this module must know it. Null on plain threads.
 class FiberHost {
  public:
-  /// Says how its fibers borrow a thread at their beginning; null if they run as the worker.
-  static inline constinit std::atomic<BorrowThread> borrow_thread{nullptr};  // the hooks set it
+  /// Makes the threads that fibers borrow; null if they run as the worker.
+  static inline constinit std::atomic<ThreadLender*> lender{nullptr};  // the hooks set it
 
-  explicit FiberHost(bool lends) : lends_threads(lends && borrow_thread.load(std::memory_order_relaxed) != nullptr) {}
-  const bool lends_threads;
+  explicit FiberHost(bool lends) : lends_threads(lends && lender.load(std::memory_order_relaxed) != nullptr && canLend()) {}
+  static bool canLend() { return !sys::inForkedChild() && !stack_watch::isOn(); }
+  const bool lends_threads;  ///< its fibers borrow threads at their beginning
   /// Notes that the thread pointer under which this is called is run by this worker now.
   virtual void adoptThreadPointer() = 0;
   /// Parks the running fiber until `fiber` has ended.
@@ -89,7 +87,8 @@ class ThreadFibers {
   void leaveFibers();
 
   /// Makes `fiber`, which has never run, ready to be entered. Returns false if there is no memory, and then nothing has changed.
-  [[nodiscard]] bool start(Fiber& fiber);
+  /// `borrows`: it is to borrow a thread, if the host lends some.
+  [[nodiscard]] bool start(Fiber& fiber, bool borrows);
 
   /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `switch_reason` says why.
   FiberCore& enter(FiberCore& core);
@@ -165,11 +164,24 @@ class ThreadFibers {
   static uint64_t countedFibers();
 
   FiberHost* host() const { return m_host; }
+  /// Calls `act` as the worker, whose thread_local variables have initialisers and destructors that only it can run. It must be
+  /// brief and must not suspend.
+  static void callAsWorker(void (*act)());
 #ifdef SYLAR_THREAD_POINTER
   /// Returns the thread pointer of the thread itself, under which its loop and most of its fibers run.
   uintptr_t ownThreadPointer() const { return m_thread_pointer; }
-  /// Gives the running fiber `me` the thread pointer under which it calls this, which is new to the library.
-  void adoptThreadPointer(FiberCore& me);
+  /// Lets `me`, the running fiber, be the thread until that gives it back. `lends`: to the library the thread is its worker.
+  void callOn(BorrowedThread& thread, FiberCore& me, bool lends);
+  /// Called in the thread, which gives its fiber back or, if it began as this thread, ends it. Returns when another fiber runs the
+  /// thread or, if it is over, on its kernel thread.
+  static void giveBack(BorrowedThread& mine);
+  /// Sets the worker's own thread pointer, under which `running` is the fiber that runs.
+  void becomeWorker(FiberCore* running);
+  /// Called in the thread when a fiber runs it for the first time.
+  static void arriveOn(BorrowedThread& mine);
+  /// Takes a free thread for a call, or returns null.
+  BorrowedThread* takeThread(size_t stack_size) { return m_threads.take(stack_size); }
+  void putThread(BorrowedThread& thread) { m_threads.put(thread); }
   /// Takes from the calling thread what that gave it, because it is no fiber any more.
   static void forgetThread();
 #endif
@@ -185,7 +197,7 @@ class ThreadFibers {
   struct Count;  // one per thread, so that spawning threads do not share a cache line
 
   static void fiberMain();
-  [[gnu::cold]] static void runBorrowing(FiberControl& fiber);
+  [[gnu::cold]] static void runAsNewThread(FiberCore& me);
   static void exitFiber();
   static void keepForEver(Fiber& fiber);
   void moveIn(Fiber& fiber);
@@ -193,9 +205,16 @@ class ThreadFibers {
   void switchOut(FiberCore& me, FiberCore* to);
   template <bool kTells>
   void leave(FiberCore& me, FiberCore* resumer);
-  [[gnu::cold]] void leaveSpecially(FiberCore& me, FiberCore* to);
-  [[gnu::cold]] static void arriveAs(uintptr_t thread_pointer, FiberCore& me);
-  static void adoptIfElsewhere(ThreadFibers& here, FiberCore& me);
+  void leaveSpecially(FiberCore& me, FiberCore* to);
+#ifdef SYLAR_THREAD_POINTER
+  void leaveThreadPointer(const FiberCore& me, FiberCore* to);
+  static void arriveAs(uintptr_t thread_pointer, FiberCore& me);
+  void takeThreadPointer(FiberCore& me);
+  void adoptThreadPointer(const FiberCore& me);
+  [[noreturn]] void moveOnto(BorrowedThread& thread, FiberCore& me);
+#endif
+  void takeBack(BorrowedThread& thread, const Context& rests);
+  static void setRunning(FiberCore* core);
   [[gnu::cold]] FiberCore& enterAsWorker(FiberCore& core);
   void switchTelling(Context& from, FiberCore* to, Context::Kind kind);
   [[noreturn]] void exitTelling(FiberCore& me);
@@ -215,7 +234,9 @@ class ThreadFibers {
   bool m_leaves_own_stack = false;  // in a switch that it is told of
   FiberHost* m_host = nullptr;
   FiberHome* m_home = nullptr;
+  uint64_t m_owner = 0;  // of m_home, when this was its worker's
   StackPool m_stacks;
+  FreeThreads m_threads;
   CorePool m_cores;
   ControlMemory m_free_controls;
   Fiber::ptr m_own_handle;

@@ -23,19 +23,22 @@ namespace {
 /// The mask of the thread in whose memory it stands.
 [[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_signal_mask = 0;
 
-}  // namespace
-
-[[gnu::noinline]] void keepSignalMask(uint64_t mask) { t_signal_mask = mask; }
-[[gnu::noinline]] uint64_t keptSignalMask() { return t_signal_mask; }
-[[gnu::noinline]] uint64_t keptSignalMaskOf(uintptr_t pointer) {
+uint64_t maskOf(uintptr_t pointer) {
   const uintptr_t offset = reinterpret_cast<uintptr_t>(&t_signal_mask) - threadPointer();
   return *reinterpret_cast<uint64_t*>(pointer + offset);
 }
 
-void becomeThread(uintptr_t pointer) {
-  const uint64_t before = keptSignalMask();
+}  // namespace
+
+[[gnu::noinline]] void keepSignalMask(uint64_t mask) { t_signal_mask = mask; }
+[[gnu::noinline]] uint64_t keptSignalMask() { return t_signal_mask; }
+[[gnu::noinline]] uint64_t keptSignalMaskOf(uintptr_t pointer) { return maskOf(pointer); }
+
+/// Looks at both masks under the thread pointer of before.
+[[gnu::noinline]] void becomeThread(uintptr_t pointer) {
+  const uint64_t before = t_signal_mask;
+  const uint64_t mask = maskOf(pointer);
   setThreadPointer(pointer);
-  const uint64_t mask = keptSignalMask();
   if (mask != before) [[unlikely]]
     sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }

@@ -10,6 +10,7 @@
 #include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/check.h"
+#include "sylar/hook/thread/identity.h"
 #include "sylar/http/http_error.h"
 #include "sylar/http/http_shared.h"
 #include "sylar/http/object_pool.h"
@@ -36,14 +37,26 @@ void logFailure(const HttpServer& server, const HttpSession& session, const char
              request == nullptr ? std::string_view("no request") : request->getPath(), what);
 }
 
+/// One request and all that its handler gets.
+struct HandlerCall {
+  const HttpServer& server;
+  ServletDispatch& dispatch;
+  HttpRequest::ptr request;
+  const HttpResponse::ptr response;
+  const HttpSession::ptr& session;
+  bool over = false;
+
+  void answer();
+};
+
 // Passes the request on by moving the pointer, since the session keeps it. A copy would cost two atomic counts.
-void answer(const HttpServer& server, ServletDispatch& dispatch, HttpRequest::ptr request, const HttpResponse::ptr& response,
-            const HttpSession::ptr& session) {
+void HandlerCall::answer() {
   HttpStatus failure;
   try {
     const bool concerns_server = request->getMethod() == HttpMethod::OPTIONS && request->getPath() == "*";
     if (!concerns_server) dispatch.handle(std::move(request), response, session);
     SessionControl::complete(*session, *response);
+    over = true;
     return;
   } catch (const abi::__forced_unwind&) {
     throw;
@@ -60,6 +73,7 @@ void answer(const HttpServer& server, ServletDispatch& dispatch, HttpRequest::pt
     logFailure(server, *session, "an exception of unknown type");
   }
   SessionControl::fail(*session, failure);
+  over = true;
 }
 
 }  // namespace
@@ -67,6 +81,7 @@ void answer(const HttpServer& server, ServletDispatch& dispatch, HttpRequest::pt
 HttpServer::HttpServer(bool keepalive, IOManager* worker, IOManager* io_worker, IOManager* accept_worker)
     : TcpServer(worker, io_worker, accept_worker), m_impl(std::make_unique<Impl>(keepalive)) {
   setRecvTimeout(0);
+  setIdentity(FiberIdentity::kWorker);
   setHttpLimits({});
 }
 
@@ -102,15 +117,24 @@ uint64_t HttpServer::getBodyBytes() const { return m_impl->shared->totals->bodyB
 
 void HttpServer::endClient(Socket::ptr client) { SocketBytes::end(*client); }
 
+/// The handlers run as threads of their own, and the connection as its worker, so while it waits it has only its own small stack.
 void HttpServer::handleClient(Socket::ptr client) {
   ServedSession served(std::move(client), m_impl->shared);
   const HttpSession::ptr& session = served.get();
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {
-    const HttpResponse::ptr response = ObjectPool<HttpResponse>::take();
+    HttpResponse::ptr response = ObjectPool<HttpResponse>::take();
     response->setVersion(request->getVersion());
     response->setClose(request->isClose());
-    answer(*this, *dispatch, std::move(request), response, session);
+    HandlerCall call{*this, *dispatch, std::move(request), std::move(response), session};
+    try {
+      sylar::detail::callAsBorrowedThread([](void* one) { static_cast<HandlerCall*>(one)->answer(); }, &call);
+    } catch (const std::bad_alloc&) {
+      logFailure(*this, *session, "there is no thread for it");
+      SessionControl::fail(*session, HttpStatus::SERVICE_UNAVAILABLE);
+      continue;
+    }
+    if (!call.over) return;  // it has called pthread_exit
   }
 }
 

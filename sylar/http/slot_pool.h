@@ -3,13 +3,19 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <new>
 
 #include "sylar/base/internal.h"
 #include "sylar/base/tsan.h"
+#include "sylar/base/worker_local.h"
+#include "sylar/fiber/thread_fibers.h"
 
 namespace sylar::http::detail {
 
-/// The free slots of each thread.
+using sylar::detail::ofWorker;
+
+/// The free slots of each thread. Fibers that have borrowed threads share those of their worker.
 ///
 /// Thread safety: take() from any thread, and give() from any other. The functions are not inlined, since a fiber may be on another
 /// thread after a wait. May suspend: no.
@@ -19,22 +25,22 @@ class SlotPool {
   /// Returns a slot in the state in which it was given back, or a new one. May throw std::bad_alloc.
   [[gnu::noinline]] static Slot* take() {
     const tsan::Exempt of_this_thread;
-    if (t_free.count == 0) return new Slot;
-    Slot* const slot = t_free.slots[--t_free.count];
+    FreeList* const free = ofWorker(t_free);
+    if (free == nullptr || free->count == 0) return new Slot;
+    Slot* const slot = free->slots[--free->count];
     tsan::acquire(slot);
     return slot;
   }
 
   [[gnu::noinline]] static void give(Slot* slot) {
     const tsan::Exempt of_this_thread;
-    if (t_free.closed || t_free.count == kMost) {
+    FreeList* const free = freeList();
+    if (free == nullptr || free->count == kMost) {
       delete slot;
       return;
     }
-    static thread_local AtThreadExit at_exit;
-    (void)&at_exit;
     tsan::release(slot);  // orders the fiber that has used it before the one that will
-    t_free.slots[t_free.count++] = slot;
+    free->slots[free->count++] = slot;
   }
 
  private:
@@ -42,20 +48,34 @@ class SlotPool {
   /// wait.
   static constexpr size_t kMost = 16;
 
-  /// Has no destructor, since objects of the thread that end later may still give slots back.
   struct FreeList {
     Slot* slots[kMost];
-    size_t count;
-    bool closed;
+    size_t count = 0;
   };
-  [[gnu::tls_model("initial-exec")]] static constinit inline thread_local FreeList t_free{};
 
-  struct AtThreadExit {
-    ~AtThreadExit() {
-      t_free.closed = true;
-      while (t_free.count > 0) delete t_free.slots[--t_free.count];
+  /// Returns the list of the worker, or null if there is no memory for one. Objects of the thread that end after its list may still
+  /// give slots back, and then there is none.
+  static FreeList* freeList() {
+    if (ofWorker(t_free) == nullptr) {
+      sylar::detail::ThreadFibers::callAsWorker([] {
+        static thread_local const std::unique_ptr<FreeList, Close> s_mine(new (std::nothrow) FreeList);
+        if (!t_closed) t_free = s_mine.get();
+      });
+    }
+    return ofWorker(t_free);
+  }
+
+  struct Close {
+    void operator()(FreeList* mine) const {
+      t_closed = true;
+      t_free = nullptr;
+      while (mine->count > 0) delete mine->slots[--mine->count];
+      delete mine;
     }
   };
+
+  [[gnu::tls_model("initial-exec")]] static constinit inline thread_local FreeList* t_free = nullptr;
+  [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool t_closed = false;
 };
 
 }  // namespace sylar::http::detail

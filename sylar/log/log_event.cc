@@ -18,16 +18,6 @@
 namespace sylar {
 namespace {
 
-constinit thread_local bool t_name_is_gone = false;
-
-// Notes that the thread's name is destroyed: a static's destructor may log on a main thread whose thread-locals have ended. It is
-// made after the name, so it is destroyed before.
-struct NameLife {
-  NameLife() { Thread::GetName(); }
-  ~NameLife() { t_name_is_gone = true; }
-  void touch() {}
-};
-
 /// Returns the name that the kernel has for the calling thread. The first thread has that of the program, and one that was given no
 /// name has that of the thread that made it.
 std::string kernelName() {
@@ -37,9 +27,6 @@ std::string kernelName() {
 }
 
 std::string threadName() {
-  if (t_name_is_gone) return kernelName();
-  static thread_local NameLife life;
-  life.touch();
   const std::string& name = Thread::GetName();
   return name != "UNKNOW" ? name : kernelName();
 }

@@ -12,6 +12,7 @@
 
 #include "sylar/base/log_sink.h"
 #include "sylar/base/os_mutex.h"
+#include "sylar/base/worker_local.h"
 #include "sylar/log/logger.h"
 
 namespace sylar {
@@ -71,7 +72,7 @@ constinit thread_local LastTime t_last_time{};
 
 void appendTime(std::string& out, const std::string& pattern, const LogEvent& event) {
   const auto second = static_cast<time_t>(event.getTime());
-  LastTime& last = t_last_time;
+  LastTime& last = detail::ofWorker(t_last_time);
   if (last.is(pattern, second)) {
     out.append(last.text, last.text_size);
     return;

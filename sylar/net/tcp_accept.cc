@@ -113,9 +113,9 @@ void TcpServer::Impl::serve(const Socket::ptr& client) {
     const bool late = connection->late;
     const auto run = [connection] { connection->run(); };
     if (staysWhereAccepted()) {
-      server.m_io_worker->schedule(run, static_cast<int>(sys::threadId()));
+      (void)coreOf(*server.m_io_worker).schedule(run, static_cast<int>(sys::threadId()), identity);
     } else {
-      coreOf(*server.m_io_worker).place(run);
+      coreOf(*server.m_io_worker).place(run, identity);
     }
     if (late) server.endClient(client);
   } catch (const std::bad_alloc&) {

@@ -30,6 +30,7 @@ void TcpServer::setSendTimeout(uint64_t ms) { m_impl->send_timeout = ms; }
 uint64_t TcpServer::getIdleTimeout() const { return m_impl->idle_timeout; }
 void TcpServer::setIdleTimeout(uint64_t ms) { m_impl->idle_timeout = ms; }
 std::string TcpServer::getName() const { return m_impl->name; }
+void TcpServer::setIdentity(FiberIdentity identity) { m_impl->identity = identity; }
 void TcpServer::setName(const std::string& name) { m_impl->name = name; }
 const TcpServerLimits& TcpServer::getLimits() const { return m_impl->limits; }
 

@@ -56,6 +56,7 @@ struct TcpServer::Impl {
   uint64_t send_timeout = 30'000;
   uint64_t idle_timeout = 0;
   TcpServerLimits limits;
+  FiberIdentity identity = FiberIdentity::kOwn;  // of connections
   bool staysWhereAccepted() const { return limits.listeners > 1 && IOManager::GetThis() == server.m_io_worker; }
 
   mutable OsMutex mutex;

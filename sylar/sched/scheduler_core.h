@@ -63,10 +63,16 @@ class SchedulerCore {
   bool offer(Fiber::ptr&& fiber, int thread);
   /// `run` is stored together with its count in one allocation. It must be copyable, and is called as const.
   template <class Run>
-  bool place(Run run) {
+  bool place(Run run, FiberIdentity identity = FiberIdentity::kOwn) {
     const Place place = leastPlaced();
-    if (place.placed == nullptr) return m_scheduler.trySchedule(std::move(run));  // no thread runs yet, so the first one takes it
-    return offer(std::make_shared<Fiber>([count = PlacedCount(place.placed), run = std::move(run)] { run(); }), place.thread);
+    if (place.placed == nullptr) return schedule(std::move(run), -1, identity);  // no thread runs yet, so the first one takes it
+    return schedule([count = PlacedCount(place.placed), run = std::move(run)] { run(); }, place.thread, identity);
+  }
+  template <class Run>
+  bool schedule(Run run, int thread, FiberIdentity identity) {
+    auto fiber = std::make_shared<Fiber>(std::move(run));
+    fiber->setIdentity(identity);
+    return offer(std::move(fiber), thread);
   }
   bool switchTo(int thread);
   WorkerStats getWorkerStats() const;

@@ -48,7 +48,7 @@ void StackTrimmer::look(FiberCore& core) {
 void StackTrimmer::trim(const FiberCore& core) {
   static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const char* const lowest = core.context.lowest();
-  const bool on_first_stack = reinterpret_cast<const char*>(&core.started() + 1) == core.stack.top();
+  const bool on_first_stack = core.stack.contains(&core.started());
   if (!on_first_stack || lowest < core.stack.base || lowest >= core.stack.top()) return;
   const size_t unused = static_cast<size_t>(lowest - core.stack.base) / page * page;
   if (unused > 0 && sys::adviseMemory(core.stack.base, unused, MADV_DONTNEED) == 0) m_trimmed.add();

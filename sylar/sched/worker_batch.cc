@@ -64,7 +64,7 @@ bool Worker::prepareUnstarted(Fiber& fiber) {
   } else if (m_cancel_phase != CancelPhase::kNone && m_scheduler.cancelsAll()) {
     refuse(fiber);
     return false;
-  } else if (!m_thread_fibers->start(fiber)) {
+  } else if (!m_thread_fibers->start(fiber, !control(fiber).runsAsWorker())) {
     runUserCode([&] { ThreadFibers::failToStart(fiber); });
     return false;
   }
@@ -184,7 +184,7 @@ FiberCore* Worker::startJoined() {
   QueueNode* const node = takeJoined();
   if (node == nullptr) return nullptr;
   Fiber& fiber = FiberControl::fiberOf(node);
-  if (ThreadFibers::coreOf(fiber) != nullptr || !m_thread_fibers->start(fiber)) {
+  if (ThreadFibers::coreOf(fiber) != nullptr || !m_thread_fibers->start(fiber, !control(fiber).runsAsWorker())) {
     m_runnable.pushFirst(node);
     return nullptr;
   }

@@ -1,9 +1,13 @@
 #include "sylar/hook/core/interruptible.h"
 
+#include <memory>
+#include <new>
+
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/base/worker_local.h"
 #include "sylar/check.h"
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/hook/core/thread_record.h"
 
 namespace sylar::detail {
@@ -75,10 +79,9 @@ struct Interruptible::Queue {
   Parked* last = nullptr;
 };
 
-/// The handlers of a thread that have ended nothing, numbered from 1 on.
+/// The handlers of a thread that have ended nothing, numbered from 1 on. Made for the first call that handlers may end.
 struct Interruptible::Unused {
   using Number = std::atomic<uint64_t>;
-  constexpr Unused() = default;
 
   void add(int signal, bool restarts) {
     const uint64_t number = last.load(std::memory_order_relaxed) + 1;
@@ -86,12 +89,28 @@ struct Interruptible::Unused {
     last.store(number, std::memory_order_relaxed);
   }
 
+  /// Makes it for the calling thread, or the worker that this is to the library. Returns null if there is no memory.
+  static Unused* make() {
+    ThreadFibers::callAsWorker([] {
+      struct Forget {
+        void operator()(Unused* mine) const {
+          t_unused = nullptr;
+          asHandlersSeeIt();
+          delete mine;
+        }
+      };
+      static thread_local const std::unique_ptr<Unused, Forget> s_mine(new (std::nothrow) Unused);
+      t_unused = s_mine.get();
+    });
+    return ofWorker(t_unused);
+  }
+
   Number last{0};
   Number last_of[2][NSIG]{};  ///< by whether it restarts calls, and by signal
 };
 
 constinit thread_local Interruptible::Queue Interruptible::t_queues[2];
-constinit thread_local Interruptible::Unused Interruptible::t_unused;
+constinit thread_local Interruptible::Unused* Interruptible::t_unused = nullptr;
 constinit thread_local std::atomic<bool> Interruptible::t_lets_through{false};
 
 bool Interruptible::endsWith(int signal, bool restarts) const {
@@ -102,18 +121,21 @@ bool Interruptible::endsWith(int signal, bool restarts) const {
 
 void Interruptible::noteBeforeChange() {
   noteHandlers();
-  m_unused_before = ofWorker(t_unused).last.load(std::memory_order_relaxed);
+  m_unused_before = ofWorker(t_unused)->last.load(std::memory_order_relaxed);
 }
 
 void Interruptible::beginNow() {
   if (m_active || m_by == EndedBy::kNone) return;
+  const Unused* unused = ofWorker(t_unused);
+  if (unused == nullptr) unused = Unused::make();
+  if (unused == nullptr) return;
   m_active = true;
-  m_unused_before = ofWorker(t_unused).last.load(std::memory_order_relaxed);
+  m_unused_before = unused->last.load(std::memory_order_relaxed);
 }
 
 bool Interruptible::handlerHasRun() const {
   SYLAR_DCHECK(m_active);
-  const Unused& unused = ofWorker(t_unused);
+  const Unused& unused = *ofWorker(t_unused);
   if (unused.last.load(std::memory_order_relaxed) == m_unused_before) return false;
   for (const bool restarts : {false, true}) {
     for (int signal = 1; signal < NSIG; ++signal) {
@@ -168,7 +190,7 @@ void Interruptible::handlerRan(int signal, bool restarts) {
   for (Queue& queue : ofWorker(t_queues)) {
     if (queue.endOne(signal, restarts)) return;
   }
-  ofWorker(t_unused).add(signal, restarts);
+  if (Unused* const unused = ofWorker(t_unused)) unused->add(signal, restarts);
 }
 
 }  // namespace sylar::detail

@@ -108,7 +108,7 @@ class Interruptible {
   static void actOnCancel();
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Queue t_queues[2];
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Unused t_unused;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Unused* t_unused;
   [[gnu::tls_model("initial-exec")]] static constinit thread_local std::atomic<bool> t_lets_through;
 
   EndedBy m_by;

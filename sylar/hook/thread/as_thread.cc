@@ -18,7 +18,8 @@ namespace {
 
 [[gnu::noinline]] void asThreadHere(pthread_t thread, void (*act)(long), long argument) {
   const uintptr_t mine = threadPointer();
-  becomeThread(thread);
+  ThreadFibers& fibers = ThreadFibers::current();
+  thread == fibers.ownThreadPointer() ? fibers.becomeWorker(runningFiber()) : becomeThread(thread);
   act(argument);
   becomeThread(mine);
 }

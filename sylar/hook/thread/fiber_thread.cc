@@ -11,6 +11,7 @@
 
 #include "sylar/base/own_thread.h"
 #include "sylar/fiber.h"
+#include "sylar/fiber/thread_fibers.h"
 #include "sylar/fiber_local.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/core/wait_loop.h"
@@ -31,7 +32,7 @@ struct Start {
 };
 
 /// The function of the thread.
-void* begin(void* argument) {
+void* begin(LeftThread*, void* argument) {
   const Start start = *static_cast<Start*>(argument);
   delete static_cast<Start*>(argument);
   raiseSent();
@@ -40,10 +41,13 @@ void* begin(void* argument) {
 
 /// The function of the fiber.
 void runThread(LeftThread& thread, pthread_t id) {
-  runAsThread(thread, *runningFiber());
+  ThreadFibers& fibers = ThreadFibers::current();
+  FiberThread::of(id).worker_pointer.store(fibers.ownThreadPointer(), std::memory_order_relaxed);
+  fibers.callOn(thread, *runningFiber(), false);
   FiberLocals::endHere();
   FiberThread::of(id).worker_pointer.store(0, std::memory_order_relaxed);
   FiberThread::of(id).state.store(FiberThread::kLeft, std::memory_order_release);
+  thread.left = 1;
   endByKernelThread(thread);
   ParkingLot::wakeAll(reinterpret_cast<void*>(id));
   if (FiberThread::count().fetch_sub(1, std::memory_order_acq_rel) == 1) ParkingLot::wakeAll(&FiberThread::count());
@@ -83,6 +87,7 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
   delete begun;
   ::pthread_detach(made->id);
   made->thread->refused = true;
+  made->thread->left = 1;
   endByKernelThread(*made->thread);
   FiberThread::count().fetch_sub(1, std::memory_order_acq_rel);
   return EAGAIN;

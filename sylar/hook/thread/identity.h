@@ -1,11 +1,7 @@
-// Internal. Threads of libc's that fibers borrow, so that to a library each fiber is a thread: with its own thread_local variables,
-// keys, errno, exceptions, locale and signal mask, on a stack of which libc knows the bounds (SchedulerOptions::identity).
+// Internal. How fibers borrow threads of libc's (sylar/fiber/borrowed_thread.h), and how those are made.
 //
-// To libraries they are a pool of threads. What one leaves in its thread_local variables is found by the next fiber that gets the
-// thread, and its destructors run when the thread ends. What belongs to the task is set back: mask, locale, cancel state and name.
-//
-// A borrowed thread is one whose kernel thread has left (left_thread.h). A free one stands in serve(), and goes on there when a
-// fiber runs it. A worker takes the one that it gave back last, whose memory is the warmest.
+// A free one stands in serve(), and goes on there when a fiber runs it. A fiber that finds none free has some made on a helper
+// thread, because a new thread may wait for a lock of the allocator that a fiber of this worker holds.
 #pragma once
 
 #include "sylar/base/internal.h"
@@ -13,9 +9,17 @@
 
 namespace sylar::detail {
 
-/// Calls `body(argument)` in the running fiber, as a thread that it borrows meanwhile. `body` throws nothing. If it calls
-/// pthread_exit, that ends the thread and returns here. Makes a thread if none is free; if that fails, throws
-/// std::bad_alloc or, where libc's threads cannot be run by fibers at all, calls `body` as the worker. May suspend: as `body`.
+#ifdef SYLAR_THREAD_POINTER
+
+/// Calls `body(argument)` in the running fiber, as a thread that it borrows meanwhile. Calls it as it is if it runs as a thread of
+/// its own already, or if its scheduler's fibers run as their worker. `body` throws nothing. If it calls pthread_exit, that ends
+/// the thread and returns here. Throws std::bad_alloc if no thread is free and none can be made. May suspend: yes.
 void callAsBorrowedThread(void (*body)(void*), void* argument);
+
+#else
+
+inline void callAsBorrowedThread(void (*body)(void*), void* argument) { body(argument); }
+
+#endif
 
 }  // namespace sylar::detail

@@ -14,8 +14,9 @@
 #include <cstring>
 
 #include "sylar/base/sys.h"
-#include "sylar/fiber/stack_watch.h"
+#include "sylar/clock.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/fiber_local.h"
 #include "sylar/hook/core/real.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/thread/set_ids.h"
@@ -33,7 +34,6 @@ constinit real::Real<decltype(::pthread_create)> g_pthread_create("pthread_creat
 
 /// Below the frame from which a thread leaves its fiber, so that the kernel thread that follows can begin there.
 constexpr size_t kBelowFrame = 4096;
-constexpr size_t kLeaveStackSize = 4096;
 
 /// Blocks the signals of the calling kernel thread for a scope. A kernel thread that is made there has them blocked as well. libc's
 /// own two stay, since by these it cancels a thread, and changes the user and groups of each. Source: nptl(7).
@@ -55,6 +55,7 @@ struct Birth {
   ThreadStart start;
   uint64_t signal_mask;
   std::atomic<uint32_t> stays{1};  ///< the kernel sets it to 0 when the kernel thread has left
+  alignas(16) char stack[1024]{};  ///< on which the kernel thread leaves
   LeftThread* thread = nullptr;
 };
 
@@ -110,22 +111,26 @@ void forgetProcessor() {
   if (offset != nullptr) *reinterpret_cast<uint32_t*>(threadPointer() + static_cast<uintptr_t>(*offset) + kProcessor) = kUnknown;
 }
 
-/// Suspends the calling thread in `me.thread`, and ends the kernel thread. Returns when a fiber goes on.
-SYLAR_SWITCHES void leaveToFiber(LeftThread& me, std::atomic<uint32_t>& stays) {
-  alignas(16) char stack[kLeaveStackSize];
-  me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame - kLeaveStackSize;
-  sys::call(SYS_set_tid_address, &stays);
+/// Suspends the calling thread in `me.context`, and ends the kernel thread. Returns when a fiber goes on.
+SYLAR_SWITCHES void leaveToFiber(LeftThread& me, Birth& birth) {
+  me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame;
+  sys::call(SYS_set_tid_address, &birth.stays);
   Context leaving;
-  leaving.make<leaveKernelThread>({stack, sizeof stack});
+  leaving.make<leaveKernelThread>({birth.stack, sizeof birth.stack});
   NothingKept nothing;
-  Context::switchTo(me.thread, leaving, nothing.locals());
+  Context::switchTo(me.context, leaving, nothing.locals());
 }
 
-/// Gives the fiber back for good. Returns on the kernel thread that takes over.
-SYLAR_SWITCHES void leaveToKernelThread(LeftThread& me) {
+/// Gives the fiber back for good, or ends it if it began as this thread. Returns on the kernel thread that takes over.
+[[gnu::noinline]] void leaveToKernelThread(LeftThread& me) {
   me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame;
   me.over = true;
-  giveFiberBack(me);
+  if (me.isWhole(*me.core)) {
+    FiberLocals::endHere();
+    FiberThread::mine().state.store(FiberThread::kLeft, std::memory_order_release);
+    endByKernelThread(me);
+  }
+  ThreadFibers::giveBack(me);
 }
 
 /// Makes the calling kernel thread that of the thread, as far as libc can tell.
@@ -163,7 +168,7 @@ void* begin(void* argument) {
     sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
     birth.stays.store(0, std::memory_order_release);
     sys::call(SYS_futex, &birth.stays, FUTEX_WAKE, 1);
-    return start.function(start.argument);
+    return start.function(nullptr, start.argument);
   }
   birth.thread = &thread;
   keepSignalMask(birth.signal_mask);
@@ -172,14 +177,15 @@ void* begin(void* argument) {
   int before;
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // see isCancelled()
   FiberThread::mine().hears_cancel = true;
-  leaveToFiber(thread, birth.stays);
+  leaveToFiber(thread, birth);
   if (thread.refused) {
     endAsThread();
     return nullptr;
   }
+  ThreadFibers::arriveOn(thread);
   forgetProcessor();
   const LeavesAtEnd leaves(thread);
-  return start.function(start.argument);
+  return start.function(&thread, start.argument);
 }
 
 /// Makes the robust mutexes that the thread has locked those of the calling kernel thread, so that the kernel releases them at its
@@ -204,12 +210,13 @@ void inheritRobustMutexes(LeftThread& thread) {
 /// The first function of the kernel thread that ends the thread. It has libc's record and the thread pointer from the beginning.
 SYLAR_SWITCHES int takeOver(void* argument) {
   LeftThread& thread = *static_cast<LeftThread*>(argument);
+  while (thread.left.load(std::memory_order_acquire) == 0) sys::futexWait(thread.left, 0, kNever);
   inheritRobustMutexes(thread);
   sys::call(SYS_set_robust_list, thread.robust_list, thread.robust_size);
   *thread.id_address = thread.id;  // by which locks know the thread
   NothingKept nothing;
   Context beginning;
-  Context::exitTo(beginning, thread.thread, nothing.locals());
+  Context::exitTo(beginning, thread.context, nothing.locals());
 }
 
 /// The kernel threads that end threads. libc knows these by the threads' ids, so its signals do not reach them. Guarded by
@@ -248,28 +255,6 @@ int makeLeftThread(pthread_t* id, LeftThread** thread, const pthread_attr_t* att
   }
   *thread = birth.thread;
   return 0;
-}
-
-SYLAR_SWITCHES void runAsThread(LeftThread& thread, FiberCore& me) {
-  ThreadFibers& fibers = ThreadFibers::current();
-  Worker& worker = *Worker::current();
-  const Stack first = std::exchange(me.stack, thread.stack);
-  NothingKept nothing;
-  FiberThread::of(thread.thread_pointer).worker_pointer.store(fibers.ownThreadPointer(), std::memory_order_relaxed);
-  becomeThread(thread.thread_pointer);
-  fibers.adoptThreadPointer(me);
-  FiberThread::mine().worker.store(worker.threadId(), std::memory_order_release);
-  if (me.isWatched()) stack_watch::hold(me.stack.base, me.stack.size);
-  Context::switchTo(thread.fiber, thread.thread, nothing.locals());
-  if (me.isWatched()) stack_watch::release(me.stack.base, me.stack.size);
-  me.setOwnThreadPointer(false);
-  me.stack = first;
-}
-
-SYLAR_SWITCHES void giveFiberBack(LeftThread& me) {
-  NothingKept nothing;
-  if (!sys::inForkedChild()) becomeThread(ThreadFibers::current().ownThreadPointer());
-  Context::switchTo(me.thread, me.fiber, nothing.locals());
 }
 
 void endByKernelThread(LeftThread& thread) {

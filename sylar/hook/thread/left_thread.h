@@ -3,7 +3,7 @@
 // libc makes the thread, with a kernel thread that has nothing to do but to leave: it notes where it stands, on the new
 // stack, and exits behind libc's back. libc's record of the thread, its stack and its thread_local variables stay, and wait for
 // whoever runs them. That is a fiber: it takes over the stack and sets the thread pointer, and so is the thread for all compiled
-// code. Whenever it gives its worker back, it sets the worker's own thread pointer (ThreadFibers::leaveSpecially).
+// code. Whenever it gives its worker back, the worker's own thread pointer is set (ThreadFibers::leaveSpecially).
 //
 // When the thread's function is over, or pthread_exit or a cancel has unwound it, a new kernel thread takes over stack and record,
 // and ends as threads do: it runs the destructors, gives back the memory, and tells libc's joiners.
@@ -23,8 +23,7 @@
 
 #include "sylar/base/internal.h"
 #include "sylar/base/os_mutex.h"
-#include "sylar/fiber/context.h"
-#include "sylar/fiber/fiber_core.h"
+#include "sylar/fiber/borrowed_thread.h"
 #include "sylar/fiber/thread_pointer.h"
 
 namespace sylar::detail {
@@ -39,24 +38,19 @@ std::span<const pid_t> endingThreads() SYLAR_REQUIRES(g_births);
 /// Returns true if this process has that kernel thread.
 bool exists(pid_t kernel_thread);
 
-/// Where the thread and the fiber that runs it stand while the other one runs. In the first frame of the thread.
-struct LeftThread {
-  Context thread;
-  Context fiber;
-  Stack stack;
-  uintptr_t thread_pointer;
+/// What a kernel thread must know to end the thread. In the first frame of the thread.
+struct LeftThread : BorrowedThread {
   int* id_address;  ///< what the kernel clears at the end of a kernel thread, for libc's joiners
   void* robust_list;
   size_t robust_size;
   pid_t id;
   char* below;           ///< free stack for the kernel thread that takes over
   bool refused = false;  ///< no fiber will run it, so it ends at once
-  bool over = false;     ///< its function has ended
 };
 
-/// The function with which the thread begins.
+/// The function with which the thread begins. It gets null if it is a thread as any other, because its kernel thread could not leave.
 struct ThreadStart {
-  void* (*function)(void*);
+  void* (*function)(LeftThread*, void* argument);
   void* argument;
   const char* name;  ///< 16 bytes
 };
@@ -65,12 +59,8 @@ struct ThreadStart {
 /// thread is one as any other. Returns 0 or an error. May suspend: no.
 int makeLeftThread(pthread_t* id, LeftThread** thread, const pthread_attr_t* attributes, const ThreadStart& start);
 
-/// Lets `me`, the calling fiber, be the thread until that gives it back. Afterwards `thread.over` says whether that was for good.
-void runAsThread(LeftThread& thread, FiberCore& me);
-/// Called in the thread. Gives the fiber back, and returns when another one runs the thread.
-void giveFiberBack(LeftThread& me);
-/// Makes a kernel thread for what is left of a thread whose function is over, or which no fiber will run. `thread` must not be used
-/// afterwards. May suspend: yes.
+/// Makes a kernel thread for what is left of a thread whose function is over, or which no fiber will run. It waits until
+/// `thread.left` says that it may have the thread. May suspend: yes.
 void endByKernelThread(LeftThread& thread);
 
 #endif
