@@ -120,7 +120,7 @@ constexpr Choice<TimerQueueKind> kTimerQueues[] = {{"heap", TimerQueueKind::kFou
                                                    {"wheel", TimerQueueKind::kWheel},
                                                    {"wheel_10ms", TimerQueueKind::kWheel10Ms}};
 static_assert(kTimerQueues[0].value == kDefaultTimerQueue);
-constexpr Choice<FiberIdentity> kIdentities[] = {{"worker", FiberIdentity::kWorker}, {"own", FiberIdentity::kOwn}};
+constexpr Choice<FiberIdentity> kIdentities[] = {{"own", FiberIdentity::kOwn}, {"worker", FiberIdentity::kWorker}};
 constexpr Choice<HookEintr> kHookEintrs[] = {{"restart", HookEintr::kRestart}, {"posix", HookEintr::kPosix}};
 constexpr Choice<IOEngine> kIOEngines[] = {{"auto", IOEngine::kAuto}, {"epoll", IOEngine::kEpoll}, {"uring", IOEngine::kUring}};
 constexpr Choice<HookClose> kHookCloses[] = {{"wake", HookClose::kWake}, {"posix", HookClose::kPosix}};

@@ -84,6 +84,7 @@ void runLoop() {
       .use_caller = true,
       .name = "main",
       .timer_slack = std::chrono::nanoseconds(0),  // it is inherited by what the program starts
+      .identity = FiberIdentity::kWorker,          // that is main's thread
   });
   beginReport(*iom);
   iom->schedule(std::make_shared<Fiber>(goOnAsMain, kFirstStackSize));

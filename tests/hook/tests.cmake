@@ -30,6 +30,7 @@ if(NOT SYLAR_SANITIZE)  # where threads stay threads
   target_compile_options(hook_process_set_ids_test PRIVATE -fPIC)  # so that it has no copy of libc's variables
 endif()
 sylar_test(hook/thread/identity_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/thread/as_threads_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/fd/ring_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/fd/ring_transfer_test LINKS sylar::sylar sylar::hook sylar::testing)
 sylar_test(hook/fd/fortified_parking_test LINKS sylar::sylar sylar::hook)

@@ -57,7 +57,7 @@ void runThread(LeftThread& thread, pthread_t id) {
 
 bool makesFiberThreads() {
   return g_threads_are_fibers.load(std::memory_order_relaxed) != 0 && !sys::detail::t_makes_own_thread && maySuspendHere() &&
-         Scheduler::GetThis() != nullptr && !Worker::current()->lends_threads;  // whose fibers are threads already
+         Scheduler::GetThis() != nullptr;
 }
 
 int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument) {
@@ -71,6 +71,7 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
   try {
     made = std::make_shared<Made>();
     fiber = std::make_shared<Fiber>([made] { runThread(*made->thread, made->id); }, kFirstStackSize);
+    fiber->setIdentity(FiberIdentity::kWorker);  // it is this thread
     auto start = std::make_unique<Start>(Start{function, argument});
     const int error = makeLeftThread(&made->id, &made->thread, attributes, {begin, start.get(), FiberThread::mine().name});
     if (error != 0) return error;
