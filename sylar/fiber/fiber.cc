@@ -227,7 +227,7 @@ void FiberControl::resume() {
     return;
   }
   const Fiber::ptr keep = fiber().weak_from_this().lock();  // the caller's own handle may be dropped while it runs
-  if (isUnstarted(was) && !thread.start(fiber(), false)) {
+  if (isUnstarted(was) && thread.start(fiber(), false) != ThreadFibers::Started::kYes) {
     move(FiberState::kRunning, was);
     throw detail::lastRefused();
   }

@@ -130,6 +130,10 @@ class FiberControl final : public SpawnNode {
   FiberCore* core() const;
   void setIdentity(FiberIdentity identity) { m_runs_as_worker = identity == FiberIdentity::kWorker; }
   bool runsAsWorker() const { return m_runs_as_worker; }
+  /// Notes that there is no thread for it.
+  void refuseThread() { m_thread_refused = true; }
+  bool threadRefused() const { return m_thread_refused; }
+  size_t stackSize() const { return m_stack_size; }
   /// Runs the fiber's function, on its stack.
   void run();
   /// From the fiber's start to its end.
@@ -217,7 +221,6 @@ class FiberControl final : public SpawnNode {
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
   std::atomic<FiberState> m_state;
   std::atomic<bool> m_spare_is_away{false};
-  bool m_runs_as_worker = false;      // before the start: it borrows no thread
   Spinlock m_lock;                    // of m_exception, for those who join
   std::atomic<pid_t> m_thread_id{0};  // where it was started
   std::atomic<uint64_t> m_waits_for{0};
@@ -227,6 +230,8 @@ class FiberControl final : public SpawnNode {
   std::exception_ptr m_exception;
   [[no_unique_address]] EndObservers<> m_ends;
   const uint32_t m_stack_size;
+  bool m_runs_as_worker = false;  // it borrows no thread
+  bool m_thread_refused = false;
   std::atomic<Extras*> m_extras{nullptr};
 };
 

@@ -118,20 +118,21 @@ void ThreadFibers::setHost(FiberHost* host, FiberHome* home) {
   tsan::release(this);  // for fibers that come from other threads
 }
 
-bool ThreadFibers::start(Fiber& fiber, bool borrows) {
+ThreadFibers::Started ThreadFibers::start(Fiber& fiber, bool borrows) {
   SYLAR_DCHECK(this == t_this && control(fiber).core() == nullptr);
   const tsan::Exempt of_this_thread;
-  FiberCore* core = m_cores.take();
-  if (core == nullptr) return false;
   const bool watched = stack_watch::isOn();
   const size_t stack_size = control(fiber).m_stack_size;
   borrows = borrows && m_host != nullptr && m_host->lends_threads;
   BorrowedThread* const thread = borrows ? m_threads.take(stack_size) : nullptr;
+  if (borrows && thread == nullptr) return Started::kNoThread;
   const Stack stack =
       thread != nullptr ? thread->stack : m_stacks.take(stack_size << (watched ? 1 : 0));  // frames are larger then
-  if (!stack) {
-    m_cores.put(core);
-    return false;
+  if (!stack) return Started::kNoMemory;
+  FiberCore* core = m_cores.take();
+  if (core == nullptr) {
+    thread != nullptr ? m_threads.put(*thread) : m_stacks.put(stack);
+    return Started::kNoMemory;
   }
   SYLAR_DCHECK(core->fiber == nullptr && !core->live && !core->timer_linked && !core->wait.isOpen());
   tsan::acquire(core);
@@ -162,7 +163,7 @@ bool ThreadFibers::start(Fiber& fiber, bool borrows) {
     core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - static_cast<uint32_t>(sizeof(StartedState))});
   }
   moveIn(fiber);
-  return true;
+  return Started::kYes;
 }
 
 void ThreadFibers::adopt(Fiber& fiber) {
@@ -351,20 +352,7 @@ SYLAR_SWITCHES void ThreadFibers::giveBack(BorrowedThread& mine) {
   if (!mine.over) arriveOn(mine);
 }
 
-void ThreadFibers::arriveOn(BorrowedThread& mine) {
-  arriveAs(mine.thread_pointer, *mine.core);
-  if (mine.first) current().m_stacks.put(std::exchange(mine.first, {}));
-}
-
-/// Goes on as `thread`, on its stack.
-SYLAR_SWITCHES void ThreadFibers::moveOnto(BorrowedThread& thread, FiberCore& me) {
-  thread.core = &me;
-  control(*me.fiber).m_started = ::new (thread.started) StartedState(me.started());
-  thread.first = std::exchange(me.stack, thread.stack);
-  me.setOwnThreadPointer(true);
-  Context left;
-  Context::exitTo(left, thread.context, m_thread_locals);
-}
+void ThreadFibers::arriveOn(const BorrowedThread& mine) { arriveAs(mine.thread_pointer, *mine.core); }
 
 [[gnu::noinline]] void ThreadFibers::forgetThread() {
   t_this = nullptr;
@@ -372,39 +360,19 @@ SYLAR_SWITCHES void ThreadFibers::moveOnto(BorrowedThread& thread, FiberCore& me
   t_owner = 0;
 }
 
-/// Returns if there is no thread for the fiber. If that is for want of memory, it ends with an exception.
-void ThreadFibers::runAsNewThread(FiberCore& me) {
-  FiberControl& fiber = control(*me.fiber);
-  BorrowedThread* thread = nullptr;
-  try {
-    thread = FiberHost::lender.load(std::memory_order_relaxed)->make(fiber.m_stack_size);
-  } catch (const std::bad_alloc&) {
-    fiber.m_exception = std::current_exception();
-    fiber.m_cb = nullptr;
-  }
-  if (thread != nullptr) current().moveOnto(*thread, me);
-  me.special &= FiberCore::kWatched;
-  if (fiber.m_cb != nullptr) fiber.run();
-}
-
 #else
 
 SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) { leave<true>(me, to); }
-void ThreadFibers::runAsNewThread(FiberCore& me) { control(*me.fiber).run(); }
 void ThreadFibers::callAsWorker(void (*act)()) { act(); }
 
 #endif
 
 void ThreadFibers::fiberMain() {
   SYLAR_DCHECK(!onThreadStack());
-  FiberCore& me = *runningFiber();
+  const FiberCore& me = *runningFiber();
   if (me.isWatched()) [[unlikely]]
     arriveTelling(nullptr);
-  if (me.borrowsThread()) [[unlikely]] {
-    runAsNewThread(me);
-  } else {
-    control(*me.fiber).run();
-  }
+  control(*me.fiber).run();
   // A tail call. A call that never returns leaves one return address too many on the processor's stack of them, and the joiner's
   // next returns are mispredicted. That is also why exitFiber() is not said to be [[noreturn]].
 #ifdef __clang__

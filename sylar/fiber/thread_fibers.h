@@ -56,9 +56,11 @@ class FiberHost {
   /// Makes the threads that fibers borrow; null if they run as the worker.
   static inline constinit std::atomic<ThreadLender*> lender{nullptr};  // the hooks set it
 
-  explicit FiberHost(bool lends) : lends_threads(lends && lender.load(std::memory_order_relaxed) != nullptr && canLend()) {}
-  static bool canLend() { return !sys::inForkedChild() && !stack_watch::isOn(); }
-  const bool lends_threads;  ///< its fibers borrow threads at their beginning
+  /// Returns whether threads can be lent here. Not in a forked child, nor where a sanitizer has to know the stacks of threads.
+  static bool canLend() {
+    return lender.load(std::memory_order_relaxed) != nullptr && !sys::inForkedChild() && !stack_watch::isOn();
+  }
+  bool lends_threads = false;  ///< its fibers borrow threads at their beginning
   /// Notes that the thread pointer under which this is called is run by this worker now.
   virtual void adoptThreadPointer() = 0;
   /// Parks the running fiber until `fiber` has ended.
@@ -86,9 +88,10 @@ class ThreadFibers {
   /// Makes the calling fiber its thread for good: it waits as threads do, and has no host. In exit(), when the host is to go.
   void leaveFibers();
 
-  /// Makes `fiber`, which has never run, ready to be entered. Returns false if there is no memory, and then nothing has changed.
-  /// `borrows`: it is to borrow a thread, if the host lends some.
-  [[nodiscard]] bool start(Fiber& fiber, bool borrows);
+  enum class Started { kYes, kNoMemory, kNoThread };
+  /// Makes `fiber`, which has never run, ready to be entered. If that is not possible now, nothing has changed. `borrows`: it is to
+  /// borrow a thread, if the host lends some.
+  [[nodiscard]] Started start(Fiber& fiber, bool borrows);
 
   /// Runs `core` until a fiber gives control back to the caller, and returns that one; its `switch_reason` says why.
   FiberCore& enter(FiberCore& core);
@@ -178,7 +181,7 @@ class ThreadFibers {
   /// Sets the worker's own thread pointer, under which `running` is the fiber that runs.
   void becomeWorker(FiberCore* running);
   /// Called in the thread when a fiber runs it for the first time.
-  static void arriveOn(BorrowedThread& mine);
+  static void arriveOn(const BorrowedThread& mine);
   /// Takes a free thread for a call, or returns null.
   BorrowedThread* takeThread(size_t stack_size) { return m_threads.take(stack_size); }
   void putThread(BorrowedThread& thread) { m_threads.put(thread); }
@@ -197,7 +200,6 @@ class ThreadFibers {
   struct Count;  // one per thread, so that spawning threads do not share a cache line
 
   static void fiberMain();
-  [[gnu::cold]] static void runAsNewThread(FiberCore& me);
   static void exitFiber();
   static void keepForEver(Fiber& fiber);
   void moveIn(Fiber& fiber);
@@ -211,7 +213,6 @@ class ThreadFibers {
   static void arriveAs(uintptr_t thread_pointer, FiberCore& me);
   void takeThreadPointer(FiberCore& me);
   void adoptThreadPointer(const FiberCore& me);
-  [[noreturn]] void moveOnto(BorrowedThread& thread, FiberCore& me);
 #endif
   void takeBack(BorrowedThread& thread, const Context& rests);
   static void setRunning(FiberCore* core);

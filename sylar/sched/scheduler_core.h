@@ -43,7 +43,7 @@ struct SchedulerLink {
 /// Makes the driver of a worker. start() calls it once for each worker.
 using DriverFactory = std::function<std::unique_ptr<Driver>(WorkerSlot& slot)>;
 
-class SchedulerCore {
+class SchedulerCore final : public ThreadAwaiter {
  public:
   SchedulerCore(Scheduler& scheduler, SchedulerOptions options);
   ~SchedulerCore();
@@ -105,7 +105,9 @@ class SchedulerCore {
   const Clock& clock() const { return *m_options.clock; }
   int64_t waitCap(int64_t now_ns) const;
   int64_t timerSlackNs() const { return m_options.timer_slack.count(); }
-  bool lendsThreads() const { return m_options.identity == FiberIdentity::kOwn; }
+  bool lendsThreads() const { return m_lends_threads; }
+  /// Queues unstarted work until there is a thread that it can borrow. For a worker's loop.
+  void awaitThread(SpawnNode& node, const void* pinned_to);
   int64_t trimAfterNs() const { return std::chrono::nanoseconds(m_options.trim_after).count(); }
   int64_t spinNs() const { return std::chrono::nanoseconds(m_options.spin).count(); }
   /// Queues a fiber that comes from elsewhere. Returns false if it is refused.
@@ -135,6 +137,10 @@ class SchedulerCore {
   Worker* workerOfThread(int thread) const;
   Place leastPlaced() const;
 
+  void goOn(SpawnNode& node, const void* pinned_to) override;
+  void ended(const std::function<void()>& end) override;
+  void openThreads();
+  void closeThreads();
   void signalStart(StartSignal how);
   void end(Deadline deadline, bool cancels_all);
   bool endInThread(const std::function<void()>& finish, bool is_first);
@@ -155,7 +161,9 @@ class SchedulerCore {
   bool over() const { return m_end_state.load(std::memory_order_seq_cst) == kOver; }
   bool isCaller() const { return ::pthread_equal(m_caller, ::pthread_self()) != 0; }
   bool halts() const { return m_halts.load(std::memory_order_acquire); }
-  bool nothingExpected() { return !halts() && (cancelsAll() || (!anyGuard() && m_scheduler.stopping())); }
+  bool nothingExpected() {
+    return waitForThreads() == 0 && !halts() && (cancelsAll() || (!anyGuard() && m_scheduler.stopping()));
+  }
   bool anyGuard() const { return m_link->guards.load(std::memory_order_acquire) > 0; }
   void ended();
   /// Returns true in a forked child if the threads run in the parent.
@@ -173,6 +181,7 @@ class SchedulerCore {
   const std::shared_ptr<SchedulerLink> m_link;
   const bool m_made_in_exit;
   bool m_started = false;
+  bool m_lends_threads = false;
   std::atomic<uint32_t> m_threads_ready{0};     // threads that exist, whether they have what they need or not
   std::atomic<uint32_t> m_threads_unfit{0};     // those of them that lack something
   std::atomic<uint32_t> m_start_signal{kWait};  // threads begin when all of them are there

@@ -111,6 +111,7 @@ void SchedulerCore::start() {
   if (isCaller()) m_caller_id.store(sys::threadId(), std::memory_order_relaxed);
   try {
     sys::claimProcess();
+    openThreads();
     m_threads.reserve(m_workers.size());  // a thread that was made must not be lost
     for (const auto& worker : m_workers) {
       worker->slot().open();
@@ -140,6 +141,7 @@ void SchedulerCore::start() {
     signalStart(kNeverRun);
     for (const auto& thread : m_threads) thread->join();
     m_threads.clear();
+    closeThreads();
     NodeList unrun = m_idle.endUnrun();
     for (const auto& worker : m_workers) {  // what was pinned to the caller
       sortLeft(
@@ -155,6 +157,17 @@ void SchedulerCore::start() {
     m_workers[m_workers.size() - m_threads.size() + i]->setThread(m_threads[i]->getId());  // counts from here on for place()
   }
   signalStart(kRun);
+}
+
+/// Without hooks there is no lender. What a library keeps over a wait is at risk only where it waits in one.
+void SchedulerCore::openThreads() {
+  if (m_options.identity == FiberIdentity::kWorker) return;
+  ThreadLender* const lender = FiberHost::lender.load(std::memory_order_relaxed);
+  m_lends_threads = FiberHost::canLend() && lender->open();
+}
+
+void SchedulerCore::closeThreads() {
+  if (std::exchange(m_lends_threads, false)) FiberHost::lender.load(std::memory_order_relaxed)->close();
 }
 
 void SchedulerCore::signalStart(StartSignal how) {

@@ -21,7 +21,8 @@ namespace {
 
 constexpr int64_t kGraceNs = 50'000'000;      // after the last phase of cancelling, until a worker counts as stuck
 constexpr int64_t kWindUpNs = 1'000'000'000;  // for an end that has no fibers left, until exit() goes on without it
-constexpr int64_t kNextLookNs = 5'000'000;    // until the next look at one that was just between two fibers
+constexpr int64_t kBriefNs = 20'000;
+constexpr int64_t kNextLookNs = 5'000'000;  // until the next look at one that was just between two fibers
 
 }  // namespace
 
@@ -86,7 +87,9 @@ void SchedulerCore::windUp(Deadline deadline, bool cancels_all) {
       m_threads[i]->join();
     }
   }
-  m_threads.clear();          // detaches the threads that the kernel holds
+  m_threads.clear();                                     // detaches the threads that the kernel holds
+  while (waitForThreads() > 0) sys::sleepFor(kBriefNs);  // the maker of threads is about to say that there were some
+  closeThreads();
   m_scheduler.dropPending();  // what came until the injector closed
   {
     Lock lock(m_stuck_mutex);
@@ -199,6 +202,7 @@ void SchedulerCore::watchDeadline() {
   const bool patient = now_ns < saturatingAdd(deadline_ns, kGraceNs);
   if (!patient) detachStuck();
   m_idle.raisePhase(patient || m_leaving.load(std::memory_order_acquire) > 0 ? CancelPhase::kShields : CancelPhase::kJoins);
+  if (waitForThreads() > 0) releaseAll();
 }
 
 int64_t SchedulerCore::waitCap(int64_t now_ns) const {
@@ -245,6 +249,8 @@ void SchedulerCore::detachStuck() {
   m_idle.exclude(detach, [&] {
     close(m_idle.injector());
     for (const auto& worker : m_workers) close(worker->spawned());
+    NodeList waiting = takeAll();
+    unrun.append(waiting);
   });
   AbandonedFibers left;
   for (Stuck& one : stuck) {

@@ -93,6 +93,33 @@ bool SchedulerCore::submitTo(Worker& worker, QueueNode* node) {
   return true;
 }
 
+void SchedulerCore::awaitThread(SpawnNode& node, const void* pinned_to) {
+  await(node, pinned_to);
+  FiberHost::lender.load(std::memory_order_relaxed)->call();
+}
+
+/// Queues work again that has waited for a thread. The scheduler may be about to end without it.
+void SchedulerCore::goOn(SpawnNode& node, const void* pinned_to) {
+  if (pinned_to != nullptr) {
+    if (submitTo(*static_cast<Worker*>(const_cast<void*>(pinned_to)), &node)) return;
+  } else {
+    const Pushed pushed = m_idle.injector().push(&node);
+    if (pushed == Pushed::kFirst) m_idle.wakeOne();
+    if (pushed != Pushed::kRejected) return;
+  }
+  NodeList left;
+  left.push(&node);
+  AbandonedFibers abandoned;
+  const NodeList never_begun = abandonAll(left, abandoned);
+  {
+    const Lock lock(m_stuck_mutex);
+    m_stuck.takeAll(abandoned);
+  }
+  drop(never_begun);
+}
+
+void SchedulerCore::ended(const std::function<void()>& end) { m_idle.pendingEnded(end); }
+
 Worker* SchedulerCore::workerOfThread(int thread) const {
   if (thread <= 0) return nullptr;
   for (size_t i = 0; i < m_workers.size(); ++i) {

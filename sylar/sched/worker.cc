@@ -58,17 +58,12 @@ int64_t firstHop(int64_t now_ns, int64_t deadline_ns) {
 }
 
 Worker::Worker(SchedulerCore& scheduler, size_t number, std::string name)
-    : FiberHost(scheduler.lendsThreads()),
-      m_scheduler(scheduler),
+    : m_scheduler(scheduler),
       m_number(number),
       m_clock(scheduler.clock()),
       m_name(std::move(name)),
       m_slot(WorkerSlot::acquire()),
       m_trimmer(scheduler.trimAfterNs()) {
-  static constinit std::atomic<bool> g_told{false};
-  if (scheduler.lendsThreads() && !lends_threads && !g_told.exchange(true)) {
-    log::warn("fibers cannot be threads in this build, so to libraries all fibers of a worker are one");
-  }
   static constinit std::atomic<uint64_t> g_next_owner{1};
   m_slot.owner.store(g_next_owner.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
   m_slot.scheduler.store(&scheduler, std::memory_order_release);
@@ -97,6 +92,7 @@ void Worker::run() {
   if (m_driver->waitsForDescriptors()) m_slot.fd_driver.store(m_driver.get(), std::memory_order_release);
   m_thread_fibers = &ThreadFibers::current();
   m_thread_fibers->setHost(this, &m_slot);
+  lends_threads = m_scheduler.lendsThreads();
   setThread(sys::threadId());
 #ifdef SYLAR_THREAD_POINTER
   if (lends_threads) {  // fibers come back to it from masks of their own
@@ -181,6 +177,7 @@ void Worker::takeMail() {
   while (QueueNode* node = mail.pop()) {
     m_counts.mail.add();
     if (node->kind != QueueNode::Kind::kMessage) {
+      if (node->kind == QueueNode::Kind::kFiber) static_cast<SpawnNode*>(node)->queue.store(this, std::memory_order_relaxed);
       m_runnable.push(node);
       continue;
     }
@@ -229,7 +226,7 @@ void Worker::enterIdle(AutoAdvance& time) {
 
 /// Looks at the mailbox first, because it tells of mail before the notification shows in the driver's descriptor.
 bool Worker::isQuiescent() const {
-  if (!m_slot.mailbox.sleeping() || m_scheduler.idle().anySpawned()) return false;
+  if (!m_slot.mailbox.sleeping() || m_scheduler.idle().anySpawned() || m_scheduler.waitForThreads() > 0) return false;
   int ready;
   do ready = sys::waitReadable(m_driver->fd(), 0, 0);
   while (ready == -EINTR);

@@ -216,6 +216,7 @@ class Worker final : public FiberHost, private AutoAdvance::Member {
   QueueNode* takeJoined();
   FiberCore* startJoined();
   FiberCore* nextCore(FiberCore& me);
+  ThreadFibers::Started tryStart(Fiber& fiber);
   bool prepareUnstarted(Fiber& fiber);
   static bool joinIsOver(const FiberCore& core);
   void queueAgain(FiberCore& core);

@@ -55,17 +55,28 @@ void Worker::refuse(Fiber& fiber) {
   runUserCode([&] { ThreadFibers::drop(fiber); });
 }
 
-/// Gives unstarted work a core and a stack. A fiber that comes from another thread has them already. Returns false if it will not
+ThreadFibers::Started Worker::tryStart(Fiber& fiber) {
+  if (control(fiber).threadRefused()) return ThreadFibers::Started::kNoMemory;
+  return m_thread_fibers->start(fiber, !control(fiber).runsAsWorker());
+}
+
+/// Gives unstarted work a core and a stack. If there is no thread for it, it is queued again when there is one, here only if it is
+/// pinned. A fiber that comes from another thread has them already. Returns false if it will not
 /// run.
 bool Worker::prepareUnstarted(Fiber& fiber) {
   SYLAR_DCHECK(stateOf(fiber) == FiberState::kQueued);
+  const void* const pinned_to = control(fiber).queue.exchange(nullptr, std::memory_order_relaxed);
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     m_thread_fibers->adopt(fiber);
   } else if (m_cancel_phase != CancelPhase::kNone && m_scheduler.cancelsAll()) {
     refuse(fiber);
     return false;
-  } else if (!m_thread_fibers->start(fiber, !control(fiber).runsAsWorker())) {
-    runUserCode([&] { ThreadFibers::failToStart(fiber); });
+  } else if (const auto started = tryStart(fiber); started != ThreadFibers::Started::kYes) {
+    if (started == ThreadFibers::Started::kNoThread) {
+      m_scheduler.awaitThread(control(fiber), pinned_to);
+    } else {
+      runUserCode([&] { ThreadFibers::failToStart(fiber); });
+    }
     return false;
   }
   FiberCore& core = *ThreadFibers::coreOf(fiber);
@@ -184,7 +195,7 @@ FiberCore* Worker::startJoined() {
   QueueNode* const node = takeJoined();
   if (node == nullptr) return nullptr;
   Fiber& fiber = FiberControl::fiberOf(node);
-  if (ThreadFibers::coreOf(fiber) != nullptr || !m_thread_fibers->start(fiber, !control(fiber).runsAsWorker())) {
+  if (ThreadFibers::coreOf(fiber) != nullptr || tryStart(fiber) != ThreadFibers::Started::kYes) {
     m_runnable.pushFirst(node);
     return nullptr;
   }

@@ -10,9 +10,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -20,20 +24,20 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/fiber.h"
+#include "sylar/fiber/fiber_refused.h"
 #include "sylar/fiber_local.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/thread/left_thread.h"
-#include "sylar/mutex.h"
+#include "sylar/sched/auto_advance.h"
+#include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
-#include "sylar/sync/blocking_pool.h"
+#include "sylar/sync/event.h"
+#include "sylar/thread.h"
 
 namespace sylar::detail {
 namespace {
 
-constexpr size_t kMadeAtOnce = 16;
-constexpr size_t kMakers = 2;
-
-constinit std::atomic<bool> g_cannot{false};  // libc's threads cannot be run by fibers here
+constexpr size_t kSpare = 8;
 
 void setMask(uint64_t mask) {
   if (keptSignalMask() == mask) return;
@@ -116,48 +120,140 @@ int makeOne(BorrowedThread** made, size_t room) {
   return error;
 }
 
-/// Makes threads for fibers that find none free. Those who have some made take turns, so who waits finds what was made before.
-class Lender final : public ThreadLender {
- public:
-  BorrowedThread* make(size_t room) override;
-  void isRunElsewhere() override;
+/// A fiber that waits for a thread, for a call. Both sides keep it, because the fiber may be abandoned.
+struct WantedThread {
+  explicit WantedThread(size_t its_room) : room(its_room) {}
 
- private:
-  static Semaphore& turns() {
-    static Semaphore& s_turns = *new Semaphore(kMakers);  // for as long as fibers run
-    return s_turns;
-  }
-  std::atomic<size_t> m_waiting{0};
+  const size_t room;
+  BorrowedThread* thread = nullptr;
+  Event decided;
+  ClockHold hold{waitClock()};
 };
 
-BorrowedThread* Lender::make(size_t room) {
-  const this_fiber::CancelShield shield;  // the function of a fiber that was cancelled runs, and is told then
-  if (g_cannot.load(std::memory_order_relaxed)) return nullptr;
-  ++m_waiting;
-  (void)turns().wait();
-  if (BorrowedThread* const free = FreeThreads::takeOfAll(room)) {
-    --m_waiting;
-    turns().notify();
-    return free;
+/// Makes the threads, in a thread of its own that is there while schedulers lend some. A worker must not make any, because a new
+/// thread may wait for a lock of the allocator that a fiber of the worker holds.
+class Lender final : public ThreadLender {
+ public:
+  bool open() override;
+  void close() override;
+  void call() override;
+  void isRunElsewhere() override;
+  BorrowedThread* wait(size_t size);
+
+ private:
+  void run();
+  bool step();
+  void serve(WantedThread& wanted);
+  static BorrowedThread* makeFor(size_t room);
+  std::shared_ptr<WantedThread> firstWanted();
+
+  std::atomic<uint32_t> m_calls{0};  // the maker sleeps on it
+  std::atomic<bool> m_ends{false};
+  OsMutex m_lock;
+  std::deque<std::shared_ptr<WantedThread>> m_wanted SYLAR_GUARDED_BY(m_lock);
+  OsMutex m_life;
+  bool m_tried SYLAR_GUARDED_BY(m_life) = false;
+  bool m_can SYLAR_GUARDED_BY(m_life) = false;
+  size_t m_users SYLAR_GUARDED_BY(m_life) = 0;
+  std::unique_ptr<Thread> m_maker SYLAR_GUARDED_BY(m_life);
+};
+
+/// The first thread of the process tells whether there can be any.
+bool Lender::open() {
+  const Lock lock(m_life);
+  if (!m_tried) {
+    m_tried = true;
+    BorrowedThread* const first = makeFor(ThreadLists::roomFor(kDefaultStackSize));
+    if (first == nullptr) log::warn("fibers cannot be threads here, so to libraries all fibers of a worker are one");
+    if (first != nullptr) FreeThreads::putForAll(*first);
+    m_can = first != nullptr;
   }
-  BorrowedThread* made = nullptr;
-  int error = EAGAIN;
-  const auto make_some = [&, this] {
-    error = makeOne(&made, room);
-    --m_waiting;
-    for (size_t i = 1; i < kMadeAtOnce && error == 0 && m_waiting.load() >= i; ++i) {
-      BorrowedThread* more = nullptr;
-      if (makeOne(&more, room) != 0 || more == nullptr) break;
-      FreeThreads::putForAll(*more);
+  if (!m_can) return false;
+  if (m_users == 0) {
+    try {
+      m_ends.store(false, std::memory_order_relaxed);
+      m_maker = std::make_unique<Thread>([this] { run(); }, "sylar_threads");
+    } catch (const std::exception&) {
+      return false;
     }
-    turns().notify();  // here, because the fiber may have been abandoned
-  };
-  while (BlockingPool::process().run(make_some) != 0) ::usleep(1000);  // it has too much to do
-  if (error != 0 && error != EINVAL) throw std::bad_alloc();
-  if (made == nullptr && !g_cannot.exchange(true)) {
-    log::warn("fibers cannot be threads here, so to libraries all fibers of a worker are one");
   }
+  ++m_users;
+  return true;
+}
+
+void Lender::close() {
+  const Lock lock(m_life);
+  if (--m_users > 0) return;
+  m_ends.store(true, std::memory_order_relaxed);
+  call();
+  m_maker->join();
+  m_maker = nullptr;
+}
+
+void Lender::call() {
+  m_calls.fetch_add(1, std::memory_order_release);
+  sys::futexWake(m_calls, 1);
+}
+
+void Lender::run() {
+  constexpr uint64_t kAll = ~(uint64_t{1} << (32 - 1) | uint64_t{1} << (33 - 1));  // but libc's own
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, nullptr, sizeof kAll);
+  Worker::dropTimerSlack();
+  for (;;) {
+    const uint32_t calls = m_calls.load(std::memory_order_acquire);
+    if (m_ends.load(std::memory_order_relaxed)) return;
+    if (!step()) sys::futexWait(m_calls, calls, kNever);
+  }
+}
+
+std::shared_ptr<WantedThread> Lender::firstWanted() {
+  const Lock lock(m_lock);
+  if (m_wanted.empty()) return nullptr;
+  std::shared_ptr<WantedThread> first = std::move(m_wanted.front());
+  m_wanted.pop_front();
+  return first;
+}
+
+/// Does one thing. Returns false if there is nothing to do.
+bool Lender::step() {
+  if (const std::shared_ptr<WantedThread> wanted = firstWanted()) {
+    wanted->thread = makeFor(wanted->room);
+    wanted->decided.set();
+    wanted->hold = {};  // behind the wake-up, so that no virtual time passes in between
+    return true;
+  }
+  ThreadAwaiter::Next next = ThreadAwaiter::next(ThreadLists::roomFor(kDefaultStackSize), kSpare);
+  if (next.room > 0) {
+    if (BorrowedThread* const made = makeFor(next.room)) {
+      FreeThreads::putForAll(*made);
+      return true;
+    }
+    next = ThreadAwaiter::refuse(next.room);
+  }
+  if (next.waiter == nullptr) return false;
+  ThreadAwaiter::letGo(std::move(next));
+  return true;
+}
+
+/// Returns null if there can be none now.
+BorrowedThread* Lender::makeFor(size_t room) {
+  BorrowedThread* made = nullptr;
+  if (const int error = makeOne(&made, room)) noteRefused("pthread_create for fibers", error);
   return made;
+}
+
+/// For a fiber that borrows one for a call. Throws std::bad_alloc. May suspend: yes.
+BorrowedThread* Lender::wait(size_t size) {
+  const this_fiber::CancelShield shield;
+  const auto wanted = std::make_shared<WantedThread>(ThreadLists::roomFor(size));
+  {
+    const Lock lock(m_lock);
+    m_wanted.push_back(wanted);
+  }
+  call();
+  while (!wanted->decided.wait()) continue;
+  if (wanted->thread == nullptr) throw std::bad_alloc();
+  return wanted->thread;
 }
 
 void Lender::isRunElsewhere() {
@@ -167,15 +263,19 @@ void Lender::isRunElsewhere() {
   me.worker_pointer.store(ThreadFibers::current().ownThreadPointer(), std::memory_order_relaxed);
 }
 
+Lender& lender() {
+  static Lender& s_lender = *new Lender;  // for as long as fibers run
+  return s_lender;
+}
+
 }  // namespace
 
 void callAsBorrowedThread(void (*body)(void*), void* argument) {
   FiberCore& me = *runningFiber();
   const FiberHost* const host = ThreadFibers::current().host();
   if (me.ownsThreadPointer() || host == nullptr || !host->lends_threads) return body(argument);
-  BorrowedThread* thread = ThreadFibers::current().takeThread(me.stack.size);
-  if (thread == nullptr) thread = FiberHost::lender.load(std::memory_order_relaxed)->make(me.stack.size);
-  if (thread == nullptr) return body(argument);
+  BorrowedThread* thread = ThreadFibers::current().takeThread(control(*me.fiber).stackSize());
+  if (thread == nullptr) thread = lender().wait(control(*me.fiber).stackSize());
   thread->body = body;
   thread->argument = argument;
   ThreadFibers::current().callOn(*thread, me, true);
@@ -188,10 +288,7 @@ void callAsBorrowedThread(void (*body)(void*), void* argument) {
 }
 
 namespace {
-[[gnu::constructor]] void offer() {
-  static Lender s_lender;
-  FiberHost::lender.store(&s_lender, std::memory_order_relaxed);
-}
+[[gnu::constructor]] void offer() { FiberHost::lender.store(&lender(), std::memory_order_relaxed); }
 }  // namespace
 
 }  // namespace sylar::detail

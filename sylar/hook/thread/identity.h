@@ -1,7 +1,7 @@
 // Internal. How fibers borrow threads of libc's (sylar/fiber/borrowed_thread.h), and how those are made.
 //
-// A free one stands in serve(), and goes on there when a fiber runs it. A fiber that finds none free has some made on a helper
-// thread, because a new thread may wait for a lock of the allocator that a fiber of this worker holds.
+// A free one stands in serve(), and goes on there when a fiber runs it. Unstarted fibers for which there is none wait in their
+// scheduler (ThreadAwaiter), where an idle worker gets them when one has been made.
 #pragma once
 
 #include "sylar/base/internal.h"

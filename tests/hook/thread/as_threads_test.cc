@@ -37,7 +37,7 @@ using Words = std::vector<std::string>;
 /// What one of the two does. It notes what it sees, and passes the turn to the other.
 class Actor {
  public:
-  Actor(int number, int own, int others) : number(number), m_own(own), m_others(others) {}
+  Actor(int its_number, int own, int others) : number(its_number), m_own(own), m_others(others) {}
   /// Lets the other one go on, and waits until that passes the turn or is over.
   void pass() {
     EXPECT_EQ(::write(m_others, "", 1), 1);
@@ -235,7 +235,6 @@ TEST_P(AsThreads, TheResolversState) {
       me.pass();
       me.note(static_cast<int>(_res.retry));
     }
-    ::res_close();
   });
 }
 
