@@ -183,8 +183,8 @@ class Scheduler {
   /// Throws std::bad_alloc; `cb` is then destroyed. May suspend: no.
   bool place(std::function<void()> cb);
 
-  /// Moves the calling fiber to this scheduler, onto worker `thread` if that is not -1, and resumes it there. The fiber gets
-  /// another thread, so everything that it remembers of thread_local variables or of the address of errno becomes invalid.
+  /// Moves the calling fiber to this scheduler, onto worker `thread` if that is not -1, and resumes it there. A fiber
+  /// with FiberIdentity::kWorker gets another thread, so all that it remembers of thread_local variables becomes invalid.
   /// Returns false, with a log line, if the fiber stays where it is (it is not a scheduled fiber, the thread is unknown, or the
   /// scheduler has stopped). Throws std::bad_alloc; the fiber has not moved then. May suspend: yes. Source: sylar.
   bool switchTo(int thread = -1);

@@ -5,7 +5,7 @@ namespace sylar {
 
 /// While one exists, what a fiber of a scheduler makes as a thread (pthread_create, std::thread, thrd_create) becomes a fiber of
 /// the same scheduler, and so does what that makes. No kernel thread runs it. To the program and to libc it is a thread in all
-/// other respects that docs/design/hook-threads.md does not list: it has its own pthread_t, stack, thread_local variables,
+/// other respects that docs/design/identity.md does not list: it has its own pthread_t, stack, thread_local variables,
 /// pthread_key_t values, errno, id (gettid) and signal mask, it is joined, detached, cancelled and named as threads are, and its
 /// destructors run at its end. What is made outside fibers, or where the processor or the build does not allow it (supported()), is
 /// a thread.

@@ -8,6 +8,8 @@
 // thread, and its destructors run when the thread ends. What belongs to the task is set back.
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -30,6 +32,7 @@ struct BorrowedThread {
   Context caller;   ///< where the fiber stands that has borrowed it for a call
   Stack stack;
   uintptr_t thread_pointer = 0;
+  pid_t id = 0;                   ///< by which libc knows the thread
   FiberCore* core = nullptr;      ///< of the fiber that runs it
   void (*body)(void*) = nullptr;  ///< what that has borrowed it for, unless it is for its whole function
   void* argument = nullptr;
@@ -39,6 +42,8 @@ struct BorrowedThread {
   bool over = false;              ///< its function has ended
   alignas(StartedState) std::byte started[sizeof(StartedState)];
 
+  /// Returns the id of the thread as which the fiber runs all of its function, or 0 if it does not.
+  static pid_t idOf(const FiberCore& fiber);
   /// Returns true if the fiber has borrowed it for its whole function, and has begun there.
   bool isWhole(const FiberCore& fiber) const;
   /// Returns the one on which the fiber has begun that has this state.

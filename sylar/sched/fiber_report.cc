@@ -20,12 +20,13 @@ typename Map::mapped_type find(const Map& map, Key key) {
 
 }  // namespace
 
-FiberReport::FiberReport(const Fiber& fiber, uint64_t its_resumer, const HeldLocks& held)
+FiberReport::FiberReport(const Fiber& fiber, uint64_t its_resumer, const HeldLocks& held, pid_t its_thread)
     : FiberInfo{fiber.getId(), fiber.getName(), control(fiber).describe()},
       parked(stateOf(fiber) == FiberState::kParked),
       resuming(stateOf(fiber) == FiberState::kResuming),
       resumer(its_resumer),
-      wants(control(fiber).wants()) {
+      wants(control(fiber).wants()),
+      thread(its_thread) {
   for (uint32_t i = 0; i < held.named(); ++i) holds.push_back(held.at(i) & ~HeldLocks::kToRead);
 }
 
@@ -59,6 +60,7 @@ void FiberReports::write(std::ostream& os, std::span<const FiberReport> fibers) 
     const Holders holders = holdersFor(fiber);
     if (holders.count == 1) os << fmt::format(", which {} holds", nameOf(*holders.first));
     if (holders.count > 1) os << fmt::format(", which {} and {} more hold", nameOf(*holders.first), holders.count - 1);
+    if (fiber.thread != 0) os << fmt::format(" (thread {})", fiber.thread);
     os << '\n';
   }
 }

@@ -18,12 +18,13 @@ namespace sylar::detail {
 
 /// One fiber at one moment. Made from any thread while the fiber goes on, so its parts may be of different moments.
 struct FiberReport : FiberInfo {
-  FiberReport(const Fiber& fiber, uint64_t its_resumer, const HeldLocks& held);
+  FiberReport(const Fiber& fiber, uint64_t its_resumer, const HeldLocks& held, pid_t its_thread);
 
   bool parked;
   bool resuming;     // has resumed another by hand
   uint64_t resumer;  // the id of the scheduler's fiber that has resumed it by hand, be it through others; or 0
   FiberControl::Wants wants;
+  pid_t thread;                  // the id by which libc knows the thread as which it runs, or 0 if that is the worker's
   std::vector<uintptr_t> holds;  // the locks that it holds, for writing or reading, as far as they are known
 };
 

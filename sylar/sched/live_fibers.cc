@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sylar/fiber/borrowed_thread.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/held_locks.h"
 
@@ -38,7 +39,7 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
         fibers.push_back({std::move(fiber), resumer, core->started().held});
       } else {
         // The handle lies on a stack, which may go when the lock is released.
-        out.emplace_back(*core->fiber, resumer, core->started().held);
+        out.emplace_back(*core->fiber, resumer, core->started().held, BorrowedThread::idOf(*core));
       }
     }
     break;

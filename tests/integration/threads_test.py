@@ -15,7 +15,7 @@ from run_support import RUN
 PROGRAM = sys.argv.pop()
 FIBERS = RUN, "--threads=fibers", PROGRAM
 TIMEOUT_S = 60
-# What docs/design/hook-threads.md lists. Some of them would wait for ever.
+# What docs/design/identity.md lists. Some of them would wait for ever.
 DEVIATIONS = {
     "main leaves and a thread exits",
     "main leaves and is joined",

@@ -273,7 +273,7 @@ Lender& lender() {
 void callAsBorrowedThread(void (*body)(void*), void* argument) {
   FiberCore& me = *runningFiber();
   const FiberHost* const host = ThreadFibers::current().host();
-  if (me.ownsThreadPointer() || host == nullptr || !host->lends_threads) return body(argument);
+  if (me.ownsThreadPointer() || host == nullptr || !host->lends_threads || sys::inForkedChild()) return body(argument);
   BorrowedThread* thread = ThreadFibers::current().takeThread(control(*me.fiber).stackSize());
   if (thread == nullptr) thread = lender().wait(control(*me.fiber).stackSize());
   thread->body = body;

@@ -43,7 +43,6 @@ struct LeftThread : BorrowedThread {
   int* id_address;  ///< what the kernel clears at the end of a kernel thread, for libc's joiners
   void* robust_list;
   size_t robust_size;
-  pid_t id;
   char* below;           ///< free stack for the kernel thread that takes over
   bool refused = false;  ///< no fiber will run it, so it ends at once
 };
