@@ -29,6 +29,8 @@ tests=(
   python3-redis
   # More of them, which wait in locks: for threads of their own, or for one another.
   librdkafka-dev libsqlite3-dev libabsl-dev libboost-thread-dev libgrpc++-dev libc-ares-dev libzookeeper-mt-dev zookeeper
+  # Allocators, which fibers enter while others wait in them.
+  libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
   # A disk that is as slow as a test wants.
   libfuse3-dev
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.
