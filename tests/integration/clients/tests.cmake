@@ -41,6 +41,19 @@ sylar_client_test(cares PkgConfig::CARES)
 find_library(ZOOKEEPER_LIBRARY zookeeper_mt REQUIRED)
 sylar_client_test(zookeeper ${ZOOKEEPER_LIBRARY})
 
+# Libraries that keep something for their thread, in fibers of which some fail.
+function(sylar_matrix_test name library)
+  add_executable(integration_clients_${library}_test ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${library}_test.cc)
+  target_link_libraries(integration_clients_${library}_test PRIVATE sylar_flags sylar::sylar sylar::hook ${ARGN} GTest::gtest_main)
+  set_target_properties(integration_clients_${library}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  sylar_test_path(integration_clients_${library}_test SYLAR_SERVERS ${PROJECT_SOURCE_DIR}/tests/integration/servers.py)
+  add_test(NAME Matrix.${name} COMMAND integration_clients_${library}_test)
+  set_tests_properties(Matrix.${name} PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT} LABELS nightly)
+endfunction()
+pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
+find_library(CURL_GNUTLS_LIBRARY libcurl-gnutls.so.4 REQUIRED)  # its package of headers is in conflict with that of the other
+sylar_matrix_test(Gnutls gnutls PkgConfig::GNUTLS OpenSSL::SSL ${CURL_GNUTLS_LIBRARY})
+
 # Allocators that are preloaded, with locks that the hooks see. A defect shows in some runs only, so the nightly ones are many.
 add_executable(integration_clients_allocator_program ${CMAKE_CURRENT_LIST_DIR}/allocator_program.cc)
 target_link_libraries(integration_clients_allocator_program PRIVATE sylar_flags sylar::sylar sylar::hook ${CMAKE_DL_LIBS})
