@@ -53,6 +53,10 @@ endfunction()
 pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
 find_library(CURL_GNUTLS_LIBRARY libcurl-gnutls.so.4 REQUIRED)  # its package of headers is in conflict with that of the other
 sylar_matrix_test(Gnutls gnutls PkgConfig::GNUTLS OpenSSL::SSL ${CURL_GNUTLS_LIBRARY})
+pkg_check_modules(LIBXML2 REQUIRED IMPORTED_TARGET libxml-2.0)
+sylar_matrix_test(Libxml2 libxml2 PkgConfig::LIBXML2)
+pkg_check_modules(PYTHON REQUIRED IMPORTED_TARGET python3-embed)
+sylar_matrix_test(Python python PkgConfig::PYTHON)
 
 # Allocators that are preloaded, with locks that the hooks see. A defect shows in some runs only, so the nightly ones are many.
 add_executable(integration_clients_allocator_program ${CMAKE_CURRENT_LIST_DIR}/allocator_program.cc)
