@@ -57,6 +57,8 @@ pkg_check_modules(LIBXML2 REQUIRED IMPORTED_TARGET libxml-2.0)
 sylar_matrix_test(Libxml2 libxml2 PkgConfig::LIBXML2)
 pkg_check_modules(PYTHON REQUIRED IMPORTED_TARGET python3-embed)
 sylar_matrix_test(Python python PkgConfig::PYTHON)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+sylar_matrix_test(Zmq zmq PkgConfig::ZMQ)
 
 # Allocators that are preloaded, with locks that the hooks see. A defect shows in some runs only, so the nightly ones are many.
 add_executable(integration_clients_allocator_program ${CMAKE_CURRENT_LIST_DIR}/allocator_program.cc)
