@@ -59,6 +59,10 @@ pkg_check_modules(PYTHON REQUIRED IMPORTED_TARGET python3-embed)
 sylar_matrix_test(Python python PkgConfig::PYTHON)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
 sylar_matrix_test(Zmq zmq PkgConfig::ZMQ)
+sylar_matrix_test(LibpqTls libpq_tls PkgConfig::LIBPQ)
+sylar_matrix_test(MariadbTls mariadb_tls PkgConfig::MARIADB)
+pkg_check_modules(LIBGIT2 REQUIRED IMPORTED_TARGET libgit2)
+sylar_matrix_test(Libgit2 libgit2 PkgConfig::LIBGIT2)
 
 # Allocators that are preloaded, with locks that the hooks see. A defect shows in some runs only, so the nightly ones are many.
 add_executable(integration_clients_allocator_program ${CMAKE_CURRENT_LIST_DIR}/allocator_program.cc)
