@@ -63,6 +63,7 @@ sylar_matrix_test(LibpqTls libpq_tls PkgConfig::LIBPQ)
 sylar_matrix_test(MariadbTls mariadb_tls PkgConfig::MARIADB)
 pkg_check_modules(LIBGIT2 REQUIRED IMPORTED_TARGET libgit2)
 sylar_matrix_test(Libgit2 libgit2 PkgConfig::LIBGIT2)
+sylar_matrix_test(Iconv iconv)
 
 # Allocators that are preloaded, with locks that the hooks see. A defect shows in some runs only, so the nightly ones are many.
 add_executable(integration_clients_allocator_program ${CMAKE_CURRENT_LIST_DIR}/allocator_program.cc)
