@@ -29,6 +29,10 @@ tests=(
   python3-redis
   # More of them, which wait in locks: for threads of their own, or for one another.
   librdkafka-dev libsqlite3-dev libabsl-dev libboost-thread-dev libgrpc++-dev libc-ares-dev libzookeeper-mt-dev zookeeper
+  # More, which keep something for their thread.
+  libgnutls28-dev libcurl3-gnutls libxml2-dev python3-dev libzmq3-dev libgit2-dev
+  # Allocators, which fibers enter while others wait in them.
+  libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
   # A disk that is as slow as a test wants.
   libfuse3-dev
   # What the HTTP server has to get along with: clients, load generators, attackers, a proxy.

@@ -118,6 +118,12 @@ def wait_until(process, states):
             pass
 
 
+def certificate(folder):
+    """The command that makes `folder`/certificate, which has signed itself, and its key."""
+    return ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=server.test",
+            "-addext", "subjectAltName=DNS:server.test,IP:127.0.0.1", "-keyout", f"{folder}/key", "-out", f"{folder}/certificate"]
+
+
 def redis(*options, under=()):
     return Daemon(lambda port, folder: [
         *under, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder,
@@ -133,8 +139,12 @@ def postgres(*options):
     programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
     return Daemon(
         lambda port, folder: [f"{programs}/postgres", "-D", f"{folder}/data", "-p", port, "-F", "-c", "listen_addresses=127.0.0.1", "-k", "", *options],
-        lambda folder: [[f"{programs}/initdb", "--auth=trust", "--username=test", "--no-sync", f"{folder}/data"]],
+        lambda folder: [[f"{programs}/initdb", "--auth=trust", "--username=test", "--no-sync", f"{folder}/data"], certificate(f"{folder}/data")],
         lambda port: [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", port], user="postgres")
+
+
+def postgres_tls():
+    return postgres("-c", "ssl=on", "-c", "ssl_cert_file=certificate", "-c", "ssl_key_file=key")
 
 
 def mariadb_with(prepare, *options, under=(), user="root"):
@@ -152,10 +162,14 @@ def mariadb(*options, under=(), user="root"):
         *options, under=under, user=user)
 
 
-def mariadb_in_brief():
+def mariadb_in_brief(*options):
     """Is ready in a second, with an empty database `test`, because it has no tables of its own and no InnoDB."""
-    return mariadb_with(lambda folder, own: [["mkdir", "-p", f"{folder}/data/test"]],
-                        "--skip-grant-tables", "--innodb=OFF", "--default-storage-engine=Aria")
+    return mariadb_with(lambda folder, own: [["mkdir", "-p", f"{folder}/data/test"], certificate(f"{folder}/data")],
+                        "--skip-grant-tables", "--innodb=OFF", "--default-storage-engine=Aria", *options)
+
+
+def mariadb_tls():
+    return mariadb_in_brief("--ssl-cert=certificate", "--ssl-key=key")
 
 
 def sshd(under=()):
@@ -240,6 +254,19 @@ def proxy(target):
     return Daemon(command)
 
 
+def git_daemon():
+    """Has one repository, with one file of 300 000 bytes."""
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@server.test", "-C"]
+
+    def prepare(folder):
+        repository = Path(folder) / "repository"
+        repository.mkdir()
+        (repository / "file").write_bytes(bytes(i * i % 251 for i in range(300_000)))
+        return [[*git, str(repository), *rest] for rest in (["init", "-q", "-b", "main"], ["add", "file"], ["commit", "-q", "-m", "file"], ["tag", "tag"])]
+    return Daemon(lambda port, folder: ["git", "daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all", f"--base-path={folder}"],
+                  prepare)
+
+
 NGINX = """
 load_module /usr/lib/nginx/modules/ngx_http_echo_module.so;
 daemon off; master_process off; pid pid; error_log error.log;
@@ -265,8 +292,7 @@ def nginx(tls=""):
     def prepare(folder):
         (Path(folder) / "files").mkdir()
         (Path(folder) / "files/large").write_bytes(bytes(i % 251 for i in range(300_000)))
-        return [["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=server.test",
-                 "-keyout", "key", "-out", "certificate"]]
+        return [certificate(folder)]
     return Daemon(command, prepare)
 
 
