@@ -5,6 +5,7 @@
 #
 #   mutants_even, mutants_odd   each seeded defect of the core is found (tests/model/mutants.py)
 #   workers                     tests over several counts of workers, with 4
+#   threads                     ten million borrowings of threads by four workers
 #   clients                     libraries that keep something for their thread, and allocators, in fibers
 #   mariadb                     a mariadbd whose threads are fibers
 #   browser                     the status page of examples/jobs in a browser
@@ -17,7 +18,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly minutes=40 logs=build/nightly
-all=(mutants_even mutants_odd workers clients mariadb browser package fresh soak clang debug)
+all=(mutants_even mutants_odd workers threads clients mariadb browser package fresh soak clang debug)
 
 # Builds TARGETS of the release with the seeded defects REST/N and runs the tests that NAMES matches.
 release() {
@@ -36,6 +37,11 @@ run_part() {
       cmake --build --preset release --parallel "$(nproc)"
       export SYLAR_TEST_WORKERS=4
       printf '%s\n' build/release/bin/*_test{,s} | xargs -I '{}' -P "$(nproc)" env '{}' '--gtest_filter=Workers/*' --gtest_brief=1
+      ;;
+    threads)
+      cmake --preset release
+      cmake --build --preset release --parallel "$(nproc)" --target hook_thread_identity_test
+      SYLAR_BORROWINGS=10000000 build/release/bin/hook_thread_identity_test --gtest_filter='Workers/Identity.AThreadHasOneBorrower*/0'
       ;;
     clients) release 0/10 all '^Matrix\.' ;;
     mariadb) release 0/10 sylar-run '^Run\.Mariadb$' ;;

@@ -14,8 +14,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <deque>
 #include <exception>
+#include <list>
 #include <memory>
 #include <new>
 #include <utility>
@@ -141,16 +141,17 @@ class Lender final : public ThreadLender {
   BorrowedThread* wait(size_t size);
 
  private:
+  using Wants = std::list<std::shared_ptr<WantedThread>>;
+
   void run();
   bool step();
-  void serve(WantedThread& wanted);
   static BorrowedThread* makeFor(size_t room);
   std::shared_ptr<WantedThread> firstWanted();
 
   std::atomic<uint32_t> m_calls{0};  // the maker sleeps on it
   std::atomic<bool> m_ends{false};
   OsMutex m_lock;
-  std::deque<std::shared_ptr<WantedThread>> m_wanted SYLAR_GUARDED_BY(m_lock);
+  Wants m_wanted SYLAR_GUARDED_BY(m_lock);
   OsMutex m_life;
   bool m_tried SYLAR_GUARDED_BY(m_life) = false;
   bool m_can SYLAR_GUARDED_BY(m_life) = false;
@@ -207,11 +208,12 @@ void Lender::run() {
 }
 
 std::shared_ptr<WantedThread> Lender::firstWanted() {
-  const Lock lock(m_lock);
-  if (m_wanted.empty()) return nullptr;
-  std::shared_ptr<WantedThread> first = std::move(m_wanted.front());
-  m_wanted.pop_front();
-  return first;
+  Wants first;
+  {
+    const Lock lock(m_lock);
+    if (!m_wanted.empty()) first.splice(first.begin(), m_wanted, m_wanted.begin());
+  }
+  return first.empty() ? nullptr : first.front();
 }
 
 /// Does one thing. Returns false if there is nothing to do.
@@ -246,9 +248,10 @@ BorrowedThread* Lender::makeFor(size_t room) {
 BorrowedThread* Lender::wait(size_t size) {
   const this_fiber::CancelShield shield;
   const auto wanted = std::make_shared<WantedThread>(ThreadLists::roomFor(size));
+  Wants mine{wanted};  // made without the lock, because an allocator may suspend the fiber
   {
     const Lock lock(m_lock);
-    m_wanted.push_back(wanted);
+    m_wanted.splice(m_wanted.end(), mine);
   }
   call();
   while (!wanted->decided.wait()) continue;

@@ -7,24 +7,30 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <shared_mutex>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "sylar/base/sys.h"
 #include "sylar/fiber.h"
 #include "sylar/fiber_local.h"
 #include "sylar/iomanager.h"
 #include "sylar/sync/blocking_pool.h"
+#include "sylar/thread.h"
 #include "sylar/threads_are_fibers.h"
 #include "sylar/util.h"
 #include "tests/hook/support.h"
+#include "tests/sched/gate.h"
 
 namespace sylar::test {
 namespace {
@@ -390,6 +396,32 @@ TEST_P(Identity, ToTheLibraryTheThreadIsTheWorker) {
   iom.stop();
 }
 
+// What the library keeps for a worker is one for all fibers of the worker, though each has a copy of each thread_local variable.
+TEST_P(Identity, TheLibrarysVariablesAreTheWorkers) {
+  if (workers() != 1) return;
+  IOManager iom(own(1));
+  std::vector<uint64_t> ids;
+  std::set<std::string> names;
+  std::set<Thread*> threads;
+  for (int i = 0; i < 4; ++i) {
+    iom.schedule([&] {
+      for (int round = 0; round < 3; ++round) {
+        ids.push_back(Fiber([] {}).getId());
+        names.insert(Thread::GetName());
+        threads.insert(Thread::GetThis());
+        letOthersRun();
+      }
+    });
+  }
+  iom.stop();
+  ASSERT_EQ(ids.size(), 12u);
+  EXPECT_EQ(std::set<uint64_t>(ids.begin(), ids.end()).size(), 12u);
+  EXPECT_EQ(ids.back() - ids.front(), 11u) << "the fibers take ids from blocks of their own";
+  EXPECT_EQ(names, (std::set<std::string>{"own_0"}));
+  EXPECT_EQ(threads.size(), 1u);
+  EXPECT_EQ(threads.count(nullptr), 0u);
+}
+
 TEST_P(Identity, AFiberThatIsResumedByHandMayHaveSeveralResumers) {
   if (workers() != 1) return;
   IOManager iom(own(1));
@@ -489,6 +521,102 @@ TEST_P(Identity, ManyComeAndGo) {
     ++sum;
   });
   EXPECT_EQ(sum, 2000);
+}
+
+/// A mark in each thread: of whom it is, and who borrows it.
+struct Canary {
+  pthread_t self = 0;
+  int borrower = 0;
+  int borrowed = 0;
+};
+thread_local Canary t_canary;
+
+// Each thread has one borrower at a time, which finds it as the last one has left it, on whatever worker. SYLAR_BORROWINGS sets how
+// often (scripts/nightly.sh).
+TEST_P(Identity, AThreadHasOneBorrowerAtATime) {
+  constexpr int kAtOnce = 100;
+  const char* const set = std::getenv("SYLAR_BORROWINGS");
+  const int rounds = (set != nullptr ? std::atoi(set) : 100'000) / kAtOnce;
+  std::atomic<int> wrong{0};
+  std::atomic<int> sum{0};
+  IOManager iom(own(set != nullptr ? 4 : workers()));
+  const auto borrow = [&](int number) {
+    Canary& canary = t_canary;
+    if (canary.self == 0) canary.self = ::pthread_self();
+    wrong += canary.self != ::pthread_self() || canary.borrower != 0;
+    canary.borrower = number;
+    const int before = ++canary.borrowed;
+    if (number % 3 == 0) Fiber::YieldToReady();
+    if (number % 1000 == 0) iom.switchTo();
+    wrong += &canary != &t_canary || canary.borrower != number || canary.borrowed != before;
+    canary.borrower = 0;
+    ++sum;
+  };
+  iom.schedule([&] {
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<Fiber::ptr> fibers;
+      for (int i = 0; i < kAtOnce; ++i) {
+        fibers.push_back(std::make_shared<Fiber>([&borrow, number = round * kAtOnce + i + 1] { borrow(number); }));
+        iom.schedule(fibers.back());
+      }
+      for (const Fiber::ptr& fiber : fibers) fiber->join();
+    }
+  });
+  iom.stop();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(sum, rounds * kAtOnce);
+}
+
+// A fiber for which there is no thread yet is not pinned to its worker, which may be computing.
+TEST_P(Identity, WhoWaitsForAThreadBeginsOnAnyIdleWorker) {
+  if (workers() != 2) return;
+  constexpr int kFibers = 40;
+  constexpr size_t kOddSize = 512 * 1024;  // of which no thread is made ahead
+  IOManager iom(own(2));
+  std::atomic<int> ended{0};
+  std::atomic<bool> all{false};
+  iom.schedule([&] {
+    for (int i = 0; i < kFibers; ++i) {
+      iom.schedule(std::make_shared<Fiber>(
+          [&] {
+            if (++ended == kFibers) all = true;
+          },
+          kOddSize));
+    }
+    while (!all) sys::sleepFor(1000);  // computes, as far as the worker can tell
+  });
+  iom.stop();
+  EXPECT_EQ(ended, kFibers);
+}
+
+TEST_P(Identity, AStopEndsWhatWaitsForAThread) {
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 20; ++i) {
+    IOManager iom(own(workers()));
+    for (int k = 0; k < 50; ++k) iom.schedule(std::make_shared<Fiber>([&] { ++ran; }, size_t{64 * 1024} << (k % 4)));
+    if (i % 2 == 0) {
+      iom.stop();
+    } else {
+      iom.stop(Deadline::after(std::chrono::milliseconds(0)));
+    }
+  }
+  EXPECT_GE(ran, 10 * 50);
+}
+
+TEST_P(Identity, DumpTellsTheThread) {
+  IOManager iom(own(workers()));
+  std::atomic<pid_t> id{0};
+  auto fiber = std::make_shared<Fiber>([&] {
+    id = ::gettid();
+    Fiber::YieldToHold();
+  });
+  iom.schedule(fiber);
+  EXPECT_TRUE(eventually([&] { return fiber->getState() == Fiber::HOLD; }));
+  std::ostringstream out;
+  iom.dump(out);
+  EXPECT_NE(out.str().find("(thread " + std::to_string(id) + ")"), std::string::npos) << out.str();
+  iom.schedule(fiber);
+  iom.stop();
 }
 
 }  // namespace
