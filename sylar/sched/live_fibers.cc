@@ -26,6 +26,7 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
     Fiber::ptr fiber;
     uint64_t resumer;
     HeldLocks held;
+    pid_t thread;
   };
   std::vector<Listed> fibers;
   for (size_t count = 0;; count += count / 8) {
@@ -36,7 +37,7 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
     for (const FiberCore* core = m_first; core != nullptr; core = core->live_next) {
       const uint64_t resumer = outermostResumerOf(*core);
       if (Fiber::ptr fiber = core->fiber->weak_from_this().lock()) {
-        fibers.push_back({std::move(fiber), resumer, core->started().held});
+        fibers.push_back({std::move(fiber), resumer, core->started().held, BorrowedThread::idOf(*core)});
       } else {
         // The handle lies on a stack, which may go when the lock is released.
         out.emplace_back(*core->fiber, resumer, core->started().held, BorrowedThread::idOf(*core));
@@ -44,7 +45,7 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
     }
     break;
   }
-  for (const Listed& one : fibers) out.emplace_back(*one.fiber, one.resumer, one.held);
+  for (const Listed& one : fibers) out.emplace_back(*one.fiber, one.resumer, one.held, one.thread);
 }
 
 }  // namespace sylar::detail
