@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -63,11 +64,19 @@ void BlockingPool::Queue::push(Job& job) {
 int BlockingPool::runJob(Job& job) {
   const this_fiber::CancelShield shield;
   job.virtual_time = ClockHold(waitClock());
-  for (bool submitted = false;; submitted = true) {
+  bool can_add = provideThread(job.length);
+  for (bool submitted = false;;) {
     Wait wait(WaitsFor::kHelper);
     Lock lock(m_mutex);
+    if (!submitted && can_add && lacksThread(job.length)) {  // another call has got it
+      lock.unlock();
+      wait.withdraw();
+      can_add = provideThread(job.length);
+      continue;
+    }
     job.waker = wait.waker();
     const bool refused = !submitted && !submit(job);
+    submitted = true;
     const bool over = refused || job.done;
     lock.unlock();
     if (over) {
@@ -85,10 +94,14 @@ int BlockingPool::runJob(Job& job) {
 int BlockingPool::post(std::function<void()> function) {
   auto job = std::make_unique<PostedJob>(std::move(function));
   job->virtual_time = ClockHold(waitClock());
-  Lock lock(m_mutex);
-  if (!submit(*job)) return -EAGAIN;
-  (void)job.release();
-  return 0;
+  for (bool can_add = true;;) {
+    can_add = can_add && provideThread(job->length);
+    Lock lock(m_mutex);
+    if (can_add && lacksThread(job->length)) continue;
+    if (!submit(*job)) return -EAGAIN;
+    (void)job.release();
+    return 0;
+  }
 }
 
 void BlockingPool::runPosted(void* job) { static_cast<PostedJob*>(job)->callable(); }
@@ -98,16 +111,43 @@ void BlockingPool::setLimits(const BlockingLimits& limits) {
   m_limits = limits;
 }
 
+size_t BlockingPool::longPlaces() const { return std::max<size_t>(m_limits.max_threads / 2, 1); }
+
+/// Returns true if a call would find nobody, and there may be one more thread.
+bool BlockingPool::lacksThread(Length length) const {
+  if (length == Length::kOthers && m_long >= longPlaces()) return false;
+  return m_queue.size >= m_idle + m_coming && m_threads < m_limits.max_threads;
+}
+
+/// Makes a thread for a call, if it lacks one. Returns false if none can be had now. Not under the lock, nor while the fiber begins
+/// to wait: a new thread takes memory of an allocator, and that may suspend the fiber.
+bool BlockingPool::provideThread(Length length) {
+  {
+    Lock lock(m_mutex);
+    if (!lacksThread(length)) return true;
+    ++m_threads;
+    ++m_coming;  // so others may wait for it already
+  }
+  for (;; ::usleep(1000)) {
+    if (makeThread()) return true;
+    Lock lock(m_mutex);
+    if (m_threads == 1 && m_queue.size > 0) continue;  // they do, and there is no other
+    --m_threads;
+    --m_coming;
+    tellEnd();
+    return false;
+  }
+}
+
 bool BlockingPool::submit(Job& job) {
-  const size_t most_long = std::max<size_t>(m_limits.max_threads / 2, 1);
-  const size_t queued = m_queue.size + m_waiting.size - std::min(m_queue.size, m_idle);  // idle threads take the others
-  if (job.length == Length::kOthers && m_long >= most_long) {
+  const size_t comers = m_idle + m_coming;
+  const size_t queued = m_queue.size + m_waiting.size - std::min(m_queue.size, comers);  // they take the others
+  if (job.length == Length::kOthers && m_long >= longPlaces()) {
     if (queued >= m_limits.max_queued) return false;
     m_waiting.push(job);
     return true;
   }
-  const bool somebody_comes = m_queue.size < m_idle || (m_threads < m_limits.max_threads && addThread());
-  if (!somebody_comes && (m_threads == 0 || queued >= m_limits.max_queued)) return false;
+  if (m_queue.size >= comers && (m_threads == 0 || queued >= m_limits.max_queued)) return false;
   if (job.length == Length::kOthers) ++m_long;
   enqueue(job);
   return true;
@@ -131,7 +171,7 @@ void BlockingPool::leaveLong() {
 // ---- The threads. ------------------------------------------------------------------------------------------------------------
 
 /// Returns false if no thread can be had now.
-bool BlockingPool::addThread() {
+bool BlockingPool::makeThread() {
   sigset_t all;
   ::sigfillset(&all);  // but libc's own, by which it changes the user and groups of each thread
   pthread_attr_t attributes;
@@ -141,8 +181,6 @@ bool BlockingPool::addThread() {
   pthread_t thread;
   const bool made = sys::createThread(&thread, &attributes, &BlockingPool::threadMain, this) == 0;
   ::pthread_attr_destroy(&attributes);
-  m_threads += made;
-  m_idle += made;  // until it takes a job
   return made;
 }
 
@@ -154,6 +192,11 @@ void* BlockingPool::threadMain(void* pool) {
 }
 
 void BlockingPool::work() {
+  {
+    Lock lock(m_mutex);
+    --m_coming;
+    ++m_idle;  // until it takes a job
+  }
   while (Job* const job = take()) {
     try {
       job->call(job->function);
@@ -188,6 +231,11 @@ BlockingPool::Job* BlockingPool::take() {
 
 void BlockingPool::leaveIdle() {
   --m_idle;
+  tellEnd();
+}
+
+/// For end(), which waits for threads to go.
+void BlockingPool::tellEnd() {
   if (!m_ending) return;
   m_left_idle.fetch_add(1, std::memory_order_release);
   sys::futexWake(m_left_idle, INT32_MAX);
@@ -217,7 +265,7 @@ void BlockingPool::finishPosted(PostedJob& job) {
 void BlockingPool::end(bool all) {
   for (;;) {
     Lock lock(m_mutex);
-    m_ending = (all ? m_threads : m_idle) > 0;
+    m_ending = (all ? m_threads : m_idle + m_coming) > 0;
     if (!m_ending) return;
     const uint32_t seen = m_left_idle.load(std::memory_order_relaxed);
     m_calls.fetch_add(1, std::memory_order_release);

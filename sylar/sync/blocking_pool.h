@@ -98,11 +98,15 @@ class BlockingPool {
   bool submit(Job& job) SYLAR_REQUIRES(m_mutex);
   void enqueue(Job& job) SYLAR_REQUIRES(m_mutex);
   void leaveLong() SYLAR_REQUIRES(m_mutex);
-  bool addThread() SYLAR_REQUIRES(m_mutex);
+  size_t longPlaces() const SYLAR_REQUIRES(m_mutex);
+  bool lacksThread(Length length) const SYLAR_REQUIRES(m_mutex);
+  bool provideThread(Length length);
+  bool makeThread();
   static void* threadMain(void* pool);
   void work();
   Job* take();
   void leaveIdle() SYLAR_REQUIRES(m_mutex);
+  void tellEnd() SYLAR_REQUIRES(m_mutex);
   void finish(Job& job);
   void finishPosted(PostedJob& job);
   void end(bool all);
@@ -113,7 +117,8 @@ class BlockingPool {
   Queue m_waiting SYLAR_GUARDED_BY(m_mutex);    // Length::kOthers, while as many of them are at work as may be
   size_t m_long SYLAR_GUARDED_BY(m_mutex) = 0;  // Length::kOthers, in the queue or at work
   size_t m_idle SYLAR_GUARDED_BY(m_mutex) = 0;
-  size_t m_threads SYLAR_GUARDED_BY(m_mutex) = 0;
+  size_t m_coming SYLAR_GUARDED_BY(m_mutex) = 0;    // are being made, or not yet idle
+  size_t m_threads SYLAR_GUARDED_BY(m_mutex) = 0;   // with those that come
   bool m_ending SYLAR_GUARDED_BY(m_mutex) = false;  // idle threads are to end now
   std::atomic<uint32_t> m_calls{0};                 // idle threads sleep on it; changes when they have a reason to look
   std::atomic<uint32_t> m_left_idle{0};             // end() sleeps on it
