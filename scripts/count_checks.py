@@ -19,12 +19,12 @@ KEYWORDS = {"if", "for", "while", "switch", "catch", "return", "do", "else", "si
 # Who needs one more takes another away, or raises the ceiling in a commit that says why. Who takes many away lowers it.
 CEILINGS = {
     "friend": (r"\bfriend\b", 53),
-    "virtual": (r"\bvirtual\b", 137),
-    "thread_local": (r"\bthread_local\b", 47),
+    "virtual": (r"\bvirtual\b", 141),
+    "thread_local": (r"\bthread_local\b", 48),
     "reinterpret_cast": (r"\breinterpret_cast\b", 155),
     "#define": (r"^\s*#\s*define\b", 142),
     "NOLINT": (r"\bNOLINT", 48),
-    "noinline, always_inline": (r"\b(?:noinline|always_inline)\b", 186),
+    "noinline, always_inline": (r"\b(?:noinline|always_inline)\b", 188),
     "pthread_atfork": (r"\bpthread_atfork\b", 12),
 }
 BODY = re.compile(r"([~\w:<>]+|operator[^\s\w(]+)\s*\(([^(){};]|\([^()]*\))*\)"

@@ -6,8 +6,8 @@
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/check.h"
+#include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/fiber_core.h"
-#include "sylar/fiber/thread_fibers.h"
 
 namespace sylar::detail {
 namespace {

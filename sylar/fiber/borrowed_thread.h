@@ -1,6 +1,6 @@
-// Internal. A thread of libc's that fibers borrow, so that to a library each fiber is a thread: with its own thread_local variables,
-// keys, errno, exceptions, locale and signal mask, on a stack of which libc knows the bounds (SchedulerOptions::identity). Its
-// kernel thread has left (sylar/hook/thread/left_thread.h).
+// Internal. A thread of libc's that fibers borrow, so that to a library each fiber is a thread. It has its own thread_local
+// variables, keys, errno, exceptions, locale and signal mask, on a stack of which libc knows the bounds (SchedulerOptions::identity).
+// Its kernel thread has left (sylar/hook/thread/left_thread.h).
 //
 // A fiber that begins as such a thread has no other stack. One that borrows it for a single call goes on to its stack meanwhile.
 //
@@ -92,8 +92,8 @@ class FreeThreads {
 /// A scheduler whose unstarted fibers wait for threads, in the list of those who do. Thread safety: any thread may call everything.
 class ThreadAwaiter {
  public:
-  /// Queues `node`, for which there was no thread, until there is one. `tag` is kept meanwhile where the node keeps its queue. Needs
-  /// no memory.
+  /// Queues `node`, for which there was no thread, until there is one. `tag` is kept meanwhile where the node keeps its queue.
+  /// Needs no memory.
   void await(SpawnNode& node, const void* tag);
   /// Returns how many have waited and are not queued again yet.
   size_t waitForThreads() const { return m_count.load(std::memory_order_seq_cst); }

@@ -11,6 +11,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/tsan.h"
 #include "sylar/check.h"
+#include "sylar/fiber/fiber_refused.h"
 #include "sylar/fiber/started_state.h"
 
 namespace sylar::detail {
@@ -133,6 +134,11 @@ bool FiberControl::wantsToMigrate() const {
   if (mine == nullptr) return false;
   Lock lock(mine->lock);
   return mine->migration_target != nullptr;
+}
+
+void FiberControl::refuseThread() {
+  SYLAR_DCHECK(m_exception == nullptr && state() == FiberState::kQueued);
+  m_exception = std::make_exception_ptr(lastRefused());
 }
 
 void FiberControl::run() {

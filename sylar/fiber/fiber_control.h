@@ -130,9 +130,9 @@ class FiberControl final : public SpawnNode {
   FiberCore* core() const;
   void setIdentity(FiberIdentity identity) { m_runs_as_worker = identity == FiberIdentity::kWorker; }
   bool runsAsWorker() const { return m_runs_as_worker; }
-  /// Notes that there is no thread for it.
-  void refuseThread() { m_thread_refused = true; }
-  bool threadRefused() const { return m_thread_refused; }
+  /// Notes that there is no thread for it, while it waits for one.
+  void refuseThread();
+  bool threadRefused() const { return m_exception != nullptr; }
   size_t stackSize() const { return m_stack_size; }
   /// Runs the fiber's function, on its stack.
   void run();
@@ -229,9 +229,8 @@ class FiberControl final : public SpawnNode {
   std::function<void()> m_cb;
   std::exception_ptr m_exception;
   [[no_unique_address]] EndObservers<> m_ends;
-  const uint32_t m_stack_size;
-  bool m_runs_as_worker = false;  // it borrows no thread
-  bool m_thread_refused = false;
+  const uint32_t m_stack_size : 31;
+  uint32_t m_runs_as_worker : 1 = 0;  // it borrows no thread
   std::atomic<Extras*> m_extras{nullptr};
 };
 

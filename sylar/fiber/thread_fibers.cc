@@ -254,8 +254,8 @@ SYLAR_SWITCHES void ThreadFibers::yield(SwitchReason reason) {
 
 #ifdef SYLAR_THREAD_POINTER
 
-/// The fiber that goes on sets its own thread pointer, and all others have the worker's. So from one thread to the next it is written
-/// once.
+/// The fiber that goes on sets its own thread pointer, and all others have the worker's. So from one thread to the next it is
+/// written once.
 SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) {
   if (!me.ownsThreadPointer()) return leave<true>(me, to);
   if (sys::inForkedChild()) return to == nullptr ? stayInChild(me) : leave<true>(me, to);
@@ -439,7 +439,7 @@ void ThreadFibers::failToStart(Fiber& fiber) {
   SYLAR_DCHECK(control(fiber).core() == nullptr && control(fiber).m_self != nullptr);
   const Fiber::ptr last = std::move(control(fiber).m_self);
   const std::function<void()> captures = std::exchange(control(fiber).m_cb, nullptr);  // destroyed after end()
-  control(fiber).m_exception = std::make_exception_ptr(lastRefused());
+  if (control(fiber).m_exception == nullptr) control(fiber).m_exception = std::make_exception_ptr(lastRefused());
   control(fiber).move(FiberState::kQueued, FiberState::kRunning);
   control(fiber).end(FiberState::kFailed);
 }

@@ -38,6 +38,7 @@
 #include <utility>
 #include <vector>
 
+#include "sylar/base/sys.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/hook.h"
 #include "sylar/hook/core/names.h"
@@ -248,7 +249,8 @@ inline int exitOf(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-inline pid_t threadId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
+/// The id of the thread, or of the worker whose fiber this is.
+inline pid_t threadId() { return sys::threadId(); }
 
 /// Waits for a word that another thread sets. For plain threads.
 template <class T>

@@ -1,5 +1,6 @@
 // What timers allocate, and what they promise when an allocation fails. This program has its own operator new.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <chrono>
@@ -94,17 +95,22 @@ TYPED_TEST(QueueMemory, SteadyStateAllocatesNothing) {
 // The wheel has nothing to allocate: there no insert fails.
 TYPED_TEST(QueueMemory, FailedInsertChangesNothing) {
   TypeParam queue;
-  std::array<TimerNode, 100> nodes;
+  std::array<TimerNode, 1'000> nodes;
   size_t linked = 0;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit none{0, before.rlim_max};  // for the heaps, whose arrays are mappings
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &none), 0);
   t_allowed = 0;
   try {
-    for (; linked < nodes.size(); ++linked) queue.insert(nodes[linked], static_cast<int64_t>(1'000 - linked) * 10'000'000);
+    for (; linked < nodes.size(); ++linked) queue.insert(nodes[linked], static_cast<int64_t>(10'000 - linked) * 10'000'000);
   } catch (const std::bad_alloc&) {
   }
   t_allowed = kUnlimited;
+  ::setrlimit(RLIMIT_AS, &before);
   EXPECT_EQ(linked < nodes.size(), TypeParam::granularityNs() == 1);
   EXPECT_EQ(queue.size(), linked);
-  EXPECT_EQ(queue.nextDue(), linked == 0 ? kNever : static_cast<int64_t>(1'001 - linked) * 10'000'000);
+  EXPECT_EQ(queue.nextDue(), linked == 0 ? kNever : static_cast<int64_t>(10'001 - linked) * 10'000'000);
   queue.verify();
 }
 

@@ -233,6 +233,7 @@ long uncancelled(Call call) {
     case SYS_newfstatat: return arguments.to(&::fstatat);
     case SYS_statx: return arguments.to(&::statx);
     case SYS_gettid: return ::gettid();
+    case SYS_tgkill: return ::tgkill(arguments.at<pid_t>(0), arguments.at<pid_t>(1), arguments.at<int>(2));
     case SYS_select: return selectByNumber(arguments);
     case SYS_waitid:
       if (values[4] != 0) break;  // libc gives no way to ask for the child's resources

@@ -81,8 +81,8 @@ struct Stacks {
   StackPool pool SYLAR_GUARDED_BY(lock);
   uint32_t colour SYLAR_GUARDED_BY(lock) = 0;
 };
-/// The top is at the end of a page, less a colour, so that the record of the thread with its variables is on one page and the frames
-/// of a fiber that waits on another.
+/// The top is at the end of a page, less a colour, so that the record of the thread with its variables is on one page and the
+/// frames of a fiber that waits on another.
 Stack takeStack(size_t size) {
   constexpr uint32_t kColours = 8;
   constexpr uint32_t kColour = 64;        // a cache line

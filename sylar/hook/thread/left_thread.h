@@ -47,7 +47,7 @@ struct LeftThread : BorrowedThread {
   bool refused = false;  ///< no fiber will run it, so it ends at once
 };
 
-/// The function with which the thread begins. It gets null if it is a thread as any other, because its kernel thread could not leave.
+/// The function with which the thread begins. It gets null if its kernel thread could not leave, so that it is one as any other.
 struct ThreadStart {
   void* (*function)(LeftThread*, void* argument);
   void* argument;

@@ -1,6 +1,6 @@
 // Allocates in many fibers beside threads that contend with them, for a run under an allocator that is preloaded. A lock that the
-// allocator waits for suspends the fiber in the middle of malloc, and another of its worker enters with the same thread cache, unless
-// it is a thread of its own to the allocator. Every block must keep what its owner has written, and everything must end.
+// allocator waits for suspends the fiber in the middle of malloc, and another of its worker enters with the same thread cache,
+// unless it is a thread of its own to the allocator. Every block must keep what its owner has written, and everything must end.
 //
 //   allocator_program OBJECT BLOCKS [worker]     with OBJECT preloaded; BLOCKS by each fiber; "worker" runs the fibers as it
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-// Unmodified iconv in many fibers of which some fail, each in a locale of its own: conversions with a state, fed from a pipe in pieces.
+// Unmodified iconv in many fibers of which some fail, each in a locale of its own. The conversions have a state, and a pipe feeds
+// them in pieces.
 #include <iconv.h>
 #include <langinfo.h>
 #include <locale.h>

@@ -1,5 +1,5 @@
-// For the tests of libraries that keep something for their thread, such as their last error: many fibers use one at the same time, and
-// some of them fail. What each of them sees must be what a thread in its place sees.
+// For the tests of libraries that keep something for their thread, such as their last error: many fibers use one at the same time,
+// and some of them fail. What each of them sees must be what a thread in its place sees.
 //
 // SYLAR_TEST_IDENTITY=worker runs the fibers as their worker. That shows what a library keeps: these tests fail then.
 #pragma once
