@@ -1,6 +1,6 @@
 // Internal. A thread of libc's that fibers borrow, so that to a library each fiber is a thread. It has its own thread_local
-// variables, keys, errno, exceptions, locale and signal mask, on a stack of which libc knows the bounds (SchedulerOptions::identity).
-// Its kernel thread has left (sylar/hook/thread/left_thread.h).
+// variables, keys, errno, exceptions, locale and signal mask, on a stack of which libc knows the bounds
+// (SchedulerOptions::identity). Its kernel thread has left (sylar/hook/thread/left_thread.h).
 //
 // A fiber that begins as such a thread has no other stack. One that borrows it for a single call goes on to its stack meanwhile.
 //

@@ -104,7 +104,7 @@ class AsThreads : public OverWorkers {
         [&] {
           for (auto& thread : threads) thread.join();
         });
-    IOManager iom(workers(), false, "own");
+    IOManager iom({.threads = workers(), .use_caller = false, .name = "own", .identity = FiberIdentity::kOwn});
     const auto of_fibers = inTurns(
         part, [&](auto body) { iom.schedule(body); }, [&] { iom.stop(); });
     EXPECT_EQ(of_fibers[0], of_threads[0]);
