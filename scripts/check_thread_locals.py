@@ -14,12 +14,12 @@ from pathlib import Path
 # thread    It belongs to the thread, as a library's do.
 # call      It says that a call is being made that does not suspend, or that belongs to the thread while it does.
 OWNERS = {
-    "t_next_id": "worker", "t_last_id": "worker", "t_own": "worker", "t_queues": "worker", "t_unused": "worker", "s_mine": "worker",
-    "t_free": "worker", "t_closed": "worker", "t_recent": "worker", "t_last_time": "worker", "t_thread": "worker", "t_name": "worker",
+    "t_ids": "worker", "t_own": "worker", "t_queues": "worker", "t_unused": "worker", "s_mine": "worker",
+    "t_free": "worker", "t_closed": "worker", "t_last_time": "worker", "t_thread": "worker", "t_name": "worker",
     "own": "worker",
     "t_running": "adopted", "t_this": "adopted", "t_owner": "adopted", "t_worker": "adopted", "t_number": "adopted",
     "t_thread_id": "adopted", "t_to_worker": "adopted",
-    "t_is_known": "thread", "t_in_exit": "thread", "t_signal_mask": "thread", "t_mine": "thread", "t_locals": "thread",
+    "t_recent": "thread", "t_is_known": "thread", "t_in_exit": "thread", "t_signal_mask": "thread", "t_mine": "thread", "t_locals": "thread",
     "t_hook_enabled": "thread", "t_innermost": "thread", "t_lets_through": "thread", "t_caller_of": "thread",
     "t_marks": "call", "t_locked": "call", "t_converting": "call", "t_making": "call", "t_here": "call", "t_makes_own_thread": "call",
 }

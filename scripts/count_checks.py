@@ -20,11 +20,11 @@ KEYWORDS = {"if", "for", "while", "switch", "catch", "return", "do", "else", "si
 CEILINGS = {
     "friend": (r"\bfriend\b", 53),
     "virtual": (r"\bvirtual\b", 141),
-    "thread_local": (r"\bthread_local\b", 48),
+    "thread_local": (r"\bthread_local\b", 47),
     "reinterpret_cast": (r"\breinterpret_cast\b", 155),
     "#define": (r"^\s*#\s*define\b", 142),
     "NOLINT": (r"\bNOLINT", 48),
-    "noinline, always_inline": (r"\b(?:noinline|always_inline)\b", 188),
+    "noinline, always_inline": (r"\b(?:noinline|always_inline)\b", 189),
     "pthread_atfork": (r"\bpthread_atfork\b", 12),
 }
 BODY = re.compile(r"([~\w:<>]+|operator[^\s\w(]+)\s*\(([^(){};]|\([^()]*\))*\)"

@@ -25,18 +25,20 @@ constinit std::atomic<size_t> g_default_stack_size{kDefaultStackSize};
 /// Ids are handed out in blocks, so that spawning threads do not share a cache line.
 constexpr uint64_t kIdBlock = 1024;
 constinit std::atomic<uint64_t> g_next_id_block{1};
-[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_next_id = 0;
-[[gnu::tls_model("initial-exec")]] constinit thread_local uint64_t t_last_id = 0;
+struct IdBlock {
+  uint64_t next = 0;
+  uint64_t end = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local IdBlock t_ids;
 
 uint64_t newId() {
   const tsan::Exempt of_this_thread;
-  uint64_t& next = detail::ofWorker(t_next_id);
-  uint64_t& last = detail::ofWorker(t_last_id);
-  if (next == last) {
-    next = g_next_id_block.fetch_add(kIdBlock, std::memory_order_relaxed);
-    last = next + kIdBlock;
+  IdBlock& ids = detail::ofWorker(t_ids);
+  if (ids.next == ids.end) {
+    ids.next = g_next_id_block.fetch_add(kIdBlock, std::memory_order_relaxed);
+    ids.end = ids.next + kIdBlock;
   }
-  return next++;
+  return ids.next++;
 }
 
 }  // namespace

@@ -123,12 +123,17 @@ ThreadFibers::Started ThreadFibers::start(Fiber& fiber, bool borrows) {
   const tsan::Exempt of_this_thread;
   const bool watched = stack_watch::isOn();
   const size_t stack_size = control(fiber).m_stack_size;
-  borrows = borrows && m_host != nullptr && m_host->lends_threads;
-  BorrowedThread* const thread = borrows ? m_threads.take(stack_size) : nullptr;
-  if (borrows && thread == nullptr) return Started::kNoThread;
-  const Stack stack =
-      thread != nullptr ? thread->stack : m_stacks.take(stack_size << (watched ? 1 : 0));  // frames are larger then
-  if (!stack) return Started::kNoMemory;
+  BorrowedThread* thread = nullptr;
+  Stack stack;
+  if (borrows && m_host != nullptr && m_host->lends_threads && !control(fiber).runsAsWorker()) [[unlikely]] {
+    if (control(fiber).threadRefused()) return Started::kNoMemory;
+    thread = m_threads.take(stack_size);
+    if (thread == nullptr) return Started::kNoThread;
+    stack = thread->stack;
+  } else {
+    stack = m_stacks.take(stack_size << (watched ? 1 : 0));  // frames are larger then
+    if (!stack) return Started::kNoMemory;
+  }
   FiberCore* core = m_cores.take();
   if (core == nullptr) {
     thread != nullptr ? m_threads.put(*thread) : m_stacks.put(stack);
@@ -144,9 +149,7 @@ ThreadFibers::Started ThreadFibers::start(Fiber& fiber, bool borrows) {
   core->shielded = false;
   core->in_deadline_scope = false;
   core->in_cancel_scope = false;
-  core->special = static_cast<uint8_t>((watched ? FiberCore::kWatched : 0) | (borrows ? FiberCore::kBorrows : 0) |
-                                       (thread != nullptr ? FiberCore::kOwnThreadPointer : 0)) &
-                  7;
+  core->special = watched ? FiberCore::kWatched : 0;
   core->sent_by_ring = false;
   core->cancelled_waits = FiberCore::kCancelledWaits;
   core->fiber = &fiber;
@@ -154,7 +157,8 @@ ThreadFibers::Started ThreadFibers::start(Fiber& fiber, bool borrows) {
   core->stack = stack;
   if (watched) [[unlikely]]
     stack_watch::begin(stack);
-  if (thread != nullptr) {
+  if (thread != nullptr) [[unlikely]] {
+    core->special = FiberCore::kBorrows | FiberCore::kOwnThreadPointer;
     thread->core = core;
     core->context = thread->context;
     control(fiber).m_started = ::new (thread->started) StartedState(*core);

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "sylar/base/tsan.h"
-#include "sylar/base/worker_local.h"
 
 namespace sylar::http::detail {
 namespace {
@@ -52,12 +51,11 @@ std::string_view recentHttpDate(time_t time) {
   };
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Recent t_recent{std::numeric_limits<time_t>::min(), {}};
   const tsan::Exempt of_this_thread;
-  Recent& recent = sylar::detail::ofWorker(t_recent);
-  if (time != recent.time) {
-    format(time, recent.text);
-    recent.time = time;
+  if (time != t_recent.time) {
+    format(time, t_recent.text);
+    t_recent.time = time;
   }
-  return {recent.text, kDateSize};
+  return {t_recent.text, kDateSize};
 }
 
 }  // namespace sylar::http::detail

@@ -37,26 +37,14 @@ void logFailure(const HttpServer& server, const HttpSession& session, const char
              request == nullptr ? std::string_view("no request") : request->getPath(), what);
 }
 
-/// One request and all that its handler gets.
-struct HandlerCall {
-  const HttpServer& server;
-  ServletDispatch& dispatch;
-  HttpRequest::ptr request;
-  const HttpResponse::ptr response;
-  const HttpSession::ptr& session;
-  bool over = false;
-
-  void answer();
-};
-
 // Passes the request on by moving the pointer, since the session keeps it. A copy would cost two atomic counts.
-void HandlerCall::answer() {
+[[gnu::always_inline]] inline void answer(const HttpServer& server, ServletDispatch& dispatch, HttpRequest::ptr request,
+                                          const HttpResponse::ptr& response, const HttpSession::ptr& session) {
   HttpStatus failure;
   try {
     const bool concerns_server = request->getMethod() == HttpMethod::OPTIONS && request->getPath() == "*";
     if (!concerns_server) dispatch.handle(std::move(request), response, session);
     SessionControl::complete(*session, *response);
-    over = true;
     return;
   } catch (const abi::__forced_unwind&) {
     throw;
@@ -73,7 +61,23 @@ void HandlerCall::answer() {
     logFailure(server, *session, "an exception of unknown type");
   }
   SessionControl::fail(*session, failure);
-  over = true;
+}
+
+/// Does so as a thread that the connection borrows meanwhile. Returns false if the handler has ended that by pthread_exit.
+bool answerAsThread(const HttpServer& server, ServletDispatch& dispatch, HttpRequest::ptr request,
+                    const HttpResponse::ptr& response, const HttpSession::ptr& session) {
+  bool over = false;
+  try {
+    sylar::detail::asBorrowedThread([&] {
+      answer(server, dispatch, std::move(request), response, session);
+      over = true;
+    });
+    return over;
+  } catch (const std::bad_alloc&) {
+    logFailure(server, *session, "there is no thread for it");
+    SessionControl::fail(*session, HttpStatus::SERVICE_UNAVAILABLE);
+    return true;
+  }
 }
 
 }  // namespace
@@ -123,18 +127,14 @@ void HttpServer::handleClient(Socket::ptr client) {
   const HttpSession::ptr& session = served.get();
   const ServletDispatch::ptr dispatch = getServletDispatch();
   while (HttpRequest::ptr request = session->recvHead()) {
-    HttpResponse::ptr response = ObjectPool<HttpResponse>::take();
+    const HttpResponse::ptr response = ObjectPool<HttpResponse>::take();
     response->setVersion(request->getVersion());
     response->setClose(request->isClose());
-    HandlerCall call{*this, *dispatch, std::move(request), std::move(response), session};
-    try {
-      sylar::detail::callAsBorrowedThread([](void* one) { static_cast<HandlerCall*>(one)->answer(); }, &call);
-    } catch (const std::bad_alloc&) {
-      logFailure(*this, *session, "there is no thread for it");
-      SessionControl::fail(*session, HttpStatus::SERVICE_UNAVAILABLE);
-      continue;
+    if (!sylar::detail::threadsAreLent()) {
+      answer(*this, *dispatch, std::move(request), response, session);
+    } else if (!answerAsThread(*this, *dispatch, std::move(request), response, session)) {
+      return;
     }
-    if (!call.over) return;  // it has called pthread_exit
   }
 }
 

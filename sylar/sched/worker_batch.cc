@@ -55,17 +55,15 @@ void Worker::refuse(Fiber& fiber) {
   runUserCode([&] { ThreadFibers::drop(fiber); });
 }
 
-ThreadFibers::Started Worker::tryStart(Fiber& fiber) {
-  if (control(fiber).threadRefused()) return ThreadFibers::Started::kNoMemory;
-  return m_thread_fibers->start(fiber, !control(fiber).runsAsWorker());
-}
+inline ThreadFibers::Started Worker::tryStart(Fiber& fiber) { return m_thread_fibers->start(fiber, true); }
 
 /// Gives unstarted work a core and a stack. If there is no thread for it, it is queued again when there is one, here only if it is
 /// pinned. A fiber that comes from another thread has them already. Returns false if it will not
 /// run.
 bool Worker::prepareUnstarted(Fiber& fiber) {
   SYLAR_DCHECK(stateOf(fiber) == FiberState::kQueued);
-  const void* const pinned_to = control(fiber).queue.exchange(nullptr, std::memory_order_relaxed);
+  const void* const pinned_to = control(fiber).queue.load(std::memory_order_relaxed);
+  if (pinned_to != nullptr) control(fiber).queue.store(nullptr, std::memory_order_relaxed);
   if (ThreadFibers::coreOf(fiber) != nullptr) {
     m_thread_fibers->adopt(fiber);
   } else if (m_cancel_phase != CancelPhase::kNone && m_scheduler.cancelsAll()) {

@@ -35,6 +35,9 @@
 #include "sylar/thread.h"
 
 namespace sylar::detail {
+
+constinit std::atomic<size_t> g_lending{0};
+
 namespace {
 
 constexpr size_t kSpare = 8;
@@ -179,12 +182,14 @@ bool Lender::open() {
     }
   }
   ++m_users;
+  g_lending.store(m_users, std::memory_order_relaxed);
   return true;
 }
 
 void Lender::close() {
   const Lock lock(m_life);
-  if (--m_users > 0) return;
+  g_lending.store(--m_users, std::memory_order_relaxed);
+  if (m_users > 0) return;
   m_ends.store(true, std::memory_order_relaxed);
   call();
   m_maker->join();

@@ -4,22 +4,30 @@
 // scheduler (ThreadAwaiter), where an idle worker gets them when one has been made.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+
 #include "sylar/base/internal.h"
 #include "sylar/fiber/thread_pointer.h"
 
 namespace sylar::detail {
 
 #ifdef SYLAR_THREAD_POINTER
-
-/// Calls `body(argument)` in the running fiber, as a thread that it borrows meanwhile. Calls it as it is if it runs as a thread of
-/// its own already, or if its scheduler's fibers run as their worker. `body` throws nothing. If it calls pthread_exit, that ends
-/// the thread and returns here. Throws std::bad_alloc if no thread is free and none can be made. May suspend: yes.
+extern constinit std::atomic<size_t> g_lending;  ///< how many schedulers lend threads
 void callAsBorrowedThread(void (*body)(void*), void* argument);
-
+/// Returns true if fibers of this process may borrow threads.
+inline bool threadsAreLent() { return g_lending.load(std::memory_order_relaxed) > 0; }
 #else
-
 inline void callAsBorrowedThread(void (*body)(void*), void* argument) { body(argument); }
-
+inline bool threadsAreLent() { return false; }
 #endif
+
+/// Calls `body()` in the running fiber, as a thread that it borrows meanwhile. Calls it as it is if it runs as a thread of its own
+/// already, or if its scheduler's fibers run as their worker. `body` throws nothing. If it calls pthread_exit, that ends the thread
+/// and returns here. Throws std::bad_alloc if no thread is free and none can be made. May suspend: yes.
+template <class Body>
+void asBorrowedThread(Body body) {
+  callAsBorrowedThread([](void* one) { (*static_cast<Body*>(one))(); }, &body);
+}
 
 }  // namespace sylar::detail
