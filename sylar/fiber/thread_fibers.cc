@@ -272,7 +272,11 @@ SYLAR_SWITCHES void ThreadFibers::leaveSpecially(FiberCore& me, FiberCore* to) {
     if (to == &me) return;
   }
   leaveThreadPointer(me, to);
-  Context::switchTo(me.context, contextOf(to), m_thread_locals);
+  if (me.isWatched()) {
+    switchTelling(me.context, to, Context::Kind::kCall);
+  } else {
+    Context::switchTo(me.context, contextOf(to), m_thread_locals);
+  }
   arriveAs(mine, me);
 }
 
@@ -334,7 +338,9 @@ SYLAR_SWITCHES void ThreadFibers::callOn(BorrowedThread& thread, FiberCore& me, 
   const Stack first = std::exchange(me.stack, thread.stack);
   thread.core = &me;
   me.special = static_cast<uint8_t>(before | FiberCore::kOwnThreadPointer | (lends ? FiberCore::kBorrows : 0)) & 7;
+  if (me.isWatched()) stack_watch::hold(me.stack.base, me.stack.size);
   Context::switchTo(thread.caller, thread.context, m_thread_locals);
+  if (me.isWatched()) stack_watch::release(me.stack.base, me.stack.size);
   me.stack = first;
   me.special = before & 7;
 }

@@ -72,10 +72,9 @@ TEST(LibrarySettings, ReachTheirStructs) {
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kBinaryHeap);
   load("timer: {queue: heap}");
   EXPECT_EQ(timerQueueSetting(), TimerQueueKind::kFourAryHeap);
-  EXPECT_EQ(identitySetting(), FiberIdentity::kWorker);
-  load("fiber: {identity: own}");
   EXPECT_EQ(identitySetting(), FiberIdentity::kOwn);
   load("fiber: {identity: worker}");
+  EXPECT_EQ(identitySetting(), FiberIdentity::kWorker);
   load("io: {max_wait_ms: 3000, spin_us: 50}\napp: {drain_ms: 1}\nhook: {watchdog_ms: 70}\nfiber: {trim_after_ms: 9}");
   EXPECT_EQ(trimAfterSetting(), 9ms);
   EXPECT_EQ(maxWaitSetting(), 3000ms);
