@@ -40,16 +40,19 @@ class Crowd {
       for (size_t i = 0; i < kSize; ++i) m_workers.place([this, i] { run(i); });
       return;
     }
-    const ThreadsAreFibers threads_are_fibers;
-    for (size_t worker = 0; worker < workers; ++worker) {
-      m_workers.place([=, this] {
-        std::vector<std::thread> threads;
-        for (size_t i = worker; i < kSize; i += workers) threads.emplace_back([this, i] { m_all_made.wait() ? run(i) : void(); });
-        if (m_workers_made.fetch_add(1) + 1 == m_ticks.size()) m_all_made.set();
-        for (std::thread& thread : threads) thread.join();
-      });
+    {
+      const ThreadsAreFibers threads_are_fibers;
+      for (size_t worker = 0; worker < workers; ++worker) {
+        m_workers.place([=, this] {
+          std::vector<std::thread> threads;
+          for (size_t i = worker; i < kSize; i += workers) threads.emplace_back([this, i] { m_begin.wait() ? run(i) : void(); });
+          if (m_workers_made.fetch_add(1) + 1 == m_ticks.size()) m_all_made.set();
+          for (std::thread& thread : threads) thread.join();
+        });
+      }
+      EXPECT_TRUE(m_all_made.wait());
     }
-    EXPECT_TRUE(m_all_made.wait());  // what they make themselves are threads
+    m_begin.set();  // what they make themselves are threads
   }
   ~Crowd() { end(); }
   Crowd(const Crowd&) = delete;
@@ -97,6 +100,7 @@ class Crowd {
   std::atomic<bool> m_ends{false};
   std::atomic<size_t> m_workers_made{0};
   Event m_all_made;
+  Event m_begin;
   IOManager m_workers;
 };
 
