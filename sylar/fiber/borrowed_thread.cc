@@ -24,12 +24,6 @@ BorrowedThread& BorrowedThread::of(StartedState& state) {
   return *reinterpret_cast<BorrowedThread*>(address - offsetof(BorrowedThread, started));
 }
 
-pid_t BorrowedThread::idOf(const FiberCore& fiber) {
-  if (!fiber.borrowsThread()) return 0;
-  const BorrowedThread& thread = of(fiber.started());
-  return fiber.stack.contains(&thread) ? thread.id : 0;
-}
-
 bool BorrowedThread::isWhole(const FiberCore& fiber) const {
   return static_cast<const void*>(&fiber.started()) == static_cast<const void*>(started);
 }

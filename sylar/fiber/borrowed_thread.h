@@ -42,8 +42,6 @@ struct BorrowedThread {
   bool over = false;              ///< its function has ended
   alignas(StartedState) std::byte started[sizeof(StartedState)];
 
-  /// Returns the id of the thread as which the fiber runs all of its function, or 0 if it does not.
-  static pid_t idOf(const FiberCore& fiber);
   /// Returns true if the fiber has borrowed it for its whole function, and has begun there.
   bool isWhole(const FiberCore& fiber) const;
   /// Returns the one on which the fiber has begun that has this state.

@@ -5,6 +5,8 @@
 // that are fibers do; its first one stays with it. Other threads may look at it only while something keeps the fiber from ending.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 
 #include "sylar/base/internal.h"
@@ -27,6 +29,7 @@ struct alignas(16) StartedState {
   explicit StartedState(FiberCore& its_core) : core(its_core) {}
 
   FiberCore& core;
+  pid_t thread = 0;               ///< the id by which libc knows the thread as which it has begun, or 0 if that is the worker's
   Fiber* joins = nullptr;         ///< the fiber that this one waits for in join(); for the stop detection as well
   FiberLocals* locals = nullptr;  ///< the values of FiberLocal, null if there are none
   // The innermost scopes. Not initialised, because most fibers are never in one, and the core says whether this one is.

@@ -162,6 +162,7 @@ ThreadFibers::Started ThreadFibers::start(Fiber& fiber, bool borrows) {
     thread->core = core;
     core->context = thread->context;
     control(fiber).m_started = ::new (thread->started) StartedState(*core);
+    control(fiber).m_started->thread = thread->id;
   } else {
     control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState(*core);
     core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - static_cast<uint32_t>(sizeof(StartedState))});

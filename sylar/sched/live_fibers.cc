@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "sylar/fiber/borrowed_thread.h"
 #include "sylar/fiber/fiber_control.h"
 #include "sylar/fiber/held_locks.h"
 
@@ -37,10 +36,10 @@ void LiveFibers::list(std::vector<FiberReport>& out) {
     for (const FiberCore* core = m_first; core != nullptr; core = core->live_next) {
       const uint64_t resumer = outermostResumerOf(*core);
       if (Fiber::ptr fiber = core->fiber->weak_from_this().lock()) {
-        fibers.push_back({std::move(fiber), resumer, core->started().held, BorrowedThread::idOf(*core)});
+        fibers.push_back({std::move(fiber), resumer, core->started().held, core->started().thread});
       } else {
         // The handle lies on a stack, which may go when the lock is released.
-        out.emplace_back(*core->fiber, resumer, core->started().held, BorrowedThread::idOf(*core));
+        out.emplace_back(*core->fiber, resumer, core->started().held, core->started().thread);
       }
     }
     break;

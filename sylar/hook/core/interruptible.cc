@@ -121,11 +121,13 @@ bool Interruptible::endsWith(int signal, bool restarts) const {
 
 void Interruptible::noteBeforeChange() {
   noteHandlers();
+  const tsan::Exempt of_this_thread;
   m_unused_before = ofWorker(t_unused)->last.load(std::memory_order_relaxed);
 }
 
 void Interruptible::beginNow() {
   if (m_active || m_by == EndedBy::kNone) return;
+  const tsan::Exempt of_this_thread;
   const Unused* unused = ofWorker(t_unused);
   if (unused == nullptr) unused = Unused::make();
   if (unused == nullptr) return;
@@ -135,6 +137,7 @@ void Interruptible::beginNow() {
 
 bool Interruptible::handlerHasRun() const {
   SYLAR_DCHECK(m_active);
+  const tsan::Exempt of_this_thread;
   const Unused& unused = *ofWorker(t_unused);
   if (unused.last.load(std::memory_order_relaxed) == m_unused_before) return false;
   for (const bool restarts : {false, true}) {
