@@ -100,7 +100,7 @@ class ThreadAwaiter {
   /// Lets all go on, though there are no threads for them.
   void releaseAll();
 
-  /// What is next for who makes the threads: one of them must be made, or fibers can go on. Neither if nobody waits.
+  /// The next task of the thread that makes the others: to make one of `room`, or to let `nodes` go on. None if nobody waits.
   struct Next {
     size_t room = 0;
     ThreadAwaiter* waiter = nullptr;

@@ -63,7 +63,7 @@ void logFailure(const HttpServer& server, const HttpSession& session, const char
   SessionControl::fail(*session, failure);
 }
 
-/// Does so as a thread that the connection borrows meanwhile. Returns false if the handler has ended that by pthread_exit.
+/// Answers as a thread that the connection borrows for it. Returns false if the handler has ended that thread by pthread_exit.
 bool answerAsThread(const HttpServer& server, ServletDispatch& dispatch, HttpRequest::ptr request,
                     const HttpResponse::ptr& response, const HttpSession::ptr& session) {
   bool over = false;

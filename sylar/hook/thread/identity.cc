@@ -79,23 +79,35 @@ void* serve(LeftThread* thread, void* /*unused*/) {
 }
 
 /// The stacks of all. Those of threads that have ended are not used again, because nobody is told when the kernel thread has left.
-struct Stacks {
-  OsMutex lock;
-  StackPool pool SYLAR_GUARDED_BY(lock);
-  uint32_t colour SYLAR_GUARDED_BY(lock) = 0;
+class Stacks {
+ public:
+  static Stacks& all() {
+    static Stacks& s_all = *new Stacks;  // for as long as fibers run
+    return s_all;
+  }
+  Stack take(size_t size) {
+    const Lock lock(m_lock);
+    return m_pool.take(size);
+  }
+  /// Takes back one on which no thread has begun.
+  void put(Stack stack) {
+    const Lock lock(m_lock);
+    m_pool.put(stack);
+  }
+  /// Returns the size to give to libc. The top is then at the end of a page, less a colour, so that the record of the thread with
+  /// its variables is on one page and the frames of a fiber that waits on another.
+  size_t sizeFor(const Stack& stack) {
+    constexpr uint32_t kColours = 8;
+    constexpr uint32_t kColour = 64;  // a cache line
+    const auto to_end = static_cast<size_t>(-reinterpret_cast<uintptr_t>(stack.top()) % 4096);
+    return stack.size + to_end - m_colour.fetch_add(1, std::memory_order_relaxed) % kColours * kColour;
+  }
+
+ private:
+  OsMutex m_lock;
+  StackPool m_pool SYLAR_GUARDED_BY(m_lock);
+  std::atomic<uint32_t> m_colour{0};
 };
-/// The top is at the end of a page, less a colour, so that the record of the thread with its variables is on one page and the
-/// frames of a fiber that waits on another.
-Stack takeStack(size_t size) {
-  constexpr uint32_t kColours = 8;
-  constexpr uint32_t kColour = 64;        // a cache line
-  static Stacks& s_stacks = *new Stacks;  // for as long as fibers run
-  const Lock lock(s_stacks.lock);
-  Stack stack = s_stacks.pool.take(size);
-  const auto to_end = static_cast<uint32_t>(-reinterpret_cast<uintptr_t>(stack.top()) % 4096);
-  stack.size += to_end - s_stacks.colour++ % kColours * kColour;
-  return stack;
-}
 
 /// Makes one. Returns 0, with `made` null if its kernel thread could not leave, or an error.
 int makeOne(BorrowedThread** made, size_t room) {
@@ -105,15 +117,16 @@ int makeOne(BorrowedThread** made, size_t room) {
   constexpr size_t kUsualRoom = 64 * 1024;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
-  const Stack stack = takeStack(room + (least_stack != nullptr ? least_stack(&attributes) : kUsualRoom));
+  const Stack stack = Stacks::all().take(room + (least_stack != nullptr ? least_stack(&attributes) : kUsualRoom));
   if (!stack) return EAGAIN;
-  ::pthread_attr_setstack(&attributes, stack.base, stack.size);
+  ::pthread_attr_setstack(&attributes, stack.base, Stacks::all().sizeFor(stack));
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   static constexpr char kNoName[16]{};
   pthread_t id;
   LeftThread* thread = nullptr;
   const int error = makeLeftThread(&id, &thread, &attributes, {serve, nullptr, kNoName});
   ::pthread_attr_destroy(&attributes);
+  if (error != 0) Stacks::all().put(stack);
   if (thread != nullptr) {
     thread->room = room;
     const size_t below = static_cast<size_t>(thread->context.lowest() - stack.base) & ~size_t{4095};

@@ -22,9 +22,9 @@ inline void callAsBorrowedThread(void (*body)(void*), void* argument) { body(arg
 inline bool threadsAreLent() { return false; }
 #endif
 
-/// Calls `body()` in the running fiber, as a thread that it borrows meanwhile. Calls it as it is if it runs as a thread of its own
-/// already, or if its scheduler's fibers run as their worker. `body` throws nothing. If it calls pthread_exit, that ends the thread
-/// and returns here. Throws std::bad_alloc if no thread is free and none can be made. May suspend: yes.
+/// Calls `body()` in the running fiber, which borrows a thread for the call. A fiber that has a thread of its own already borrows
+/// none, nor does one whose scheduler's fibers run as their worker. `body` throws nothing. If it calls pthread_exit, that ends the
+/// thread and returns here. Throws std::bad_alloc if no thread is free and none can be made. May suspend: yes.
 template <class Body>
 void asBorrowedThread(Body body) {
   callAsBorrowedThread([](void* one) { (*static_cast<Body*>(one))(); }, &body);

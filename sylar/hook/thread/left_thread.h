@@ -38,7 +38,7 @@ std::span<const pid_t> endingThreads() SYLAR_REQUIRES(g_births);
 /// Returns true if this process has that kernel thread.
 bool exists(pid_t kernel_thread);
 
-/// What a kernel thread must know to end the thread. In the first frame of the thread.
+/// A kernel thread needs this to end the thread. It lies in the first frame of the thread.
 struct LeftThread : BorrowedThread {
   int* id_address;  ///< what the kernel clears at the end of a kernel thread, for libc's joiners
   void* robust_list;

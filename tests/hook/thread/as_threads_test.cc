@@ -1,5 +1,5 @@
-// What libc and the C++ runtime keep for a thread, or for all: two fibers that take turns at every wait see of each other what two
-// threads see that take the same turns.
+// libc and the C++ runtime keep some state for each thread, and some for all. Two fibers that take turns at every wait see the same
+// of each other as two threads that take the same turns.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <iconv.h>
