@@ -118,6 +118,7 @@ void HttpRequest::reset(uint8_t version, bool close) {
   m_query.clear();
   m_fragment.clear();
   m_trailers.clear();
+  if (!m_path_params.empty()) m_path_params.clear();
   if (!m_params.empty()) m_params.clear();
   if (!m_repeated_params.empty()) m_repeated_params.clear();
   if (!m_cookies.empty()) m_cookies.clear();
@@ -138,6 +139,18 @@ void HttpRequest::setQuery(std::string_view query) {
 void HttpRequest::setFragment(std::string_view fragment) {
   requireNo(kInTarget, fragment, "fragment");
   m_fragment = fragment;
+}
+
+std::string HttpRequest::getPathParam(std::string_view name) const {
+  for (const auto& [key, value] : m_path_params) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+void HttpRequest::setPathParam(std::string_view name, std::string value) {
+  std::erase_if(m_path_params, [&](const auto& one) { return one.first == name; });
+  m_path_params.emplace_back(name, std::move(value));
 }
 
 void HttpRequest::setCountLimits(size_t max_params, size_t max_cookies) {
@@ -308,6 +321,26 @@ void HttpResponse::setRedirect(std::string_view uri) {
   setHeader("location", uri);
   m_status = HttpStatus::FOUND;
 }
+
+void HttpResponse::redirect(std::string_view uri, HttpStatus status) {
+  const auto code = static_cast<unsigned>(status);
+  if (code < 301 || code > 308 || (code > 303 && code < 307))
+    throw std::invalid_argument("redirect: this status is no redirection");
+  setRedirect(uri);
+  m_status = status;
+}
+
+void HttpResponse::fill(std::string_view type, std::string&& body, HttpStatus status) {
+  setHeader("content-type", type);
+  m_body = std::move(body);
+  m_status = status;
+}
+
+void HttpResponse::json(std::string body, HttpStatus status) { fill("application/json", std::move(body), status); }
+
+void HttpResponse::text(std::string body, HttpStatus status) { fill("text/plain; charset=utf-8", std::move(body), status); }
+
+void HttpResponse::html(std::string body, HttpStatus status) { fill("text/html; charset=utf-8", std::move(body), status); }
 
 void HttpResponse::setCookie(std::string_view key, std::string_view value, time_t expired, std::string_view path,
                              std::string_view domain, bool secure) {

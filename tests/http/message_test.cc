@@ -260,6 +260,7 @@ TEST(HttpRequest, IsAsNewAfterReset) {
   request.setHeader("cookie", "c=1");
   request.setBody("body");
   request.setWebsocket(true);
+  request.setPathParam("name", "part");
   EXPECT_TRUE(request.hasParam("a"));
   EXPECT_TRUE(request.hasCookie("c"));
   EXPECT_EQ(request.getHeaders().size(), 1u);
@@ -267,6 +268,7 @@ TEST(HttpRequest, IsAsNewAfterReset) {
   EXPECT_EQ(request.toString(), HttpRequest().toString());
   EXPECT_FALSE(request.hasParam("a"));
   EXPECT_FALSE(request.hasCookie("c"));
+  EXPECT_EQ(request.getPathParam("name"), "");
   EXPECT_TRUE(request.getHeaders().empty());
   EXPECT_EQ(request.getFragment(), "");
   EXPECT_FALSE(request.isWebsocket());
@@ -283,6 +285,17 @@ TEST(HttpRequest, DumpsAsAClientWouldSendIt) {
   EXPECT_EQ(request.toString(), "POST /p?a=b HTTP/1.1\r\nconnection: keep-alive\r\nHost: h\r\n\r\n");
   request.setBody("hello");
   EXPECT_EQ(request.toString(), "POST /p?a=b HTTP/1.1\r\nconnection: keep-alive\r\nHost: h\r\ncontent-length: 5\r\n\r\nhello");
+}
+
+TEST(HttpRequest, NamedPartOfThePathHasOneValue) {
+  HttpRequest request;
+  EXPECT_EQ(request.getPathParam("a"), "");
+  request.setPathParam("a", "1");
+  request.setPathParam("b", "2");
+  request.setPathParam("a", "3");
+  EXPECT_EQ(request.getPathParam("a"), "3");
+  EXPECT_EQ(request.getPathParam("b"), "2");
+  EXPECT_EQ(request.getPathParam("A"), "");
 }
 
 TEST(HttpRequest, TakesCloseFromTheConnectionHeader) {
@@ -304,6 +317,34 @@ TEST(HttpResponse, RedirectsAndSetsCookies) {
             "HTTP/1.1 302 Found\r\nconnection: close\r\nlocation: /there\r\nset-cookie: a=1\r\nset-cookie: b=2; expires=Sun, 06 "
             "Nov 1994 "
             "08:49:37 GMT; domain=example.org; path=/; secure\r\ncontent-length: 0\r\n\r\n");
+}
+
+TEST(HttpResponse, HasStatusTypeAndBodyFromOneCall) {
+  HttpResponse response;
+  response.html("<p>", HttpStatus::ACCEPTED);
+  EXPECT_EQ(response.getHeader("content-type"), "text/html; charset=utf-8");
+  response.text("hi", HttpStatus::CONFLICT);
+  EXPECT_EQ(response.getHeader("content-type"), "text/plain; charset=utf-8");
+  response.json("{}");
+  EXPECT_EQ(response.toString(),
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}");
+}
+
+TEST(HttpResponse, RedirectsWithAStatusOfARedirectionOnly) {
+  for (const unsigned status : {301, 302, 303, 307, 308}) {
+    HttpResponse response;
+    response.redirect("/there", static_cast<HttpStatus>(status));
+    EXPECT_EQ(static_cast<unsigned>(response.getStatus()), status);
+    EXPECT_EQ(response.getHeader("location"), "/there");
+  }
+  for (const unsigned status : {200, 300, 304, 305, 306, 309, 404}) {
+    HttpResponse response;
+    EXPECT_THROW(response.redirect("/there", static_cast<HttpStatus>(status)), std::invalid_argument) << status;
+    EXPECT_FALSE(response.hasHeader("location"));
+  }
+  HttpResponse response;
+  EXPECT_THROW(response.redirect("/the\nre"), std::invalid_argument);
+  EXPECT_EQ(response.getStatus(), HttpStatus::OK);
 }
 
 std::string textOf(const Cookie& cookie) {

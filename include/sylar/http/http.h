@@ -146,6 +146,12 @@ class SYLAR_API HttpRequest : public HttpMessage {
   void setQuery(std::string_view query);
   void setFragment(std::string_view fragment);
 
+  /// Returns the part of the path that the `{name}` or `{name...}` of the Router's pattern stands for, decoded once, so it may
+  /// hold any byte, '/' too. Returns an empty text if there is none of that name, or if a `{name...}` stands for nothing.
+  std::string getPathParam(std::string_view name) const;
+  /// Makes `value` the part of that name, as a Router does before it calls a handler.
+  void setPathParam(std::string_view name, std::string value);
+
   /// Returns the fields that follow a chunked body. They do not count as headers.
   const FieldList& trailers() const { return m_trailers; }
 
@@ -221,6 +227,7 @@ class SYLAR_API HttpRequest : public HttpMessage {
   std::string m_query;
   std::string m_fragment;
   FieldList m_trailers;
+  std::vector<std::pair<std::string, std::string>> m_path_params;
   size_t m_max_params = HttpLimits{}.max_params;
   size_t m_max_cookies = HttpLimits{}.max_cookies;
   mutable size_t m_param_count = 0;  // found so far in query and form
@@ -268,6 +275,13 @@ class SYLAR_API HttpResponse : public HttpMessage {
   /// Makes this a 302 Found with `location: uri`. Throws std::invalid_argument if `uri` contains a control character other than a
   /// tab.
   void setRedirect(std::string_view uri);
+  /// Makes this a redirection to `uri`. Throws std::invalid_argument as setRedirect() does, or if `status` is none of 301, 302,
+  /// 303, 307 and 308.
+  void redirect(std::string_view uri, HttpStatus status = HttpStatus::FOUND);
+  /// These set the status, the body and its content-type, which for text and html names UTF-8.
+  void json(std::string body, HttpStatus status = HttpStatus::OK);
+  void text(std::string body, HttpStatus status = HttpStatus::OK);
+  void html(std::string body, HttpStatus status = HttpStatus::OK);
   /// Adds a set-cookie header; each call adds one. Throws std::invalid_argument if a part is not as Cookie says, or if `path` or
   /// `domain` contains a control character or ';'.
   void setCookie(const Cookie& cookie);
@@ -281,6 +295,8 @@ class SYLAR_API HttpResponse : public HttpMessage {
   std::string toString() const;
 
  private:
+  void fill(std::string_view type, std::string&& body, HttpStatus status);
+
   HttpStatus m_status = HttpStatus::OK;
   std::string m_reason;
 };

@@ -33,6 +33,7 @@ class SYLAR_API MethodSet {
     m_bits |= bit(method);
     if (method == HttpMethod::GET) m_bits |= bit(HttpMethod::HEAD);
   }
+  constexpr void add(MethodSet methods) { m_bits |= methods.m_bits; }
   constexpr bool has(HttpMethod method) const { return (m_bits & bit(method)) != 0; }
   /// Returns the value of an Allow header, such as "GET, HEAD". Source: RFC 9110 section 10.2.1.
   std::string toString() const;
