@@ -53,6 +53,11 @@ bool isForHandle(const Servlet& servlet, const HttpRequest& request, HttpRespons
   return servlet.isStreaming() || session.collectBody();
 }
 
+int32_t pass(Servlet& servlet, HttpRequest::ptr&& request, HttpResponse::ptr&& response, const HttpSession::ptr& session) {
+  if (!isForHandle(servlet, *request, *response, *session)) return -1;
+  return servlet.handle(std::move(request), std::move(response), session);
+}
+
 uint64_t nextVersion() {
   static std::atomic<uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -65,11 +70,18 @@ struct detail::RouteTable {
   std::map<std::string, Route> exact;
   std::vector<GlobRoute> globs;
   Route fallback;
+  std::shared_ptr<const void> others;  // of a derived dispatch
 
   const Route& match(const std::string& path) const {
     if (const auto same = exact.find(path); same != exact.end()) return same->second;
     const auto found = std::find_if(globs.begin(), globs.end(), [&](const GlobRoute& one) { return one.glob.matches(path); });
     return found != globs.end() ? found->route : fallback;
+  }
+
+  int32_t handle(HttpRequest::ptr&& request, HttpResponse::ptr&& response, const HttpSession::ptr& session) const {
+    const Route& route = match(request->getPath());
+    const Servlet::ptr made = route.held != nullptr ? nullptr : route.creator->get();
+    return pass(made != nullptr ? *made : *route.held, std::move(request), std::move(response), session);
   }
 
   auto findGlob(const std::string& uri) const {
@@ -132,9 +144,14 @@ int32_t NotFoundServlet::handle(HttpRequest::ptr, HttpResponse::ptr response, Ht
   return 0;
 }
 
-ServletDispatch::ServletDispatch() : Servlet("ServletDispatch"), m_routes(std::make_unique<Routes>()) {
+ServletDispatch::ServletDispatch() : ServletDispatch(std::make_shared<Routes>()) {
   setDefault(std::make_shared<NotFoundServlet>());
-  // The servlet that is found decides which methods it allows, and whether it wants the body.
+}
+
+ServletDispatch::ServletDispatch(const ServletDispatch* other) : ServletDispatch(other->m_routes) {}
+
+// The servlet that is found decides which methods it allows, and whether it wants the body.
+ServletDispatch::ServletDispatch(std::shared_ptr<Routes> routes) : Servlet("ServletDispatch"), m_routes(std::move(routes)) {
   setMethods(MethodSet::all());
   setStreaming(true);
 }
@@ -146,16 +163,39 @@ ServletDispatch::~ServletDispatch() = default;
 int32_t ServletDispatch::handle(HttpRequest::ptr request, HttpResponse::ptr response, HttpSession::ptr session) {
   RouteCache routes = SessionControl::takeRoutes(*session);
   m_routes->renew(routes);
-  const Route& route = routes.table->match(request->getPath());
-  const Servlet::ptr made = route.held != nullptr ? nullptr : route.creator->get();
-  Servlet& servlet = made != nullptr ? *made : *route.held;
-  int32_t result = -1;
-  if (isForHandle(servlet, *request, *response, *session)) {
-    result = servlet.handle(std::move(request), std::move(response), session);
-  }
+  const int32_t result = routes.table->handle(std::move(request), std::move(response), session);
   SessionControl::keepRoutes(*session, std::move(routes));
   return result;
 }
+
+// ---- For derived dispatches. ------------------------------------------------------------------------------------------------
+
+ServletDispatch::Snapshot::Snapshot(const ServletDispatch& dispatch, HttpSession& session) : m_session(session) {
+  RouteCache routes = SessionControl::takeRoutes(session);
+  dispatch.m_routes->renew(routes);
+  m_version = routes.version;
+  m_table = std::move(routes.table);
+}
+
+ServletDispatch::Snapshot::~Snapshot() { SessionControl::keepRoutes(m_session, {m_version, std::move(m_table)}); }
+
+const ServletDispatch::OtherRoutes& ServletDispatch::Snapshot::others() const { return m_table->others; }
+
+int32_t ServletDispatch::Snapshot::handle(HttpRequest::ptr&& request, HttpResponse::ptr&& response,
+                                          const HttpSession::ptr& session) const {
+  return m_table->handle(std::move(request), std::move(response), session);
+}
+
+int32_t ServletDispatch::serve(Servlet& servlet, HttpRequest::ptr&& request, HttpResponse::ptr&& response,
+                               const HttpSession::ptr& session) {
+  return pass(servlet, std::move(request), std::move(response), session);
+}
+
+void ServletDispatch::changeOthers(const std::function<OtherRoutes(const OtherRoutes& present)>& edit) {
+  m_routes->change([&](RouteTable& table) { table.others = edit(table.others); });
+}
+
+// ---- Registration. ----------------------------------------------------------------------------------------------------------
 
 void ServletDispatch::addServlet(const std::string& uri, Servlet::ptr servlet) {
   m_routes->change([&](RouteTable& table) { table.exact[uri] = routeTo(servlet); });

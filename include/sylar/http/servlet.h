@@ -36,6 +36,10 @@ class HttpRequest;
 class HttpResponse;
 class HttpSession;
 
+namespace detail {
+struct RouteTable;
+}
+
 class SYLAR_API Servlet {
  public:
   using ptr = std::shared_ptr<Servlet>;
@@ -191,9 +195,43 @@ class SYLAR_API ServletDispatch : public Servlet {
   void listAllServletCreator(std::map<std::string, IServletCreator::ptr>& infos) const;
   void listAllGlobServletCreator(std::map<std::string, IServletCreator::ptr>& infos) const;
 
+ protected:
+  /// Makes a dispatch that has all its routes in common with `other`.
+  explicit ServletDispatch(const ServletDispatch* other);
+
+  /// Routes of a kind that a derived class knows and asks before paths and globs. They never change once they are published.
+  using OtherRoutes = std::shared_ptr<const void>;
+  /// Publishes what `edit` makes of the present ones, null at first. Changes nothing if `edit` throws. May suspend: no.
+  void changeOthers(const std::function<OtherRoutes(const OtherRoutes& present)>& edit);
+
+  /// The routes as one request sees them, from its beginning to its end.
+  class SYLAR_API Snapshot {
+   public:
+    /// Both must outlive it.
+    Snapshot(const ServletDispatch& dispatch, HttpSession& session);
+    ~Snapshot();
+    Snapshot(const Snapshot&) = delete;
+    Snapshot& operator=(const Snapshot&) = delete;
+
+    const OtherRoutes& others() const;
+    /// Passes the request to the servlet of its path, as ServletDispatch::handle() does.
+    int32_t handle(std::shared_ptr<HttpRequest>&& request, std::shared_ptr<HttpResponse>&& response,
+                   const std::shared_ptr<HttpSession>& session) const;
+
+   private:
+    HttpSession& m_session;
+    uint64_t m_version;
+    std::shared_ptr<const detail::RouteTable> m_table;
+  };
+  /// Passes the request to `servlet`, if that allows its method and its gate lets it in.
+  static int32_t serve(Servlet& servlet, std::shared_ptr<HttpRequest>&& request, std::shared_ptr<HttpResponse>&& response,
+                       const std::shared_ptr<HttpSession>& session);
+
  private:
   class Routes;
-  const std::unique_ptr<Routes> m_routes;
+  explicit ServletDispatch(std::shared_ptr<Routes> routes);
+
+  const std::shared_ptr<Routes> m_routes;
 };
 
 }  // namespace sylar::http
