@@ -15,7 +15,7 @@ PAGE = "docs/promises.md"
 SEARCHED = ("bench", "config", "docs", "examples", "scripts", "sylar", "tests", "README.md")
 SUFFIXES = {".cc", ".h", ".py", ".sh", ".md", ".cmake", ".txt", ".in", ".yml", ".yaml"}
 # The families are spelt out: "UTF-8", "RFC 9112" and "C-1a" are no ids.
-ID = re.compile(r"(?<![\w.-])(?:(?:C|FM|HA|J|K|M|P|Q|RD|RG|SEC|TD|TG)-\d+|CD-[A-Z]\d+|RT-\d\.\d+|P[1-6]|Trap \d+)(?![\w-]|\.\d)")
+ID = re.compile(r"(?<![\w.-])(?:(?:C|FM|HA|J|K|M|P|Q|RD|RG|SEC|TD|TG)-\d+|CD-[A-Z]\d+|WEB-[DL]?\d+|RT-\d\.\d+|P[1-6]|Trap \d+)(?![\w-]|\.\d)")
 DEFINITION = re.compile(rf"- \*\*(?P<id>{ID.pattern})\*\* (?P<text>.+)")
 SPEED_GOAL = re.compile(r"(?:P|TG)-")
 NOT_TESTED = re.compile(r" Not tested: \S.*\.$")

@@ -158,7 +158,7 @@ if ("libsylar_hook" if kind == "shared" else " T connect\n") not in names:
 
 # Internals are hidden in the libraries of the upper modules, unless a header marks them.
 if kind == "shared":
-    for module in "config log net http app".split():
+    for module in "config log net http web app".split():
         command = "nm", "--dynamic", "--demangle", "--defined-only", prefix / f"lib/libsylar_{module}.so"
         exported = run(*command, capture_output=True, text=True).stdout
         internal = {name for header in (source / "sylar" / module).rglob("*.h") for name in re.findall(r"^(?:class|struct) (\w+) ", header.read_text(), re.MULTILINE)}
