@@ -19,4 +19,5 @@ endfunction()
 if(NOT SYLAR_SANITIZE MATCHES thread)  # they have one
   sylar_fuzz(http_request sylar::http)
   sylar_fuzz(http_chunks sylar::http)
+  sylar_fuzz(patterns sylar::web)
 endif()
