@@ -31,12 +31,12 @@ case $topic in
   echo | http | latency | files | fiber | sync | memory | hooks | profile | timer | sleep | ttlkv)
     run=("$python" "bench/run_$topic.py" --bin "$bin" --out "$results/$topic.json")
     ;;
-  base) run=("$bin/bench_base" --benchmark_out="$results/base.json" --benchmark_out_format=json) ;;
+  base | router) run=("$bin/bench_$topic" --benchmark_out="$results/$topic.json" --benchmark_out_format=json) ;;
   --goals) exec "$python" bench/run_all.py --goals --results "$results" "$@" ;;
   all) exec "$python" bench/run_all.py "$@" ;;
   compare) exec "$python" bench/compare.py "$@" ;;
   *)
-    echo "bench: unknown topic '$topic'; known: echo, http, latency, files, fiber, sync, memory, hooks, profile, timer, sleep, ttlkv, base, all, compare, --goals" >&2
+    echo "bench: unknown topic '$topic'; known: echo, http, latency, files, fiber, sync, memory, hooks, profile, timer, sleep, ttlkv, base, router, all, compare, --goals" >&2
     exit 2
     ;;
 esac
