@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Examples that are servers, or need one, as the guide shows them.
 
-    examples_test.py first_server http_routes redis
+    examples_test.py first_server http_router http_routes redis
 """
 import http.client
 import re
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from http_support import Server, held_port
 
-REDIS, ROUTES, FIRST = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+REDIS, ROUTES, ROUTER, FIRST = sys.argv.pop(), sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 PATIENCE = 120  # seconds until a test gives up
 
 
@@ -53,6 +53,39 @@ class FirstServer(unittest.TestCase):
                 finally:
                     process.terminate()
             self.assertEqual(process.returncode, 0)
+
+
+class Keys(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(ROUTER, "0")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__(False)
+
+    def ask(self, *arguments, **more):
+        return ask(self.server.port, *arguments, **more)
+
+    def test_put_get_list_delete(self):
+        self.assertEqual(self.ask("PUT", "/keys/a%2Fb", "one")[0], 201)
+        self.assertEqual(self.ask("PUT", "/keys/a%2Fb", "two")[0], 204)
+        self.assertEqual(self.ask("GET", "/keys/a%2Fb")[:2], (200, "two"))
+        self.assertEqual(self.ask("HEAD", "/keys/a%2Fb")[:2], (200, ""))
+        status, names, headers = self.ask("GET", "/keys?prefix=a")
+        self.assertEqual((status, names, headers["content-type"]), (200, '["a%2Fb"]\n', "application/json"))
+        self.assertEqual(self.ask("DELETE", "/keys/a%2Fb")[0], 204)
+        self.assertEqual(self.ask("GET", "/keys/a%2Fb")[0], 404)
+
+    def test_limits_and_methods(self):
+        self.assertEqual(self.ask("PUT", "/keys/large", "x" * (64 * 1024 + 1))[0], 413)
+        status, _, headers = self.ask("POST", "/keys/x")
+        self.assertEqual((status, headers["allow"]), (405, "DELETE, GET, HEAD, PUT, OPTIONS"))
+        self.assertEqual(self.ask("GET", "/keys/a/b")[0], 404)
+
+    def test_group_wants_a_token(self):
+        self.assertEqual(self.ask("POST", "/admin/clear")[0], 401)
+        self.assertEqual(self.ask("POST", "/admin/clear", headers={"authorization": "Bearer secret"})[0], 204)
 
 
 class Routes(unittest.TestCase):
