@@ -329,7 +329,7 @@ SYLAR_SWITCHES FiberCore& ThreadFibers::enterAsWorker(FiberCore& core) {
   t_owner = m_owner;
   if (me.borrowsThread()) sys::detail::t_thread_id = ofWorker(sys::detail::t_thread_id);  // to the library it is the worker
   if (m_host != nullptr) m_host->adoptThreadPointer();
-  if (ThreadLender* const lender = FiberHost::lender.load(std::memory_order_relaxed)) lender->isRunElsewhere();
+  if (ThreadLender* const lender = ThreadLender::get()) lender->isRunElsewhere();
   if (std::exchange(t_is_known, true)) return;
   abi::__cxa_thread_atexit(endWithThread, nullptr, &__dso_handle);  // for exit()
 }
@@ -369,6 +369,7 @@ void ThreadFibers::arriveOn(const BorrowedThread& mine) { arriveAs(mine.thread_p
   t_this = nullptr;
   t_running = nullptr;
   t_owner = 0;
+  t_to_worker = 0;
 }
 
 #else
@@ -411,9 +412,7 @@ SYLAR_SWITCHES void ThreadFibers::exitFiber() {
 
 void ThreadFibers::takeBack(BorrowedThread& thread, const Context& rests) {
   thread.context = rests;
-  if (!thread.over) return m_threads.put(thread);
-  thread.left.store(1, std::memory_order_release);
-  sys::futexWake(thread.left, 1);  // from here on it is its kernel thread's
+  thread.over ? FreeThreads::putOver(thread) : m_threads.put(thread);
 }
 
 void ThreadFibers::recycle(FiberCore& core) {

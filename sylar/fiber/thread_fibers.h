@@ -53,13 +53,6 @@ class MigrationTarget {
 /// The worker that runs a thread's fibers, as far as this module must know it. Null on plain threads.
 class FiberHost {
  public:
-  /// Makes the threads that fibers borrow; null if they run as the worker.
-  static inline constinit std::atomic<ThreadLender*> lender{nullptr};  // the hooks set it
-
-  /// Returns whether threads can be lent here. Not in a forked child, nor where a sanitizer has to know the stacks of threads.
-  static bool canLend() {
-    return lender.load(std::memory_order_relaxed) != nullptr && !sys::inForkedChild() && !stack_watch::isOn();
-  }
   bool lends_threads = false;  ///< its fibers borrow threads at their beginning
   /// Notes that the thread pointer under which this is called is run by this worker now.
   virtual void adoptThreadPointer() = 0;

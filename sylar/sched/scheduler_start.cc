@@ -162,12 +162,12 @@ void SchedulerCore::start() {
 /// Without hooks there is no lender. What a library keeps over a wait is at risk only where it waits in one.
 void SchedulerCore::openThreads() {
   if (m_options.identity == FiberIdentity::kWorker) return;
-  ThreadLender* const lender = FiberHost::lender.load(std::memory_order_relaxed);
-  m_lends_threads = FiberHost::canLend() && lender->open();
+  ThreadLender* const lender = ThreadLender::get();
+  m_lends_threads = lender != nullptr && lender->open();
 }
 
 void SchedulerCore::closeThreads() {
-  if (std::exchange(m_lends_threads, false)) FiberHost::lender.load(std::memory_order_relaxed)->close();
+  if (std::exchange(m_lends_threads, false)) ThreadLender::get()->close();
 }
 
 void SchedulerCore::signalStart(StartSignal how) {

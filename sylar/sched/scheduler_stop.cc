@@ -202,7 +202,7 @@ void SchedulerCore::watchDeadline() {
   const bool patient = now_ns < saturatingAdd(deadline_ns, kGraceNs);
   if (!patient) detachStuck();
   m_idle.raisePhase(patient || m_leaving.load(std::memory_order_acquire) > 0 ? CancelPhase::kShields : CancelPhase::kJoins);
-  if (waitForThreads() > 0) releaseAll();
+  if (waitForThreads() > 0) g_threads.releaseAll(*this);
 }
 
 int64_t SchedulerCore::waitCap(int64_t now_ns) const {
@@ -249,7 +249,7 @@ void SchedulerCore::detachStuck() {
   m_idle.exclude(detach, [&] {
     close(m_idle.injector());
     for (const auto& worker : m_workers) close(worker->spawned());
-    NodeList waiting = takeAll();
+    NodeList waiting = g_threads.takeAll(*this);
     unrun.append(waiting);
   });
   AbandonedFibers left;

@@ -94,8 +94,7 @@ bool SchedulerCore::submitTo(Worker& worker, QueueNode* node) {
 }
 
 void SchedulerCore::awaitThread(SpawnNode& node, const void* pinned_to) {
-  await(node, pinned_to);
-  FiberHost::lender.load(std::memory_order_relaxed)->call();
+  if (g_threads.await(*this, node, pinned_to)) ThreadLender::get()->call();
 }
 
 /// Queues work again that has waited for a thread. The scheduler may be about to end without it.
@@ -118,7 +117,11 @@ void SchedulerCore::goOn(SpawnNode& node, const void* pinned_to) {
   drop(never_begun);
 }
 
-void SchedulerCore::ended(const std::function<void()>& end) { m_idle.pendingEnded(end); }
+/// Virtual time stood still for who waited for a thread, so it looks again behind the end, when this object may be gone.
+void SchedulerCore::ended(const std::function<void()>& end) {
+  const ClockHold looks_again(*m_options.clock);
+  m_idle.pendingEnded(end);
+}
 
 Worker* SchedulerCore::workerOfThread(int thread) const {
   if (thread <= 0) return nullptr;

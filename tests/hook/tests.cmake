@@ -29,8 +29,12 @@ if(NOT SYLAR_SANITIZE)  # where threads stay threads
   sylar_test(hook/process/set_ids_test LINKS sylar::sylar sylar::hook)
   target_compile_options(hook_process_set_ids_test PRIVATE -fPIC)  # so that it has no copy of libc's variables
 endif()
-sylar_test(hook/thread/identity_test LINKS sylar::sylar sylar::hook)
+sylar_test(hook/thread/identity_test LINKS sylar::sylar sylar::hook sylar::testing)
 sylar_test(hook/thread/as_threads_test LINKS sylar::sylar sylar::hook)
+add_library(hook_variables_plugin MODULE ${CMAKE_CURRENT_LIST_DIR}/thread/variables_plugin.cc)
+set_target_properties(hook_variables_plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+target_compile_definitions(hook_thread_as_threads_test PRIVATE SYLAR_PLUGIN="$<TARGET_FILE_NAME:hook_variables_plugin>")
+add_dependencies(hook_thread_as_threads_test hook_variables_plugin)
 sylar_test(hook/fd/ring_test LINKS sylar::sylar sylar::hook)
 sylar_test(hook/fd/ring_transfer_test LINKS sylar::sylar sylar::hook sylar::testing)
 sylar_test(hook/fd/fortified_parking_test LINKS sylar::sylar sylar::hook)

@@ -148,7 +148,7 @@ class House {
   Worker& worker(size_t i) { return *m_workers[i]; }
   Idle<House, ModelMemory>& idle() { return m_idle; }
 
-  bool nothingExpected() const { return pending.load() == 0; }
+  bool nothingExpected() const { return pending.load() == 0 && (!expects || !expects()); }
   void ended() { ++ends; }
 
   /// From outside. False: refused.
@@ -159,7 +159,8 @@ class House {
     return pushed != Pushed::kRejected;
   }
 
-  Atomic<int> pending;  ///< what stop() must wait for besides work
+  Atomic<int> pending;            ///< what stop() must wait for besides work
+  std::function<bool()> expects;  ///< whether there is more of it
   int ends = 0;
 
  private:

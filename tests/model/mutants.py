@@ -20,6 +20,7 @@ NEWS, PASS, ARMING = "timer/front_news.h", "io/timer_pass.h", "io/timer_arming.h
 STEPS, THREAD, MUTEX = "sync/sync_steps.h", "sync/thread_wait.h", "sync/mutex_word.h"
 EXCHANGE, SELECT = "sync/exchange.h", "sync/select_steps.h"
 LOT = "hook/lock/lot_steps.h"
+LENDING, CALLS = "fiber/thread_lending.h", "hook/thread/maker_calls.h"
 # What is written again there.
 AGAIN, SERVED = "tests/model/scenarios_sync.cc", "tests/model/scenarios_serve.cc"
 TRANSFERS = "tests/model/scenarios_transfer.cc"
@@ -138,12 +139,49 @@ MUTANTS = {
     "stop_waits_for_those_excluded": (
         IDLE, "return ++m_asleep + m_excluded == m_host.workers().size() && decide();",
         "return ++m_asleep == m_host.workers().size() && decide();", "stop/exclude", "tso"),
+    # P2, borrowed threads
+    "lend_given_back_without_the_lock": (
+        LENDING, "    const Lock lock(m_lock);\n    m_free.put(one);", "    m_free.put(one);", "lend/given_back_meanwhile", "tso"),
+    "lend_uncalled_though_one_came_back": (
+        LENDING, "const bool alone = m_first == nullptr;", "const bool alone = m_first == nullptr && m_free.count() == 0;",
+        "lend/given_back_meanwhile", "tso"),
+    "lend_sleeps_behind_a_refusal": (
+        LENDING, "      if (firstRoom() == room && !m_free.has(room)) moveFirst(next);",
+        "      if (firstRoom() != room) return false;\n      if (!m_free.has(room)) moveFirst(next);", "lend/refused_and_taken", "tso"),
+    "lend_refused_though_one_came_back": (
+        LENDING, "if (firstRoom() == room && !m_free.has(room)) moveFirst", "if (firstRoom() == room) moveFirst",
+        "lend/refused_but_given_back", "tso"),
+    "lend_counted_down_before_it_is_queued": (
+        LENDING, "    Scheduler& scheduler = *next.scheduler;\n",
+        """    Scheduler& scheduler = *next.scheduler;
+    scheduler.m_count.fetch_sub(std::exchange(next.count, 0), std::memory_order_seq_cst);
+""", "lend/stop_waits", "tso"),
+    "lend_counted_down_unheard": (
+        LENDING, "    scheduler.ended([&scheduler, &next] { scheduler.m_count.fetch_sub(next.count, std::memory_order_seq_cst); });",
+        "    scheduler.m_count.fetch_sub(next.count, std::memory_order_seq_cst);", "lend/stop_waits", "tso"),
+    "lend_taken_but_listed": (
+        LENDING, "      *one = scheduler.m_later;\n", "", "lend/stop_takes_all", "tso"),
+    "lend_unpinned": (
+        LENDING, "++all.count) all.nodes.push(node);",
+        "++all.count) all.nodes.push(node), static_cast<SpawnNode*>(node)->queue.store(nullptr, std::memory_order_relaxed);",
+        "lend/cancelled", "tso"),
+    "lend_given_back_in_the_child": (
+        LENDING, "    if (Types::inForkedChild()) return 0;\n", "", "lend/forked_child", "tso"),
+    "lend_calls_counted_behind_the_look": (
+        CALLS, "futexWaitUntil(m_calls, calls, until())",
+        "futexWaitUntil(m_calls, m_calls.load(std::memory_order_relaxed), until())", "lend/finds_none", "tso"),
+    "lend_calls_read_relaxed": (
+        CALLS, "m_calls.load(std::memory_order_acquire)", "m_calls.load(std::memory_order_relaxed)", "lend/close_against_a_call",
+        "weak"),
+    "lend_ends_behind_the_call": (
+        CALLS, "    m_ends.store(true, std::memory_order_relaxed);\n    call();", "    call();\n    m_ends.store(true, std::memory_order_relaxed);",
+        "lend/finds_none", "tso"),
     # P3
     "fd_edge_not_compared": (
         ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n", "", "fd/edge_elsewhere", "tso"),
     "fd_wait_proves_empty": (
         ENTRY, "    if (edges(direction) != edges_seen) return -EAGAIN;\n    append(direction, waiter);",
-        "    if (edges(direction) != edges_seen) return -EAGAIN;\n    setDrained(direction, edges_seen);\n    append(direction, waiter);",
+        "    if (edges(direction) != edges_seen) return -EAGAIN;\n    this->setDrained(direction, edges_seen);\n    append(direction, waiter);",
         "fd/watch", "tso"),
     "fd_empty_at_a_later_edge": (
         FD_WAITERS, "at(direction).drained.store(edges_seen + 1, std::memory_order_relaxed);",

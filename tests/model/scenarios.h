@@ -19,6 +19,7 @@ std::vector<Scenario> transferScenarios();  ///< fd_entry.h: operations in the k
 std::vector<Scenario> lifeScenarios();      ///< fiber_requests.h, end_observers.h, run_queue.h
 std::vector<Scenario> runQueueScenarios();  ///< run_queue.h, spawn_queue.h: out of turn
 std::vector<Scenario> coreScenarios();      ///< core_pool.h
+std::vector<Scenario> lendScenarios();      ///< thread_lending.h, maker_calls.h
 std::vector<Scenario> timerScenarios();     ///< timer_state.h, run_waits.h
 std::vector<Scenario> serveScenarios();     ///< front_news.h, timer_pass.h (P4)
 std::vector<Scenario> syncScenarios();      ///< thread_wait.h, sync_steps.h, mutex_word.h, select_steps.h, exchange.h (P5)

@@ -16,7 +16,8 @@ target_compile_options(model_checker_test PRIVATE ${model_optimised})
 
 add_executable(model_check model/scenarios.cc model/house.cc model/scenarios_wait.cc model/scenarios_sleep.cc model/scenarios_stop.cc
   model/scenarios_fd.cc model/scenarios_life.cc model/scenarios_timer.cc model/scenarios_serve.cc model/scenarios_core.cc
-  model/scenarios_sync.cc model/scenarios_lot.cc model/scenarios_run_queue.cc model/scenarios_transfer.cc)
+  model/scenarios_sync.cc model/scenarios_lot.cc model/scenarios_run_queue.cc model/scenarios_transfer.cc
+  model/scenarios_lend.cc)
 target_compile_options(model_check PRIVATE ${model_optimised})
 target_link_libraries(model_check PRIVATE sylar_flags model_program)
 set_target_properties(model_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
@@ -33,9 +34,9 @@ foreach(run
     tso:stop/offer:2170000 tso:fd:860000 tso:transfer:3538000 tso:life:72900 tso:timer:33000 tso:serve:2310000:serve/told:serve/sets tso:serve/told:1150000
     tso:serve/sets:2150000:serve/sets_wide tso:core:500
     tso:run:237000 tso:out:326000
-    tso:sync:1650000 tso:lot:2050000:lot/passed_on tso:lot/passed_on:710000
+    tso:sync:1650000 tso:lend:1400000 tso:lot:2050000:lot/passed_on tso:lot/passed_on:710000
     weak:wait:112000 weak:sleep:172000 weak:queue:8900 weak:stop:2000000 weak:fd:240000 weak:transfer:3653000 weak:life:49900 weak:timer:6160 weak:serve:1460000
-    weak:core:500 weak:run:17300 weak:out:80000 weak:sync:1750000 weak:lot:1200000)
+    weak:core:500 weak:run:17300 weak:out:80000 weak:lend:1450000 weak:sync:1750000 weak:lot:1200000)
   string(REPLACE ":" ";" run ${run})
   list(POP_FRONT run memory names executions)
   string(REPLACE "/" "_" name ${names})

@@ -47,7 +47,6 @@ void runThread(LeftThread& thread, pthread_t id) {
   FiberLocals::endHere();
   FiberThread::of(id).worker_pointer.store(0, std::memory_order_relaxed);
   FiberThread::of(id).state.store(FiberThread::kLeft, std::memory_order_release);
-  thread.left = 1;
   endByKernelThread(thread);
   ParkingLot::wakeAll(reinterpret_cast<void*>(id));
   if (FiberThread::count().fetch_sub(1, std::memory_order_acq_rel) == 1) ParkingLot::wakeAll(&FiberThread::count());
@@ -87,8 +86,7 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
   FiberThread::of(made->id).state.store(FiberThread::kLeft, std::memory_order_release);
   delete begun;
   ::pthread_detach(made->id);
-  made->thread->refused = true;
-  made->thread->left = 1;
+  made->thread->over = true;
   endByKernelThread(*made->thread);
   FiberThread::count().fetch_sub(1, std::memory_order_acq_rel);
   return EAGAIN;

@@ -18,16 +18,18 @@
 #include <list>
 #include <memory>
 #include <new>
-#include <utility>
+#include <vector>
 
 #include "sylar/base/log.h"
 #include "sylar/base/os_mutex.h"
 #include "sylar/base/sys.h"
 #include "sylar/fiber.h"
 #include "sylar/fiber/fiber_refused.h"
+#include "sylar/fiber/stack_watch.h"
 #include "sylar/fiber_local.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/thread/left_thread.h"
+#include "sylar/hook/thread/maker_calls.h"
 #include "sylar/sched/auto_advance.h"
 #include "sylar/sched/park.h"
 #include "sylar/sched/worker.h"
@@ -41,6 +43,8 @@ constinit std::atomic<size_t> g_lending{0};
 namespace {
 
 constexpr size_t kSpare = 8;
+constexpr int64_t kSoonNs = 1'000'000;
+constexpr size_t kUsualRoom = threadRoomFor(kDefaultStackSize);
 
 void setMask(uint64_t mask) {
   if (keptSignalMask() == mask) return;
@@ -70,15 +74,16 @@ void endTask() {
 /// The function of the thread. It ends with it if a task unwinds it.
 void* serve(LeftThread* thread, void* /*unused*/) {
   if (thread == nullptr) return nullptr;
-  for (;;) {
+  while (!thread->over) {
     beginTask();
     thread->isWhole(*thread->core) ? control(*thread->core->fiber).run() : thread->body(thread->argument);
     endTask();
     ThreadFibers::giveBack(*thread);
   }
+  return nullptr;
 }
 
-/// The stacks of all. Those of threads that have ended are not used again, because nobody is told when the kernel thread has left.
+/// The stacks of all.
 class Stacks {
  public:
   static Stacks& all() {
@@ -89,7 +94,7 @@ class Stacks {
     const Lock lock(m_lock);
     return m_pool.take(size);
   }
-  /// Takes back one on which no thread has begun.
+  /// Takes back one on which there is no thread.
   void put(Stack stack) {
     const Lock lock(m_lock);
     m_pool.put(stack);
@@ -114,21 +119,23 @@ int makeOne(BorrowedThread** made, size_t room) {
   // The record of the thread and the static thread_local variables of the program come out of the stack. Source: HotSpot.
   using LeastStack = size_t (*)(const pthread_attr_t*);
   static const auto least_stack = reinterpret_cast<LeastStack>(::dlsym(RTLD_DEFAULT, "__pthread_get_minstack"));
-  constexpr size_t kUsualRoom = 64 * 1024;
+  constexpr size_t kUsualRecord = 64 * 1024;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
-  const Stack stack = Stacks::all().take(room + (least_stack != nullptr ? least_stack(&attributes) : kUsualRoom));
+  const Stack stack = Stacks::all().take(room + (least_stack != nullptr ? least_stack(&attributes) : kUsualRecord));
   if (!stack) return EAGAIN;
   ::pthread_attr_setstack(&attributes, stack.base, Stacks::all().sizeFor(stack));
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   static constexpr char kNoName[16]{};
   pthread_t id;
   LeftThread* thread = nullptr;
   const int error = makeLeftThread(&id, &thread, &attributes, {serve, nullptr, kNoName});
   ::pthread_attr_destroy(&attributes);
-  if (error != 0) Stacks::all().put(stack);
-  if (thread != nullptr) {
+  if (error == 0 && thread == nullptr) ::pthread_join(id, nullptr);
+  if (thread == nullptr) {
+    Stacks::all().put(stack);
+  } else {
     thread->room = room;
+    thread->taken = stack;
     const size_t below = static_cast<size_t>(thread->context.lowest() - stack.base) & ~size_t{4095};
     (void)sys::adviseMemory(stack.base, below, MADV_DONTNEED);  // what its kernel thread has touched
   }
@@ -146,28 +153,63 @@ struct WantedThread {
   ClockHold hold{waitClock()};
 };
 
-/// Makes the threads, in a thread of its own that is there while schedulers lend some. A worker must not make any, because a new
-/// thread may wait for a lock of the allocator that a fiber of the worker holds.
+/// The threads that end. Each has a kernel thread for that, which runs the destructors of its variables.
+class Ending {
+ public:
+  bool any() const { return !m_all.empty(); }
+  bool isFull() const { return m_all.size() == kMost; }
+  /// Ends one that is over.
+  void add(BorrowedThread& thread) {
+    m_all.push_back({thread.thread_pointer, thread.taken});
+    endByKernelThread(static_cast<LeftThread&>(thread));
+  }
+  /// Takes the stacks of those that have ended.
+  void collect() {
+    std::erase_if(m_all, [](const One& one) {
+      const bool ended = ::pthread_tryjoin_np(one.id, nullptr) == 0;
+      if (ended) Stacks::all().put(one.stack);
+      return ended;
+    });
+  }
+
+ private:
+  static constexpr size_t kMost = 16;
+  struct One {
+    pthread_t id;
+    Stack stack;
+  };
+  std::vector<One> m_all;
+};
+
+/// Makes the threads, and ends them, in a thread of its own that is there while schedulers lend some. A worker must not make any,
+/// because a new thread may wait for a lock of the allocator that a fiber of the worker holds. Of the free ones it ends those that
+/// nobody has needed for a while.
 class Lender final : public ThreadLender {
  public:
   bool open() override;
   void close() override;
-  void call() override;
+  void call() override { m_calls.call(); }
   void isRunElsewhere() override;
   BorrowedThread* wait(size_t size);
+  void lookForUnused();
 
  private:
   using Wants = std::list<std::shared_ptr<WantedThread>>;
 
+  void makeSpare();
   void run();
   bool step();
+  bool end();
+  Deadline nextLook();
   static BorrowedThread* makeFor(size_t room);
   std::shared_ptr<WantedThread> firstWanted();
 
-  std::atomic<uint32_t> m_calls{0};  // the maker sleeps on it
-  std::atomic<bool> m_ends{false};
+  MakerCalls<> m_calls;
   OsMutex m_lock;
   Wants m_wanted SYLAR_GUARDED_BY(m_lock);
+  Ending m_ending;      // the maker's, as what follows
+  size_t m_unused = 0;  // so many of the free ones are to be ended
+  std::atomic<int64_t> m_look_at{kNever};
   OsMutex m_life;
   bool m_tried SYLAR_GUARDED_BY(m_life) = false;
   bool m_can SYLAR_GUARDED_BY(m_life) = false;
@@ -175,20 +217,22 @@ class Lender final : public ThreadLender {
   std::unique_ptr<Thread> m_maker SYLAR_GUARDED_BY(m_life);
 };
 
-/// The first thread of the process tells whether there can be any.
+/// The first thread of the process tells whether there can be any. A sanitizer in the program would have to know their stacks.
 bool Lender::open() {
+  if (sys::inForkedChild()) return false;
   const Lock lock(m_life);
   if (!m_tried) {
     m_tried = true;
-    BorrowedThread* const first = makeFor(ThreadLists::roomFor(kDefaultStackSize));
+    BorrowedThread* const first = stack_watch::isOn() ? nullptr : makeFor(kUsualRoom);
     if (first == nullptr) log::warn("fibers cannot be threads here, so to libraries all fibers of a worker are one");
-    if (first != nullptr) FreeThreads::putForAll(*first);
+    if (first != nullptr) g_threads.put(*first);
     m_can = first != nullptr;
   }
   if (!m_can) return false;
   if (m_users == 0) {
+    makeSpare();
     try {
-      m_ends.store(false, std::memory_order_relaxed);
+      m_calls.begin();
       m_maker = std::make_unique<Thread>([this] { run(); }, "sylar_threads");
     } catch (const std::exception&) {
       return false;
@@ -199,30 +243,57 @@ bool Lender::open() {
   return true;
 }
 
+/// The first fibers need not wait. A fiber makes none, for the reason for which there is a maker.
+void Lender::makeSpare() {
+  if (!onThreadStack()) return;
+  while (g_threads.serve(kUsualRoom, kSpare, makeFor)) continue;
+}
+
 void Lender::close() {
   const Lock lock(m_life);
   g_lending.store(--m_users, std::memory_order_relaxed);
   if (m_users > 0) return;
-  m_ends.store(true, std::memory_order_relaxed);
-  call();
+  m_calls.end();
   m_maker->join();
   m_maker = nullptr;
-}
-
-void Lender::call() {
-  m_calls.fetch_add(1, std::memory_order_release);
-  sys::futexWake(m_calls, 1);
 }
 
 void Lender::run() {
   constexpr uint64_t kAll = ~(uint64_t{1} << (32 - 1) | uint64_t{1} << (33 - 1));  // but libc's own
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, nullptr, sizeof kAll);
   Worker::dropTimerSlack();
-  for (;;) {
-    const uint32_t calls = m_calls.load(std::memory_order_acquire);
-    if (m_ends.load(std::memory_order_relaxed)) return;
-    if (!step()) sys::futexWait(m_calls, calls, kNever);
+  m_calls.run([this] { return step() || end(); }, [this] { return nextLook(); });
+  while (end() || m_ending.isFull()) {
+    m_ending.collect();
+    if (m_ending.isFull()) sys::sleepFor(kSoonNs);
   }
+}
+
+/// Ends one thread. Returns false if there is none to be ended now.
+bool Lender::end() {
+  if (m_ending.isFull()) return false;
+  BorrowedThread* one = g_threads.takeOver();
+  if (one == nullptr && m_unused > 0) {
+    --m_unused;
+    one = g_threads.takeUnused();
+    if (one != nullptr) one->over = true;
+  }
+  if (one != nullptr) m_ending.add(*one);
+  return one != nullptr;
+}
+
+/// Returns when the maker is to look again, though nobody calls.
+Deadline Lender::nextLook() {
+  constexpr int64_t kUnusedForNs = 5'000'000'000;
+  m_ending.collect();
+  const int64_t now = steadyClock().nowNs();
+  int64_t look_at = m_look_at.load(std::memory_order_relaxed);
+  if (now >= look_at) m_unused = g_threads.unused();
+  if (now >= look_at || look_at == kNever) {
+    look_at = g_threads.count() > g_threads.kKept ? now + kUnusedForNs : kNever;
+    m_look_at.store(look_at, std::memory_order_relaxed);
+  }
+  return Deadline::at(m_ending.any() || m_unused > 0 ? now + kSoonNs : look_at);
 }
 
 std::shared_ptr<WantedThread> Lender::firstWanted() {
@@ -242,17 +313,7 @@ bool Lender::step() {
     wanted->hold = {};  // behind the wake-up, so that no virtual time passes in between
     return true;
   }
-  ThreadAwaiter::Next next = ThreadAwaiter::next(ThreadLists::roomFor(kDefaultStackSize), kSpare);
-  if (next.room > 0) {
-    if (BorrowedThread* const made = makeFor(next.room)) {
-      FreeThreads::putForAll(*made);
-      return true;
-    }
-    next = ThreadAwaiter::refuse(next.room);
-  }
-  if (next.waiter == nullptr) return false;
-  ThreadAwaiter::letGo(std::move(next));
-  return true;
+  return g_threads.serve(kUsualRoom, kSpare, makeFor);
 }
 
 /// Returns null if there can be none now.
@@ -265,7 +326,7 @@ BorrowedThread* Lender::makeFor(size_t room) {
 /// For a fiber that borrows one for a call. Throws std::bad_alloc. May suspend: yes.
 BorrowedThread* Lender::wait(size_t size) {
   const this_fiber::CancelShield shield;
-  const auto wanted = std::make_shared<WantedThread>(ThreadLists::roomFor(size));
+  const auto wanted = std::make_shared<WantedThread>(threadRoomFor(size));
   Wants mine{wanted};  // made without the lock, because an allocator may suspend the fiber
   {
     const Lock lock(m_lock);
@@ -275,6 +336,11 @@ BorrowedThread* Lender::wait(size_t size) {
   while (!wanted->decided.wait()) continue;
   if (wanted->thread == nullptr) throw std::bad_alloc();
   return wanted->thread;
+}
+
+void Lender::lookForUnused() {
+  m_look_at.store(0, std::memory_order_relaxed);
+  call();
 }
 
 void Lender::isRunElsewhere() {
@@ -301,15 +367,15 @@ void callAsBorrowedThread(void (*body)(void*), void* argument) {
   thread->argument = argument;
   ThreadFibers::current().callOn(*thread, me, true);
   if (!thread->over) return ThreadFibers::current().putThread(*thread);
-  auto& ended = static_cast<LeftThread&>(*thread);
-  FiberThread::of(ended.thread_pointer).worker_pointer.store(0, std::memory_order_relaxed);
-  FiberThread::of(ended.thread_pointer).state.store(FiberThread::kLeft, std::memory_order_release);
-  ended.left = 1;
-  endByKernelThread(ended);
+  FiberThread::of(thread->thread_pointer).worker_pointer.store(0, std::memory_order_relaxed);
+  FiberThread::of(thread->thread_pointer).state.store(FiberThread::kLeft, std::memory_order_release);
+  FreeThreads::putOver(*thread);
 }
 
+void endUnusedThreads() { lender().lookForUnused(); }
+
 namespace {
-[[gnu::constructor]] void offer() { FiberHost::lender.store(&lender(), std::memory_order_relaxed); }
+[[gnu::constructor]] void offer() { ThreadLender::set(&lender()); }
 }  // namespace
 
 }  // namespace sylar::detail

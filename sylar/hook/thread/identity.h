@@ -17,6 +17,8 @@ extern constinit std::atomic<size_t> g_lending;  ///< how many schedulers lend t
 void callAsBorrowedThread(void (*body)(void*), void* argument);
 /// Returns true if fibers of this process may borrow threads.
 inline bool threadsAreLent() { return g_lending.load(std::memory_order_relaxed) > 0; }
+/// Ends the free threads that nobody has needed since the last call, as happens by itself after some seconds. For tests.
+void endUnusedThreads();
 #else
 inline void callAsBorrowedThread(void (*body)(void*), void* argument) { body(argument); }
 inline bool threadsAreLent() { return false; }

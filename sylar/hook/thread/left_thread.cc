@@ -32,9 +32,6 @@ namespace {
 
 constinit real::Real<decltype(::pthread_create)> g_pthread_create("pthread_create", &__interceptor_pthread_create);
 
-/// Below the frame from which a thread leaves its fiber, so that the kernel thread that follows can begin there.
-constexpr size_t kBelowFrame = 4096;
-
 /// Blocks the signals of the calling kernel thread for a scope. A kernel thread that is made there has them blocked as well. libc's
 /// own two stay, since by these it cancels a thread, and changes the user and groups of each. Source: nptl(7).
 class SignalsBlocked {
@@ -113,7 +110,6 @@ void forgetProcessor() {
 
 /// Suspends the calling thread in `me.context`, and ends the kernel thread. Returns when a fiber goes on.
 SYLAR_SWITCHES void leaveToFiber(LeftThread& me, Birth& birth) {
-  me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame;
   sys::call(SYS_set_tid_address, &birth.stays);
   Context leaving;
   leaving.make<leaveKernelThread>({birth.stack, sizeof birth.stack});
@@ -123,12 +119,10 @@ SYLAR_SWITCHES void leaveToFiber(LeftThread& me, Birth& birth) {
 
 /// Gives the fiber back for good, or ends it if it began as this thread. Returns on the kernel thread that takes over.
 [[gnu::noinline]] void leaveToKernelThread(LeftThread& me) {
-  me.below = static_cast<char*>(__builtin_frame_address(0)) - kBelowFrame;
   me.over = true;
   if (me.isWhole(*me.core)) {
     FiberLocals::endHere();
     FiberThread::mine().state.store(FiberThread::kLeft, std::memory_order_release);
-    endByKernelThread(me);
   }
   ThreadFibers::giveBack(me);
 }
@@ -142,13 +136,13 @@ void endAsThread() {
 }
 
 /// Lets the thread leave its fiber at the end of a scope, however that is left: pthread_exit and cancels unwind it. The child of a
-/// fork has a kernel thread already.
+/// fork has a kernel thread already, and so has one that was over while it was free.
 class LeavesAtEnd {
  public:
   explicit LeavesAtEnd(LeftThread& handover) : m_thread(handover) {}
   ~LeavesAtEnd() {
     if (sys::inForkedChild()) return;
-    leaveToKernelThread(m_thread);
+    if (!m_thread.over) leaveToKernelThread(m_thread);
     endAsThread();
   }
   LeavesAtEnd(const LeavesAtEnd&) = delete;
@@ -178,7 +172,7 @@ void* begin(void* argument) {
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // see isCancelled()
   FiberThread::mine().hears_cancel = true;
   leaveToFiber(thread, birth);
-  if (thread.refused) {
+  if (thread.over) {
     endAsThread();
     return nullptr;
   }
@@ -210,7 +204,6 @@ void inheritRobustMutexes(LeftThread& thread) {
 /// The first function of the kernel thread that ends the thread. It has libc's record and the thread pointer from the beginning.
 SYLAR_SWITCHES int takeOver(void* argument) {
   LeftThread& thread = *static_cast<LeftThread*>(argument);
-  while (thread.left.load(std::memory_order_acquire) == 0) sys::futexWait(thread.left, 0, kNever);
   inheritRobustMutexes(thread);
   sys::call(SYS_set_robust_list, thread.robust_list, thread.robust_size);
   *thread.id_address = thread.id;  // by which locks know the thread
@@ -260,13 +253,14 @@ int makeLeftThread(pthread_t* id, LeftThread** thread, const pthread_attr_t* att
 void endByKernelThread(LeftThread& thread) {
   constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS |
                          CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;  // as libc has it
-  char* const below = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(thread.below) & ~uintptr_t{15});
+  const auto below = reinterpret_cast<uintptr_t>(thread.context.lowest()) & ~uintptr_t{15};
   const auto made = [&] {
     const SignalsBlocked blocked;
     const Lock lock(g_births);
     pid_t* const entry = entryForEnd();
     if (entry == nullptr) return false;
-    const int id = ::clone(takeOver, below, kFlags, &thread, thread.id_address, thread.thread_pointer, thread.id_address);
+    const int id = ::clone(takeOver, reinterpret_cast<char*>(below), kFlags, &thread, thread.id_address, thread.thread_pointer,
+                           thread.id_address);
     if (id != -1) *entry = id;
     return id != -1;
   };

@@ -43,8 +43,6 @@ struct LeftThread : BorrowedThread {
   int* id_address;  ///< what the kernel clears at the end of a kernel thread, for libc's joiners
   void* robust_list;
   size_t robust_size;
-  char* below;           ///< free stack for the kernel thread that takes over
-  bool refused = false;  ///< no fiber will run it, so it ends at once
 };
 
 /// The function with which the thread begins. It gets null if its kernel thread could not leave, so that it is one as any other.
@@ -58,8 +56,7 @@ struct ThreadStart {
 /// thread is one as any other. Returns 0 or an error. May suspend: no.
 int makeLeftThread(pthread_t* id, LeftThread** thread, const pthread_attr_t* attributes, const ThreadStart& start);
 
-/// Makes a kernel thread for what is left of a thread whose function is over, or which no fiber will run. It waits until
-/// `thread.left` says that it may have the thread. May suspend: yes.
+/// Makes a kernel thread for what is left of a thread that no fiber will run any more. May suspend: yes.
 void endByKernelThread(LeftThread& thread);
 
 #endif

@@ -28,6 +28,7 @@
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/threads_are_fibers.h"
 #include "tests/hook/support.h"
+#include "tests/support/beside_program.h"
 
 namespace sylar::test {
 namespace {
@@ -258,6 +259,26 @@ TEST_P(AsThreads, AConversionWithAState) {
     (void)::iconv(to, nullptr, nullptr, &at, &room);
     me.note(std::string(out, at));
     ::iconv_close(to);
+  });
+}
+
+// The library is loaded while the threads are there, and gone before the next are asked.
+TEST_P(AsThreads, TheVariablesOfALibraryThatIsLoadedLater) {
+  compare([](Actor& me) {
+    const auto load = [] { return ::dlopen(besideProgram(SYLAR_PLUGIN).c_str(), RTLD_NOW | RTLD_LOCAL); };
+    me.pass();
+    for (int round = 0; round < 3; ++round) {
+      void* const plugin = load();
+      ASSERT_NE(plugin, nullptr) << ::dlerror();
+      const auto add = reinterpret_cast<int (*)(int)>(::dlsym(plugin, "add"));
+      ASSERT_NE(add, nullptr);
+      for (int i = 0; i < 3; ++i) {
+        me.note(add(me.number * 10 + i));
+        me.pass();
+      }
+      EXPECT_EQ(::dlclose(plugin), 0);
+      me.pass();
+    }
   });
 }
 

@@ -71,7 +71,7 @@ TEST_P(FiberThreads, NeedNoKernelThreads) {
     {
       std::unique_lock lock(mutex);
       all_here.wait(lock, [&] { return here == 100; });
-      EXPECT_TRUE(eventually([&] { return kernelThreads() == before; }));  // the last one is leaving
+      EXPECT_TRUE(eventually([&] { return kernelThreads() <= before; }));  // the last one is leaving
       may_end = true;
       go_on.notify_all();
     }
