@@ -12,12 +12,13 @@ import json
 import harness
 from harness import Missing, goal, ratio, ratio_goal
 
-PROGRAMS = {"sylar": "bench_sylar_fibers", "fcontext": "bench_fcontext", "futex": "bench_futex_wake",
+OWN = "sylar, own"  # each fiber a thread to libraries; "sylar" are fibers that run as their worker
+PROGRAMS = {"sylar": "bench_sylar_fibers", OWN: "bench_sylar_fibers", "fcontext": "bench_fcontext", "futex": "bench_futex_wake",
             "Boost.Fiber": "bench_boost_fibers", "Go": "bench_go_fibers"}
-ALL = ["sylar", "Boost.Fiber", "Go"]
+ALL = ["sylar", OWN, "Boost.Fiber", "Go"]
 CASES = {  # case: (what is counted, operations of a run, programs)
-    "yield": ("yield, one way", 2_000_000, ["sylar", "fcontext", "Boost.Fiber", "Go"]),
-    "spawn": ("spawn, run, join", 1_000_000, ["sylar", "fcontext", "Boost.Fiber", "Go"]),
+    "yield": ("yield, one way", 2_000_000, ["sylar", OWN, "fcontext", "Boost.Fiber", "Go"]),
+    "spawn": ("spawn, run, join", 1_000_000, ["sylar", OWN, "fcontext", "Boost.Fiber", "Go"]),
     "spawn-many": ("spawn 10 000, join all", 500_000, ALL),
     "chain": ("chained spawn", 1_000_000, ALL),
     "yield-many": ("yield, 1 000 fibers", 2_000_000, ALL),
@@ -40,7 +41,8 @@ OVER_OTHERS = [  # goal's id, case, workers, beside which, at most
     ("P-12", "wake-busy", 0, "Go", 2),
     ("P-12", "timers", 1, "Go", 0.5),
 ]
-LIVE = {"sylar": 1_000_000, "Boost.Fiber": 100_000, "Go": 1_000_000}
+OVER_WORKER = [("P-6o", "yield", 1.6), ("P-7o", "spawn", 1.3)]  # goal's id, case, own fibers beside those of the worker, at most
+LIVE = {"sylar": 1_000_000, OWN: 100_000, "Boost.Fiber": 100_000, "Go": 1_000_000}
 TIMEOUT_S = 300
 # A run keeps several cores busy only where it says so; there the wall counts, elsewhere the CPU time of all threads.
 WALL = {"wake", "wake-busy"}
@@ -50,8 +52,10 @@ def run(options, program, case, operations, workers, cores):
     if options.quick:
         operations = max(operations // 10, 10_000)
     command = [options.bin / PROGRAMS[program], case, operations]
-    if program in ("sylar", "Go"):
+    if program in ("sylar", OWN, "Go"):
         command.append(workers)
+    if program == OWN:
+        command.append("own")
     return json.loads(harness.output_of(command, cores, TIMEOUT_S))
 
 
@@ -63,7 +67,7 @@ def measure(options):
     if options.goals:
         beside = {(case, workers, program) for _, case, workers, other, _ in OVER_OTHERS for program in ("sylar", other)}
         plan = [(case, workers, program) for case, workers, program in plan
-                if (case, workers, program) in beside or (program in ("sylar", "fcontext") and case in ("yield", "spawn"))
+                if (case, workers, program) in beside or (program in ("sylar", OWN, "fcontext") and case in ("yield", "spawn"))
                 or (program == "sylar" and workers > 0)]
     figures, missing = collections.defaultdict(list), {}
     for case, workers, program in harness.rounds(options.rounds, plan):
@@ -77,7 +81,7 @@ def measure(options):
     memory = {}
     for program, fibers in LIVE.items():
         try:
-            if program == "sylar" or not options.goals:
+            if program in ("sylar", OWN) or not options.goals:
                 memory[program] = run(options, program, "live", fibers, 1, one)["bytes"]
         except (Missing, RuntimeError) as problem:
             missing[program] = str(problem)
@@ -92,11 +96,16 @@ def speedups(figures):
 
 def goals_of(figures, memory, fast, options):
     over = lambda case: ratio(figures.get((case, 0, "sylar")), figures.get((case, 0, "fcontext")))
-    live = LIVE["sylar"] // (10 if options.quick else 1)
+    live = {program: LIVE[program] // (10 if options.quick else 1) for program in ("sylar", OWN)}
+    resident = {program: memory.get(program) and memory[program] / 1024 for program in live}
     result = [
         ratio_goal("P-6", "yield through the scheduler, one way, CPU", over("yield"), 2.5, "fcontext jump"),
         ratio_goal("P-7", "spawn, run and join, CPU", over("spawn"), 6, "fcontext made anew on one stack"),
-        goal("P-8", f"{live} live guarded fibers, resident each", memory.get("sylar") and memory["sylar"] / 1024, "KiB", "<=", 4.4, "statm")]
+        goal("P-8", f"{live['sylar']} live guarded fibers, resident each", resident["sylar"], "KiB", "<=", 4.4, "statm"),
+        goal("P-8o", f"{live[OWN]} live fibers that are threads, resident each", resident[OWN], "KiB", "<=", 9.5, "statm")]
+    for id, case, bound in OVER_WORKER:
+        own = ratio(figures.get((case, 0, OWN)), figures.get((case, 0, "sylar")))
+        result.append(ratio_goal(id, f"{CASES[case][0]}, a thread of its own, CPU", own, bound, "as its worker"))
     for id, case, workers, other, bound in OVER_OTHERS:
         what = (PARALLEL if workers else CASES)[case][0] + (f", workers: {workers}" if workers else "")
         result.append(ratio_goal(id, what, ratio(figures.get((case, workers, "sylar")), figures.get((case, workers, other))), bound, other))

@@ -1,12 +1,14 @@
 // The server under test: the echo server that a user of the library writes. Plain blocking calls, one fiber a connection.
 //
 //   fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--engine epoll|uring]
-//              [--tell 1] [--deep 1]
+//              [--identity own|worker] [--tell 1] [--deep 1]
 //
 // --buffer  of a connection, on its fiber's stack
 // --spin-us how long an idle worker polls before it sleeps
 // --trim-ms how long a connection waits before the unused part of its stack is given back; 0: it is kept
 // --engine  what makes the calls of its fibers (setIOEngine); auto if it is not given
+// --identity
+//           as which thread a connection runs (SchedulerOptions::identity); own if it is not given
 // --deep 1  each request touches 32 KiB of the stack, as a call into a large library does, and the buffer has 64 bytes
 // --tell 1  instead of echoing, each connection tells the id of the thread that serves it, and waits for its end
 //
@@ -23,6 +25,7 @@
 
 #include "bench/support/loopback.h"
 #include "sylar/iomanager.h"
+#include "sylar/util.h"
 
 namespace {
 
@@ -64,7 +67,7 @@ void echoDeep(int fd) {
 
 void tell(int fd) {
   char line[16];
-  if (writeAll(fd, line, std::snprintf(line, sizeof line, "%d\n", gettid()))) {
+  if (writeAll(fd, line, std::snprintf(line, sizeof line, "%d\n", sylar::GetThreadId()))) {
     while (read(fd, line, sizeof line) > 0) {
     }
   }
@@ -88,6 +91,7 @@ int main(int argc, char** argv) {
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds trim_after{0};
   void (*handler)(int) = echo<4096>;
+  sylar::FiberIdentity identity = sylar::FiberIdentity::kOwn;
   bool good = argc % 2 == 1;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
@@ -102,6 +106,8 @@ int main(int argc, char** argv) {
       trim_after = std::chrono::milliseconds(std::strtoul(argv[i + 1], nullptr, 10));
     } else if (name == "--engine" && (value == "epoll" || value == "uring")) {
       sylar::setIOEngine(value == "epoll" ? sylar::IOEngine::kEpoll : sylar::IOEngine::kUring);
+    } else if (name == "--identity" && (value == "own" || value == "worker")) {
+      identity = value == "own" ? sylar::FiberIdentity::kOwn : sylar::FiberIdentity::kWorker;
     } else if (name == "--deep" && value == "1") {
       handler = echoDeep;
     } else if (name == "--tell" && value == "1") {
@@ -117,7 +123,7 @@ int main(int argc, char** argv) {
   if (!good) {
     std::fprintf(stderr,
                  "usage: fiber_echo [--port N] [--buffer 4096|512|64] [--workers 1] [--spin-us 0] [--trim-ms 0] [--engine "
-                 "epoll|uring] [--tell 1] [--deep 1]\n");
+                 "epoll|uring] [--identity own|worker] [--tell 1] [--deep 1]\n");
     return 2;
   }
 
@@ -125,7 +131,8 @@ int main(int argc, char** argv) {
   bench::raiseFileLimit();
   const sigset_t ending = bench::blockEnding();
 
-  sylar::IOManager iom({.threads = workers, .use_caller = false, .name = "echo", .spin = spin, .trim_after = trim_after});
+  sylar::IOManager iom(
+      {.threads = workers, .use_caller = false, .name = "echo", .spin = spin, .trim_after = trim_after, .identity = identity});
   iom.schedule([port, handler] { serve(port, handler); });
   bench::endAt(ending);
 }

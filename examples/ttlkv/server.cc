@@ -14,6 +14,7 @@ constexpr std::string_view kTooManyClients = "-ERR max number of clients reached
 
 Server::Server(Engine& engine, sylar::IOManager* worker, sylar::IOManager* io_worker, sylar::IOManager* accept_worker)
     : TcpServer(worker, io_worker, accept_worker), m_engine(engine) {
+  setIdentity(sylar::FiberIdentity::kWorker);  // no command calls a library that keeps something for its thread
   const std::chrono::milliseconds timeout(engine.options().idle_timeout_ms);
   if (timeout.count() == 0) return;
   const auto close = [&engine](const std::shared_ptr<Connection>& connection) {

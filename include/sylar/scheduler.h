@@ -65,7 +65,7 @@ struct SchedulerOptions {
   /// stack that the program has made inside of the fiber's own, such as a coroutine's in a local array, because what lies below
   /// that would be lost. On virtual time a worker does not wake for it.
   std::chrono::milliseconds trim_after{0};
-  FiberIdentity identity = FiberIdentity::kWorker;  ///< as which thread its fibers run
+  FiberIdentity identity = FiberIdentity::kOwn;  ///< as which thread its fibers run
 };
 
 /// Counts the work of all workers of a scheduler so far.

@@ -21,6 +21,7 @@ PeerScope::PeerScope(const Socket& socket) {
   const auto hang_up = std::make_shared<HangUp>(has_gone, socket.getSocket(), Case::Wants::kHangUp);
   m_watcher = std::make_shared<Fiber>([hang_up] { select(std::move(*hang_up)); });
   m_watcher->setName("watches a peer");
+  m_watcher->setIdentity(FiberIdentity::kWorker);
   m_scope.emplace(m_gone.get_token());
   Scheduler::GetThis()->schedule(m_watcher, sys::threadId());
 }

@@ -252,6 +252,15 @@ inline int exitOf(pid_t child) {
 /// The id of the thread, or of the worker whose fiber this is.
 inline pid_t threadId() { return sys::threadId(); }
 
+/// Sends a signal to the worker whose fiber this is. Its handler has run when this returns.
+inline void signalWorker(int signal) {
+#ifdef SYLAR_TSAN  // where the fiber's thread is the worker's, and other calls leave the handler for later
+  EXPECT_EQ(::raise(signal), 0);
+#else
+  EXPECT_EQ(::tgkill(::getpid(), threadId(), signal), 0);
+#endif
+}
+
 /// Waits for a word that another thread sets. For plain threads.
 template <class T>
 void spinUntil(const std::atomic<T>& word, T value) {

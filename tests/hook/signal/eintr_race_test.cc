@@ -86,7 +86,7 @@ bool readOnce(Rival rival) {
     IOManager::GetThis()->schedule(act);
   }
   while (rival == Rival::kNobody && !isOver(stateOf(*reader))) {
-    ::raise(SIGUSR1);  // a busy machine may keep the sender waiting
+    signalWorker(SIGUSR1);  // a busy machine may keep the sender waiting
     Fiber::YieldToReady();
   }
   reader->join();

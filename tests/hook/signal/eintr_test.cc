@@ -42,9 +42,9 @@ Outcome inFiberInterrupted(const WaitingCase& one, bool before = false) {
     const Fiber::ptr me = Fiber::GetThis();
     bool done = false;
     bool through = false;
-    IOManager::GetThis()->schedule([&, me] {
+    IOManager::GetThis()->schedule([&, me, thread = ::pthread_self()] {
       while (!done && !waits(*me)) Fiber::YieldToReady();  // the time of a short sleep may be over
-      if (!before) ::raise(SIGUSR1);
+      if (!before) ::pthread_kill(thread, SIGUSR1);
       untilPolled();
       if (!done && waiting.finish != nullptr) waiting.finish();
       through = true;
@@ -176,7 +176,7 @@ TEST(EintrOfMany, EndsTheLongestWaitOnly) {
     Callers outcomes;
     for (size_t i = 0; i < 3; ++i) outcomes.add([&pipe] { return readByte(pipe.a); });
     for (size_t ended = 1; ended <= 3; ++ended) {
-      ::raise(SIGUSR1);
+      signalWorker(SIGUSR1);
       untilPolled();
       for (size_t i = 0; i < 3; ++i) EXPECT_EQ(outcomes[i], i < ended ? kInterrupted : kWaits) << ended << ' ' << i;
     }
@@ -192,7 +192,7 @@ TEST(EintrOfMany, SkipsCallsThatAreRestarted) {
     Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     outcomes.add([] { return ::poll(nullptr, 0, -1); });
-    ::raise(SIGUSR1);
+    signalWorker(SIGUSR1);
     untilPolled();
     EXPECT_EQ(outcomes[0], kWaits);
     EXPECT_EQ(outcomes[1], kInterrupted);
@@ -208,7 +208,7 @@ TEST(EintrOfMany, EndsPauseBeforeLongerWaits) {
     Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     outcomes.add([] { return ::pause(); });
-    ::raise(SIGUSR1);
+    signalWorker(SIGUSR1);
     untilPolled();
     EXPECT_EQ(outcomes[0], kWaits);
     EXPECT_EQ(outcomes[1], kInterrupted);
@@ -230,7 +230,7 @@ TEST(EintrOfMany, SparesACallWhoseMaskBlocksTheSignal) {
       return ::ppoll(&in, 1, nullptr, &mask);
     });
     outcomes.add([] { return ::poll(nullptr, 0, -1); });
-    ::raise(SIGUSR1);
+    signalWorker(SIGUSR1);
     untilPolled();
     EXPECT_EQ(outcomes[0], kWaits);
     EXPECT_EQ(outcomes[1], kInterrupted);
@@ -252,7 +252,7 @@ TEST(EintrOfMany, SparesACallWhoseMaskBlocksTheSignalWhenItWaitsAgain) {
       ::sigaddset(&mask, SIGUSR1);
       return ::ppoll(&in, 1, nullptr, &mask);
     });
-    ::raise(SIGUSR1);
+    signalWorker(SIGUSR1);
     char byte = 0;
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(::write(pipe.b, "x", 1), 1);
@@ -280,7 +280,7 @@ TEST(EintrOfMany, EndsACallThatIsBetweenTwoWaits) {
     char byte = 0;
     EXPECT_EQ(::read(pipe.a, &byte, 1), 1);  // the fiber is awake, and behind this one
     EXPECT_EQ(outcomes[0], kWaits);
-    ::raise(SIGUSR1);
+    signalWorker(SIGUSR1);
     untilPolled();
     EXPECT_EQ(outcomes[0], kInterrupted);
     EXPECT_EQ(::write(pipe.b, "x", 1), 1);
@@ -300,7 +300,7 @@ TEST(EintrOfMany, SparesACallThatWasRestartedBeforeItsFirstByte) {
       char bytes[2];
       return received = ::recv(pair.a, bytes, sizeof bytes, MSG_WAITALL);
     });
-    ::raise(SIGUSR1);
+    signalWorker(SIGUSR1);
     for (int i = 0; i < 2; ++i) {
       untilPolled();
       EXPECT_EQ(outcomes[0], kWaits);
@@ -315,24 +315,24 @@ TEST(EintrOfMany, SparesACallThatWasRestartedBeforeItsFirstByte) {
 TEST(EintrOfMany, EndsNothingElseThanTheCallThatLetsTheSignalThrough) {
   const EintrMode posix(HookEintr::kPosix);
   const CountingHandler handler(0);
-  inFiber([] {
-    sigset_t blocked, before;
-    ::sigemptyset(&blocked);
-    ::sigaddset(&blocked, SIGUSR1);
-    ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  sigset_t blocked, before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  inFiber([&] {
     const Pair pipe(makePipe(hookedCalls()));
     Callers outcomes;
     outcomes.add([&pipe] { return readByte(pipe.a); });
     outcomes.add([&before] { return ::ppoll(nullptr, 0, nullptr, &before); });
-    ::raise(SIGUSR1);
+    signalWorker(SIGUSR1);
     EXPECT_EQ(g_handled.load(), 0);
     while (outcomes[1] == kWaits) Fiber::YieldToReady();
     EXPECT_EQ(g_handled.load(), 1);
     EXPECT_EQ(outcomes[0], kWaits);
     EXPECT_EQ(outcomes[1], kInterrupted);
     EXPECT_EQ(::write(pipe.b, "x", 1), 1);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 TEST(EintrOfMany, ComesFromHandlersOfTheWorkersThreadOnly) {
@@ -390,12 +390,12 @@ TEST(Eintr, WakesAWorkerThatSleeps) {
 
 // ---- What an interrupted call returns. ---------------------------------------------------------------------------------------
 
-/// Raises the signal in another fiber of the thread when the calling one waits.
-void raiseOnceParked(std::function<void()> before_it = [] {}) {
-  IOManager::GetThis()->schedule([me = Fiber::GetThis(), before_it = std::move(before_it)] {
+/// Sends the signal to the calling fiber's thread when that waits.
+void killOnceParked(std::function<void()> before_it = [] {}) {
+  IOManager::GetThis()->schedule([me = Fiber::GetThis(), thread = ::pthread_self(), before_it = std::move(before_it)] {
     untilParked(*me);
     before_it();
-    ::raise(SIGUSR1);
+    EXPECT_EQ(::pthread_kill(thread, SIGUSR1), 0);
   });
 }
 
@@ -410,19 +410,19 @@ TEST(Eintr, TellsTheRemainingTime) {
       EXPECT_LT(rest.tv_sec, 1000);
     };
     timespec rest{};
-    raiseOnceParked();
+    killOnceParked();
     EXPECT_EQ(::nanosleep(&wanted, &rest), -1);
     expectMost(rest);
     rest = {};
-    raiseOnceParked();
+    killOnceParked();
     EXPECT_EQ(::clock_nanosleep(CLOCK_MONOTONIC, 0, &wanted, &rest), EINTR);
     expectMost(rest);
-    raiseOnceParked();
+    killOnceParked();
     const unsigned seconds = ::sleep(1000);
     expectMost({seconds, 0});
     EXPECT_EQ(errno, EINTR);
     timeval timeout{1000, 0};
-    raiseOnceParked();
+    killOnceParked();
     EXPECT_EQ(::select(0, nullptr, nullptr, nullptr, &timeout), -1);
     expectMost({timeout.tv_sec, 0});
   });
@@ -435,10 +435,10 @@ TEST(Eintr, IsNotSaidIfTheRemainingTimeCannotBeWritten) {
   inFiber([] {
     const timespec wanted{1000, 0};
     auto* const nowhere = static_cast<timespec*>(badPointer());
-    raiseOnceParked();
+    killOnceParked();
     EXPECT_EQ(::nanosleep(&wanted, nowhere), -1);
     EXPECT_EQ(errno, EFAULT);
-    raiseOnceParked();
+    killOnceParked();
     EXPECT_EQ(::clock_nanosleep(CLOCK_MONOTONIC, 0, &wanted, nowhere), EFAULT);
   });
 }
@@ -450,14 +450,14 @@ TEST(Eintr, IsNotSaidIfThereIsSomethingToReturn) {
   inFiber([] {
     const Pair pair = unixPair();
     char bytes[8];
-    raiseOnceParked([&] { EXPECT_EQ(::write(pair.b, "x", 1), 1); });
+    killOnceParked([&] { EXPECT_EQ(::write(pair.b, "x", 1), 1); });
     EXPECT_EQ(::read(pair.a, bytes, sizeof bytes), 1);
     EXPECT_EQ(::write(pair.b, "x", 1), 1);
-    raiseOnceParked();
+    killOnceParked();
     EXPECT_EQ(::recv(pair.a, bytes, sizeof bytes, MSG_WAITALL), 1);
     setBuffer(pair.a, SO_SNDBUF, 4096);
     const std::vector<char> much(1 << 20);
-    raiseOnceParked();
+    killOnceParked();
     const ssize_t written = ::write(pair.a, much.data(), much.size());
     EXPECT_GT(written, 0);
     EXPECT_LT(written, static_cast<ssize_t>(much.size()));
@@ -473,7 +473,7 @@ TEST(Eintr, LeavesAConnectUnderWay) {
     const sockaddr_in address = addressOf(listener);
     const int first = ::socket(AF_INET, SOCK_STREAM, 0), second = ::socket(AF_INET, SOCK_STREAM, 0);
     EXPECT_EQ(connectTo(hookedCalls(), first, address), 0);
-    raiseOnceParked();
+    killOnceParked();
     EXPECT_EQ(connectTo(hookedCalls(), second, address), -1);
     EXPECT_EQ(errno, EINTR);
     EXPECT_EQ(::fcntl(second, F_GETFL) & O_NONBLOCK, 0);

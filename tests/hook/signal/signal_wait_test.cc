@@ -6,7 +6,7 @@ extern "C" int __xpg_sigpause(int signal);
 namespace sylar::test {
 namespace {
 
-/// Blocks SIGUSR1 and SIGUSR2 in the thread for its scope.
+/// Blocks SIGUSR1 and SIGUSR2 for its scope, in the thread and in the workers that it makes meanwhile.
 class Blocked {
  public:
   Blocked() { EXPECT_EQ(::pthread_sigmask(SIG_BLOCK, &both(), &m_before), 0); }
@@ -30,10 +30,11 @@ class Blocked {
   sigset_t m_before;
 };
 
-void raiseOnceParked(int signal) {
-  IOManager::GetThis()->schedule([me = Fiber::GetThis(), signal] {
+/// Sends the signal to the calling fiber's thread when that waits.
+void killOnceParked(int signal) {
+  IOManager::GetThis()->schedule([me = Fiber::GetThis(), thread = ::pthread_self(), signal] {
     untilParked(*me);
-    ::raise(signal);
+    EXPECT_EQ(::pthread_kill(thread, signal), 0);
   });
 }
 
@@ -49,11 +50,11 @@ TEST_P(SignalWait, PauseReturnsWhenAHandlerHasRun) {
   for (const int flags : {0, SA_RESTART}) {
     const CountingHandler handler(flags);
     inFiber([] {
-      raiseOnceParked(SIGUSR1);
+      killOnceParked(SIGUSR1);
       EXPECT_EQ(::pause(), -1);
       EXPECT_EQ(errno, EINTR);
       EXPECT_EQ(g_handled.load(), 1);
-      raiseOnceParked(SIGUSR1);
+      killOnceParked(SIGUSR1);
       EXPECT_EQ(::syscall(SYS_pause), -1);
       EXPECT_EQ(errno, EINTR);
       EXPECT_EQ(g_handled.load(), 2);
@@ -64,8 +65,8 @@ TEST_P(SignalWait, PauseReturnsWhenAHandlerHasRun) {
 // HA-8.
 TEST_P(SignalWait, SigsuspendLetsABlockedSignalThrough) {
   const CountingHandler handler(SA_RESTART);
-  inFiber([] {
-    const Blocked blocked;
+  const Blocked blocked;
+  inFiber([&] {
     const auto expectOne = [](int result) {
       EXPECT_EQ(result, -1);
       EXPECT_EQ(errno, EINTR);
@@ -76,11 +77,11 @@ TEST_P(SignalWait, SigsuspendLetsABlockedSignalThrough) {
     };
     ::raise(SIGUSR1);
     expectOne(::sigsuspend(&blocked.before()));  // it was pending
-    raiseOnceParked(SIGUSR1);
+    killOnceParked(SIGUSR1);
     expectOne(::sigsuspend(&blocked.before()));
-    raiseOnceParked(SIGUSR1);
+    killOnceParked(SIGUSR1);
     expectOne(__xpg_sigpause(SIGUSR1));
-    raiseOnceParked(SIGUSR1);
+    killOnceParked(SIGUSR1);
     const uint64_t none = 0;
     expectOne(static_cast<int>(::syscall(SYS_rt_sigsuspend, &none, sizeof none)));
     EXPECT_EQ(::syscall(SYS_rt_sigsuspend, &none, 4), -1);
@@ -96,12 +97,12 @@ TEST_P(SignalWait, SigsuspendIgnoresWhatItsMaskBlocks) {
   ASSERT_EQ(::sigaction(SIGUSR2, &action, &before), 0);
   inFiber([] {
     const sigset_t mask = Blocked::of({SIGUSR1});
-    IOManager::GetThis()->schedule([me = Fiber::GetThis()] {
+    IOManager::GetThis()->schedule([me = Fiber::GetThis(), thread = ::pthread_self()] {
       untilParked(*me);
-      ::raise(SIGUSR1);
+      ::pthread_kill(thread, SIGUSR1);
       untilPolled();
       EXPECT_EQ(stateOf(*me), FiberState::kParked);
-      ::raise(SIGUSR2);
+      ::pthread_kill(thread, SIGUSR2);
     });
     EXPECT_EQ(::sigsuspend(&mask), -1);
     EXPECT_EQ(errno, EINTR);
@@ -113,22 +114,22 @@ TEST_P(SignalWait, SigsuspendIgnoresWhatItsMaskBlocks) {
 // HA-8.
 TEST_P(SignalWait, SigwaitAndItsKinTakeTheSignal) {
   const CountingHandler handler(0);
-  inFiber([] {
-    const Blocked blocked;
+  const Blocked blocked;
+  inFiber([&] {
     const sigset_t set = Blocked::of({SIGUSR1});
     int signal = 0;
-    raiseOnceParked(SIGUSR1);
+    killOnceParked(SIGUSR1);
     EXPECT_EQ(::sigwait(&set, &signal), 0);
     EXPECT_EQ(signal, SIGUSR1);
     siginfo_t info{};
-    raiseOnceParked(SIGUSR1);
+    killOnceParked(SIGUSR1);
     EXPECT_EQ(::sigwaitinfo(&set, &info), SIGUSR1);
     EXPECT_EQ(info.si_signo, SIGUSR1);
     EXPECT_EQ(info.si_pid, ::getpid());
     const timespec minute{60, 0};
-    raiseOnceParked(SIGUSR1);
+    killOnceParked(SIGUSR1);
     EXPECT_EQ(::sigtimedwait(&set, nullptr, &minute), SIGUSR1);
-    raiseOnceParked(SIGUSR1);
+    killOnceParked(SIGUSR1);
     EXPECT_EQ(::syscall(SYS_rt_sigtimedwait, &set, &info, &minute, 8), SIGUSR1);
     ::raise(SIGUSR1);  // it is pending
     EXPECT_EQ(::sigwaitinfo(&set, nullptr), SIGUSR1);
@@ -137,8 +138,8 @@ TEST_P(SignalWait, SigwaitAndItsKinTakeTheSignal) {
 }
 
 TEST_P(SignalWait, SigtimedwaitHasATimeout) {
-  inFiber([] {
-    const Blocked blocked;
+  const Blocked blocked;
+  inFiber([&] {
     const sigset_t set = Blocked::of({SIGUSR1});
     for (const timespec timeout : {timespec{0, 0}, timespec{0, 1'000'000}}) {
       EXPECT_EQ(::sigtimedwait(&set, nullptr, &timeout), -1);
@@ -153,15 +154,15 @@ TEST_P(SignalWait, SigtimedwaitHasATimeout) {
 // HA-9.
 TEST_P(SignalWait, AHandlerOfAnotherSignalEndsSigtimedwaitUnderPosix) {
   const CountingHandler handler(SA_RESTART);
-  inFiber([] {
-    const Blocked blocked;
+  const Blocked blocked;
+  inFiber([&] {
     const sigset_t set = Blocked::of({SIGUSR2}), other = Blocked::of({SIGUSR1});
     ::pthread_sigmask(SIG_UNBLOCK, &other, nullptr);
-    IOManager::GetThis()->schedule([me = Fiber::GetThis()] {
+    IOManager::GetThis()->schedule([me = Fiber::GetThis(), thread = ::pthread_self()] {
       untilParked(*me);
-      ::raise(SIGUSR1);
+      ::pthread_kill(thread, SIGUSR1);
       untilPolled();
-      if (GetParam() == HookEintr::kRestart) ::raise(SIGUSR2);
+      if (GetParam() == HookEintr::kRestart) ::pthread_kill(thread, SIGUSR2);
     });
     const int taken = ::sigwaitinfo(&set, nullptr);
     if (GetParam() == HookEintr::kRestart) {
@@ -176,15 +177,15 @@ TEST_P(SignalWait, AHandlerOfAnotherSignalEndsSigtimedwaitUnderPosix) {
 
 TEST_P(SignalWait, NoHandlerEndsSigwait) {
   const CountingHandler handler(0);
-  inFiber([] {
-    const Blocked blocked;
+  const Blocked blocked;
+  inFiber([&] {
     const sigset_t set = Blocked::of({SIGUSR2}), other = Blocked::of({SIGUSR1});
     ::pthread_sigmask(SIG_UNBLOCK, &other, nullptr);
-    IOManager::GetThis()->schedule([me = Fiber::GetThis()] {
+    IOManager::GetThis()->schedule([me = Fiber::GetThis(), thread = ::pthread_self()] {
       untilParked(*me);
-      ::raise(SIGUSR1);
+      ::pthread_kill(thread, SIGUSR1);
       untilPolled();
-      ::raise(SIGUSR2);
+      ::pthread_kill(thread, SIGUSR2);
     });
     int signal = 0;
     EXPECT_EQ(::sigwait(&set, &signal), 0);
@@ -194,8 +195,8 @@ TEST_P(SignalWait, NoHandlerEndsSigwait) {
 }
 
 TEST_P(SignalWait, IsCancelledWithItsFiber) {
-  inFiber([] {
-    const Blocked blocked;
+  const Blocked blocked;
+  inFiber([&] {
     const auto expectCancelled = [](std::function<int()> call) {
       int result = 0, error = 0;
       const auto fiber = std::make_shared<Fiber>([&] {

@@ -7,13 +7,11 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "sylar/iomanager.h"
 #include "sylar/sync/blocking_pool.h"
-#include "sylar/sync/event.h"
 #include "sylar/threads_are_fibers.h"
 #include "tests/sched/gate.h"
 #include "tests/support/fibers.h"
@@ -25,34 +23,17 @@ class Crowd {
  public:
   static constexpr size_t kSize = 24;
 
-  /// Of what it is: plain fibers, or threads that are fibers, each of which has `thread_local` variables of its own.
-  enum class Of { kFibers, kThreads };
-
   /// Runs `body(i)` in fiber i, spread over all workers. It may arrive() at this crowd.
-  Crowd(size_t workers, std::function<void(Crowd& crowd, size_t i)> body, Of of = Of::kFibers)
-      : m_body(std::move(body)), m_ticks(workers), m_workers(workers, false, "crowd") {
+  Crowd(size_t workers, std::function<void(Crowd& crowd, size_t i)> body, FiberIdentity identity = FiberIdentity::kOwn)
+      : m_body(std::move(body)),
+        m_ticks(workers),
+        m_workers({.threads = workers, .use_caller = false, .name = "crowd", .identity = identity}) {
     for (std::atomic<int>& one : m_ticks) {
       m_workers.place([&] {
         for (; !m_ends; ++one) ::usleep(2000);
       });
     }
-    if (of == Of::kFibers) {
-      for (size_t i = 0; i < kSize; ++i) m_workers.place([this, i] { run(i); });
-      return;
-    }
-    {
-      const ThreadsAreFibers threads_are_fibers;
-      for (size_t worker = 0; worker < workers; ++worker) {
-        m_workers.place([=, this] {
-          std::vector<std::thread> threads;
-          for (size_t i = worker; i < kSize; i += workers) threads.emplace_back([this, i] { m_begin.wait() ? run(i) : void(); });
-          if (m_workers_made.fetch_add(1) + 1 == m_ticks.size()) m_all_made.set();
-          for (std::thread& thread : threads) thread.join();
-        });
-      }
-      EXPECT_TRUE(m_all_made.wait());
-    }
-    m_begin.set();  // what they make themselves are threads
+    for (size_t i = 0; i < kSize; ++i) m_workers.place([this, i] { run(i); });
   }
   ~Crowd() { end(); }
   Crowd(const Crowd&) = delete;
@@ -98,9 +79,6 @@ class Crowd {
   std::atomic<size_t> m_arrived{0};
   std::atomic<size_t> m_done{0};
   std::atomic<bool> m_ends{false};
-  std::atomic<size_t> m_workers_made{0};
-  Event m_all_made;
-  Event m_begin;
   IOManager m_workers;
 };
 

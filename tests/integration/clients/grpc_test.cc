@@ -1,4 +1,4 @@
-// Unmodified gRPC in many threads that are fibers. Its locks are Abseil's (absl_test.cc), and it keeps what a call does in
+// Unmodified gRPC in many fibers. Its locks are Abseil's (absl_test.cc), and it keeps what a call does in
 // variables of the thread. The service is one of bytes, without generated code.
 #include <absl/synchronization/mutex.h>
 #include <absl/time/time.h>
@@ -154,7 +154,7 @@ class Grpc : public Crowds {
     ::grpc_shutdown_blocking();  // which leaves two descriptors open
   }
   void SetUp() override {
-    if (!ThreadsAreFibers::supported()) GTEST_SKIP() << "threads stay threads in this build";
+    if (!ThreadsAreFibers::supported()) GTEST_SKIP() << "fibers run as their worker in this build";
   }
   /// Starts the library, with threads that are none of the crowd's.
   void init() {
@@ -178,17 +178,14 @@ TEST_P(Grpc, CallsWaitForTheirAnswers) {
     return "answer to " + question;
   });
   const auto shared = server.channel();
-  Crowd crowd(
-      workers(),
-      [&](Crowd& us, size_t i) {
-        const auto channel = i % 2 == 0 ? shared : server.channel(true);
-        us.arrive();
-        for (int round = 0; round < 5; ++round) {
-          const std::string question = std::to_string(i) + std::string(i % 4 * 50'000, 'x');
-          EXPECT_TRUE(ask(*channel, question) == "answer to " + question) << question.size();
-        }
-      },
-      Crowd::Of::kThreads);
+  Crowd crowd(workers(), [&](Crowd& us, size_t i) {
+    const auto channel = i % 2 == 0 ? shared : server.channel(true);
+    us.arrive();
+    for (int round = 0; round < 5; ++round) {
+      const std::string question = std::to_string(i) + std::string(i % 4 * 50'000, 'x');
+      EXPECT_TRUE(ask(*channel, question) == "answer to " + question) << question.size();
+    }
+  });
   EXPECT_TRUE(eventually([&] { return asked == Crowd::kSize; }));
   crowd.untilAllWait();
   answers.open();
@@ -202,16 +199,13 @@ TEST_P(Grpc, CallsEndAtTheirDeadline) {
     return "";
   });
   const auto channel = server.channel();
-  Crowd crowd(
-      workers(),
-      [&](Crowd&, size_t) {
-        for (int round = 0; round < 2; ++round) {
-          grpc::ClientContext context;
-          context.set_deadline(std::chrono::system_clock::now() + 50ms);
-          EXPECT_EQ(ask(*channel, context, "anything"), kDeadline);  // on a busy machine before its time, on threads as well
-        }
-      },
-      Crowd::Of::kThreads);
+  Crowd crowd(workers(), [&](Crowd&, size_t) {
+    for (int round = 0; round < 2; ++round) {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + 50ms);
+      EXPECT_EQ(ask(*channel, context, "anything"), kDeadline);  // on a busy machine before its time, on threads as well
+    }
+  });
   crowd.end();
   answers.open();
 }
@@ -227,20 +221,17 @@ TEST_P(Grpc, TheServerDiesAndReturns) {
   });
   const auto shared = server.channel();
   Event gone;
-  Crowd crowd(
-      workers(),
-      [&](Crowd& us, size_t i) {
-        const auto channel = i % 2 == 0 ? shared : server.channel(true);
-        EXPECT_EQ(ask(*channel, "first").substr(0, 5), "error");  // unavailable or cancelled, as the server's end comes about
-        us.arrive();
-        EXPECT_TRUE(gone.wait());
-        EXPECT_EQ(ask(*channel, "never"), kUnavailable);
-        us.arrive();
-        grpc::ClientContext patient;
-        patient.set_wait_for_ready(true);
-        EXPECT_EQ(ask(*channel, patient, "again"), "again");
-      },
-      Crowd::Of::kThreads);
+  Crowd crowd(workers(), [&](Crowd& us, size_t i) {
+    const auto channel = i % 2 == 0 ? shared : server.channel(true);
+    EXPECT_EQ(ask(*channel, "first").substr(0, 5), "error");  // unavailable or cancelled, as the server's end comes about
+    us.arrive();
+    EXPECT_TRUE(gone.wait());
+    EXPECT_EQ(ask(*channel, "never"), kUnavailable);
+    us.arrive();
+    grpc::ClientContext patient;
+    patient.set_wait_for_ready(true);
+    EXPECT_EQ(ask(*channel, patient, "again"), "again");
+  });
   EXPECT_TRUE(eventually([&] { return asked == Crowd::kSize; }));
   crowd.workersGoOn();
   server.dies();
@@ -259,26 +250,23 @@ TEST_P(Grpc, StreamsGoBothWays) {
     return "answer to " + question;
   });
   const auto channel = server.channel();
-  Crowd crowd(
-      workers(),
-      [&](Crowd&, size_t i) {
-        grpc::ClientContext context;
-        using Streams = grpc::internal::ClientReaderWriterFactory<ByteBuffer, ByteBuffer>;
-        const std::unique_ptr<grpc::ClientReaderWriter<ByteBuffer, ByteBuffer>> stream(
-            Streams::Create(channel.get(), RpcMethod(kTalk, RpcMethod::BIDI_STREAMING), &context));
-        for (int round = 0; round < 20; ++round) {
-          const std::string question = std::to_string(i) + ' ' + std::to_string(round);
-          EXPECT_TRUE(stream->Write(bytesOf(question)));
-          ByteBuffer answer;
-          ASSERT_TRUE(stream->Read(&answer));
-          EXPECT_EQ(textOf(answer), "answer to " + question);
-        }
-        EXPECT_TRUE(stream->WritesDone());
-        ByteBuffer none;
-        EXPECT_FALSE(stream->Read(&none));
-        EXPECT_TRUE(stream->Finish().ok());
-      },
-      Crowd::Of::kThreads);
+  Crowd crowd(workers(), [&](Crowd&, size_t i) {
+    grpc::ClientContext context;
+    using Streams = grpc::internal::ClientReaderWriterFactory<ByteBuffer, ByteBuffer>;
+    const std::unique_ptr<grpc::ClientReaderWriter<ByteBuffer, ByteBuffer>> stream(
+        Streams::Create(channel.get(), RpcMethod(kTalk, RpcMethod::BIDI_STREAMING), &context));
+    for (int round = 0; round < 20; ++round) {
+      const std::string question = std::to_string(i) + ' ' + std::to_string(round);
+      EXPECT_TRUE(stream->Write(bytesOf(question)));
+      ByteBuffer answer;
+      ASSERT_TRUE(stream->Read(&answer));
+      EXPECT_EQ(textOf(answer), "answer to " + question);
+    }
+    EXPECT_TRUE(stream->WritesDone());
+    ByteBuffer none;
+    EXPECT_FALSE(stream->Read(&none));
+    EXPECT_TRUE(stream->Finish().ok());
+  });
 }
 
 // Cause: epoll_wait failed, and gRPC left a call on the fiber's stack to which it went on writing.
