@@ -238,7 +238,7 @@ TEST(SchedFaults, ManyTimeoutsThatWerePushed) {
   enumerate(faults, [](Trial& trial) {
     std::optional<Exempt> exempt(std::in_place);
     ManualClock clock;
-    Scheduler scheduler(SchedulerOptions{.threads = 1, .name = "timeouts", .clock = &clock});
+    Scheduler scheduler(SchedulerOptions{.threads = 1, .name = "timeouts", .clock = &clock, .identity = FiberIdentity::kWorker});
     std::vector<Waker> wakers(kFibers);
     for (size_t i = 0; i < kFibers; ++i) {
       trial.accepts([&, i] {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "sylar/base/sys.h"
 #include "tests/net/server_support.h"
 #include "tests/support/busy.h"
 
@@ -146,11 +147,11 @@ TEST_F(TcpServerTest, NeedsIOManagersAndPossibleLimits) {
 // Each connection stays with the worker that accepted it.
 TEST_F(TcpServerTest, SeveralListenersShareAnAddress) {
   std::mutex mutex;
-  std::set<std::thread::id> workers;
+  std::set<pid_t> workers;
   const auto server = std::make_shared<TestServer>(iom(), [&](const Socket::ptr& client) {
     {
       const std::lock_guard lock(mutex);
-      workers.insert(std::this_thread::get_id());
+      workers.insert(sys::threadId());
     }
     echo(client);
   });

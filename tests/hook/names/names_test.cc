@@ -496,9 +496,10 @@ TEST(Dns, TheHelpersOwnStateIsAsBefore) {
   BlockingPool::process().endAll();
 }
 
-// As those of two threads do not either.
+// As those of two threads do not either. The two have one state, since they run as their worker.
 TEST(Dns, QueriesOfTwoFibersThroughTheStateOfTheirThreadDoNotMeet) {
-  inFiber([] {
+  IOManager iom({.threads = 1, .use_caller = false, .name = "dns", .identity = FiberIdentity::kWorker});
+  iom.schedule([] {
     const int server = boundSocket(hookedCalls(), SOCK_DGRAM);
     askServer(addressOf(server));
     IOManager::GetThis()->schedule([=] {
@@ -529,6 +530,7 @@ TEST(Dns, QueriesOfTwoFibersThroughTheStateOfTheirThreadDoNotMeet) {
     EXPECT_EQ(answer[size - 1], 1);
     ::close(server);
   });
+  iom.stop();
   BlockingPool::process().endAll();
 }
 

@@ -307,9 +307,11 @@ TEST(SignalAction, HandsOverTheSignalsInformation) {
   };
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
   inFiber([] {
-    sigval value{};
-    value.sival_int = 42;
-    EXPECT_EQ(::pthread_sigqueue(::pthread_self(), SIGUSR1, value), 0);
+    siginfo_t info{};
+    info.si_signo = SIGUSR1;
+    info.si_code = SI_QUEUE;
+    info.si_value.sival_int = 42;
+    EXPECT_EQ(::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), threadId(), SIGUSR1, &info), 0);
   });
   EXPECT_EQ(g_info.si_signo, SIGUSR1);
   EXPECT_EQ(g_info.si_code, SI_QUEUE);
