@@ -39,8 +39,8 @@ enum class FiberIdentity : uint8_t {
   /// there what another fiber has left.
   kWorker,
   /// Each as one of its own, which it borrows from a pool for its function. A fiber that waits takes 10 KiB of memory in place of
-  /// 4.5, and each wait some 10 to 25 ns more. Fibers that are resumed by hand run as the worker. Only in programs with hooks, on
-  /// x86-64, and without AddressSanitizer and ThreadSanitizer; elsewhere as kWorker.
+  /// 4.5, and each wait 10 to 25 ns more, or two system calls where /proc/cpuinfo has no `fsgsbase`. Fibers resumed by hand
+  /// run as the worker. Only with hooks, on x86-64, without AddressSanitizer and ThreadSanitizer; elsewhere as kWorker.
   kOwn,
 };
 
