@@ -22,6 +22,7 @@ void endUnusedThreads();
 #else
 inline void callAsBorrowedThread(void (*body)(void*), void* argument) { body(argument); }
 inline bool threadsAreLent() { return false; }
+inline void endUnusedThreads() {}
 #endif
 
 /// Calls `body()` in the running fiber, which borrows a thread for the call. A fiber that has a thread of its own already borrows
