@@ -719,14 +719,16 @@ TEST_F(StdioSink, AHelperThreadPrintsInTheCallersLocale) {
   ASSERT_NE(comma, nullptr);
   std::string got;
   inFiber([&] {
-    const locale_t before = ::uselocale(comma);
-    const auto writer = std::make_shared<Fiber>([&] { EXPECT_GT(::fprintf(m_sink.file, "%20000d%ls", 1, L"\u00e9"), 0); });
+    const auto writer = std::make_shared<Fiber>([&] {
+      const locale_t before = ::uselocale(comma);
+      EXPECT_GT(::fprintf(m_sink.file, "%20000d%ls", 1, L"\u00e9"), 0);
+      ::uselocale(before);
+    });
     IOManager::GetThis()->schedule(writer);
     got = m_sink.read(16'384);
     writer->join();
     EXPECT_EQ(::fflush(m_sink.file), 0);
     got = m_sink.read(20'002 - 16'384);
-    ::uselocale(before);
   });
   ::freelocale(comma);
   EXPECT_EQ(got.substr(got.size() - 3), "1\xc3\xa9");

@@ -149,7 +149,8 @@ TEST(LocksOfOneWorker, AMutexIsHandedOverInTheOrderOfArrival) {
 
 // libc would let it in, as the same thread, and a wait would keep the owner from running.
 TEST(LocksOfOneWorker, AFiberWithHooksOffIsToldThatItWouldWaitForOneOfItsThread) {
-  inFiber([] {
+  IOManager iom({.threads = 1, .use_caller = false, .name = "locks", .identity = FiberIdentity::kWorker});
+  iom.schedule([] {
     AnyMutex mutex(PTHREAD_MUTEX_RECURSIVE);
     EXPECT_EQ(mutex.lock(), 0);
     const auto other = std::make_shared<Fiber>([&] {
@@ -162,6 +163,7 @@ TEST(LocksOfOneWorker, AFiberWithHooksOffIsToldThatItWouldWaitForOneOfItsThread)
     EXPECT_EQ(pthread_mutex_trylock(&mutex.mutex), 0);
     EXPECT_EQ(mutex.unlock(), 0);
   });
+  iom.stop();
 }
 
 // libc unlocks the mutex during the wait, and another fiber may have it until libc locks it again.
