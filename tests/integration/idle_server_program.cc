@@ -44,9 +44,10 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  sylar::IOManager iom(argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2, false, "idle");
+  const size_t workers = argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 2;
+  // 5 000 fibers at once that begin as threads of their own may take longer than the timeout.
+  sylar::IOManager iom({.threads = workers, .use_caller = false, .name = "idle", .identity = sylar::FiberIdentity::kWorker});
   const auto echo = std::make_shared<EchoServer>(&iom, &iom, &iom);
-  echo->setIdentity(sylar::FiberIdentity::kWorker);  // 5 000 at once that begin as threads would take longer than the timeout
   echo->setIdleTimeout(static_cast<uint64_t>(timeout.count()));
   const auto http = std::make_shared<sylar::http::HttpServer>(true, &iom, &iom, &iom);
   sylar::http::HttpLimits limits;
