@@ -104,6 +104,9 @@ class ThreadLender {
   virtual void call() = 0;
   /// Notes that the calling thread is run by another worker from now on.
   virtual void isRunElsewhere() = 0;
+  /// Has a suspended thread take what was sent to it (FiberControl::kThread). Does nothing if the calling worker has not run it
+  /// yet. When it arrives there, it looks by itself.
+  virtual void hear(uintptr_t thread_pointer) = 0;
 
  protected:
   ~ThreadLender() = default;

@@ -220,13 +220,11 @@ void FiberControl::blockUntilEnd() {
 
 FiberRequest* FiberRequest::make(Fiber::ptr fiber) noexcept {
   SYLAR_DCHECK(fiber != nullptr);
-  auto* request = new (std::nothrow) FiberRequest(false);
-  if (request == nullptr) {
-    // The thread that opens it handles all that was asked before, wherever the fiber is by then.
-    if (control(*fiber).m_spare_is_away.exchange(true, std::memory_order_seq_cst)) return nullptr;
-    request = &control(*fiber).m_spare_request;
-  }
-  request->m_fiber = std::move(fiber);
+  // The thread that opens the fiber's own handles all that was asked before, wherever the fiber is by then. But if it is on its way
+  // to a worker that the fiber has left, and that is busy, another one is faster.
+  const bool has_own = !control(*fiber).m_own_is_away.exchange(true, std::memory_order_seq_cst);
+  auto* const request = has_own ? &control(*fiber).m_own_request : new (std::nothrow) FiberRequest(false);
+  if (request != nullptr) request->m_fiber = std::move(fiber);
   return request;
 }
 
@@ -235,8 +233,8 @@ Fiber::ptr FiberRequest::open(QueueNode* request) {
   auto* const opened = static_cast<FiberRequest*>(request);
   Fiber::ptr fiber = std::move(opened->m_fiber);
   SYLAR_DCHECK(fiber != nullptr);
-  if (opened->m_spare) {
-    control(*fiber).m_spare_is_away.exchange(false, std::memory_order_seq_cst);
+  if (opened->m_is_own) {
+    control(*fiber).m_own_is_away.exchange(false, std::memory_order_seq_cst);
   } else {
     delete opened;
   }

@@ -58,17 +58,17 @@ enum class WaitsFor : uint8_t { kEvent, kTime, kRead, kWrite, kPoll, kFiber, kHe
 /// worker's mailbox, and keeps the fiber alive until it is opened.
 class FiberRequest final : public QueueNode {
  public:
-  /// Returns null if allocation failed and the fiber's preallocated message is already in flight; that message delivers this
-  /// request as well.
+  /// Asks for memory only if the fiber's own message is in flight, because signal handlers send requests too. Returns null if there
+  /// is none; the one in flight delivers this request as well.
   static FiberRequest* make(Fiber::ptr fiber) noexcept;
   /// Ends a request that has arrived, and returns its fiber.
   static Fiber::ptr open(QueueNode* request);
 
  private:
   friend FiberControl;
-  explicit FiberRequest(bool spare) : QueueNode(Kind::kMessage), m_spare(spare) {}
+  explicit FiberRequest(bool is_own) : QueueNode(Kind::kMessage), m_is_own(is_own) {}
 
-  const bool m_spare;
+  const bool m_is_own;
   Fiber::ptr m_fiber;
 };
 
@@ -122,7 +122,7 @@ class FiberControl final : public SpawnNode {
   void unobserveEnd(EndObserver& observer) { m_ends.remove(observer); }
 
   /// The requests that other threads may make to a fiber.
-  enum Requested : uint8_t { kPermit = 1, kCancel = 2, kScopeFired = 4 };
+  enum Requested : uint8_t { kPermit = 1, kCancel = 2, kScopeFired = 4, kThread = 8 };
   /// Returns true if a CancelScope of the fiber that runs on `core`, or of one of its resumers, has been told to stop. A shield of
   /// a resumer hides its scopes and those beyond. For its own thread.
   static bool inFiredScope(const FiberCore& core);
@@ -216,11 +216,11 @@ class FiberControl final : public SpawnNode {
 
   Fiber& m_fiber;
   const uint64_t m_id;
-  FiberRequest m_spare_request{true};
+  FiberRequest m_own_request{true};
   // The control block of an idle fiber must be small, so the members behind m_requests and m_ends lie in the padding of those.
   [[no_unique_address]] FiberRequests<FiberHome> m_requests;
   std::atomic<FiberState> m_state;
-  std::atomic<bool> m_spare_is_away{false};
+  std::atomic<bool> m_own_is_away{false};
   Spinlock m_lock;                    // of m_exception, for those who join
   std::atomic<pid_t> m_thread_id{0};  // where it was started
   std::atomic<uint64_t> m_waits_for{0};

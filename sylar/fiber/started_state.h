@@ -30,6 +30,7 @@ struct alignas(16) StartedState {
 
   FiberCore& core;
   pid_t thread = 0;               ///< the id by which libc knows the thread as which it has begun, or 0 if that is the worker's
+  uintptr_t thread_pointer = 0;   ///< of the thread as which it runs, or 0 if that is the worker's
   Fiber* joins = nullptr;         ///< the fiber that this one waits for in join(); for the stop detection as well
   FiberLocals* locals = nullptr;  ///< the values of FiberLocal, null if there are none
   // The innermost scopes. Not initialised, because most fibers are never in one, and the core says whether this one is.

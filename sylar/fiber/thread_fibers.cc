@@ -163,6 +163,7 @@ ThreadFibers::Started ThreadFibers::start(Fiber& fiber, bool borrows) {
     core->context = thread->context;
     control(fiber).m_started = ::new (thread->started) StartedState(*core);
     control(fiber).m_started->thread = thread->id;
+    control(fiber).m_started->thread_pointer = thread->thread_pointer;
   } else {
     control(fiber).m_started = ::new (stack.top() - sizeof(StartedState)) StartedState(*core);
     core->context.make<&ThreadFibers::fiberMain>({stack.base, stack.size - static_cast<uint32_t>(sizeof(StartedState))});
@@ -186,6 +187,7 @@ void ThreadFibers::moveIn(Fiber& fiber) {
   if ((requested & FiberControl::kPermit) != 0) core.permit = true;
   if ((requested & FiberControl::kCancel) != 0) core.cancelForGood(FiberCore::kByRequest);
   if ((requested & FiberControl::kScopeFired) != 0) core.setCancelledByScope(FiberControl::inFiredScope(core));
+  if ((requested & FiberControl::kThread) != 0) post(fiber, FiberControl::kThread);  // it may have been here before
 }
 
 void ThreadFibers::moveOut(Fiber& fiber) {
@@ -338,10 +340,12 @@ SYLAR_SWITCHES void ThreadFibers::callOn(BorrowedThread& thread, FiberCore& me, 
   const uint8_t before = me.special;
   const Stack first = std::exchange(me.stack, thread.stack);
   thread.core = &me;
+  me.started().thread_pointer = thread.thread_pointer;
   me.special = static_cast<uint8_t>(before | FiberCore::kOwnThreadPointer | (lends ? FiberCore::kBorrows : 0)) & 7;
   if (me.isWatched()) stack_watch::hold(me.stack.base, me.stack.size);
   Context::switchTo(thread.caller, thread.context, m_thread_locals);
   if (me.isWatched()) stack_watch::release(me.stack.base, me.stack.size);
+  me.started().thread_pointer = 0;
   me.stack = first;
   me.special = before & 7;
 }

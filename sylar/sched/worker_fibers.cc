@@ -31,6 +31,8 @@ void Worker::handleRequests(const Fiber::ptr& fiber) {
   const uint8_t requested = ThreadFibers::takeRequests(*fiber);
   if ((requested & FiberControl::kCancel) != 0) cancel(*core);
   if ((requested & FiberControl::kScopeFired) != 0) followScope(*core);
+  if (const uintptr_t thread = core->started().thread_pointer; (requested & FiberControl::kThread) != 0 && thread != 0)
+    runUserCode([thread] { ThreadLender::get()->hear(thread); });
   if ((requested & FiberControl::kPermit) != 0) permit(*fiber);
 }
 

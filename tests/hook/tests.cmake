@@ -7,7 +7,7 @@ sylar_tests(hook LINKS sylar::sylar sylar::hook sylar::testing FILES
   file/fifo_open file/file file/file_lock file/stdio
   lock/lock_waits lock/locks lock/mutex_words
   signal/signal_wait
-  thread/fiber_thread
+  thread/fiber_thread thread/sent_signals
   process/children process/clock process/daemon process/fork)
 sylar_with_uring(RELEASE hook_tests)
 foreach(race core/cancel_scope process/children fd/close fd/closers signal/eintr lock/locks signal/signal_close fd/stay fd/switch)

@@ -9,6 +9,7 @@
 
 #include "sylar/base/internal.h"
 #include "sylar/fiber/thread_pointer.h"
+#include "sylar/sched/waker.h"
 
 namespace sylar::detail {
 
@@ -27,6 +28,10 @@ struct FiberThread {
   static FiberThread& of(pthread_t thread);
   static FiberThread& mine() { return t_mine; }
   bool isFiber() const { return state.load(std::memory_order_acquire) != kIsThread; }
+  /// Notes that `its_fiber` runs it from now on. From here on it gets what is sent to it.
+  void isRunBy(Fiber* its_fiber) { fiber.store(its_fiber, std::memory_order_seq_cst); }
+  /// Notes that no fiber runs it any more. For the thread itself. The fiber and the thread may end when this has returned.
+  void isLeft();
   /// Returns the number of those that have not left.
   static std::atomic<uint32_t>& count();
 
@@ -46,7 +51,10 @@ struct FiberThread {
   bool cancel_anywhere = false;              ///< pthread_setcanceltype: it need not wait
   int* libc_id = nullptr;                    ///< where libc has its id
   char name[16]{};                           ///< "" if it has the name of the program
-  std::atomic<uint64_t> sent{0};             ///< the signals that pthread_kill has sent and it has blocked
+  std::atomic<uint64_t> sent{0};             ///< the signals that pthread_kill has sent and it has not got
+  std::atomic<Fiber*> fiber{nullptr};        ///< that runs it now
+  std::atomic<uint32_t> senders{0};          ///< how many threads look at `fiber`
+  Waker signal_wait;                         ///< its last wait that ends by a blocked signal (sigwait, a mask)
 
  private:
   [[gnu::tls_model("initial-exec")]] static constinit thread_local FiberThread t_mine;

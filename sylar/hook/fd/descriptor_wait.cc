@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sylar/check.h"
+#include "sylar/hook/core/thread_record.h"
 
 namespace sylar::detail {
 namespace {
@@ -127,6 +128,9 @@ int DescriptorWait::enqueueAll(const Waker& waker) {
     const int error = one.entry->enqueue(one.fd, one.generation, one.direction, one.edges_seen, ask_kernel, one.waiter);
     if (error != 0 && error != -EPERM) return error;  // EPERM means a file, to which nothing ever happens
   }
+#ifdef SYLAR_THREAD_POINTER
+  if (m_mask != nullptr) FiberThread::mine().signal_wait = waker;
+#endif
   m_engine.refillBudget();
   return 0;
 }

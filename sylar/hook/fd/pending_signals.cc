@@ -9,12 +9,14 @@
 #include "sylar/hook/core/attempt.h"
 #include "sylar/hook/core/interruptible.h"
 #include "sylar/hook/core/real.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/io/fd_table.h"
 
 namespace sylar::detail {
 
 int letSignalsThrough(const sigset_t* mask) {
   constexpr timespec kNoTime{};
+  passSentToKernel(*mask);
   return static_cast<int>(Interruptible::lettingSignalsThrough(
       [=] { return attempt::keepingErrno([=] { return real::ppoll(nullptr, 0, &kNoTime, mask); }); }));
 }

@@ -9,6 +9,7 @@
 #include "sylar/check.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/fd/descriptor_wait.h"
 #include "sylar/hook/fd/poll.h"
 
@@ -48,7 +49,10 @@ int take(EpollEngine& engine, CallWait& call, const sigset_t* set, siginfo_t* in
   const sigset_t others = othersThan(*set);
   DescriptorWait wait(nullptr, 0, engine, call);
   wait.lookAlsoFor(&others);
-  const int taken = wait.run(until, look);
+  const int taken = wait.run(until, [&] {
+    passSentToKernel(others);
+    return look();
+  });
   if (taken == DescriptorWait::kPassOn) {
     timespec left;
     return static_cast<int>(

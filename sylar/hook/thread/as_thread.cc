@@ -1,22 +1,57 @@
 // What is done as another thread that is a fiber, and the signals that are sent to one.
+//
+// A signal is noted in the record of the thread. The fiber that runs it is then asked to look (FiberControl::kThread), which its
+// worker does in its place, as that thread. So the handler runs while the fiber is suspended, and ends its wait.
+//
+//   word      who writes it                                                        order
+//   sent      who sends; the thread                                                seq_cst
+//   fiber     the thread: isRunBy(), before it looks at `sent`; isLeft()           seq_cst
+//   senders   who sends, around its look at `fiber`; isLeft() waits until it is 0  seq_cst
+//
+// A sender sets a bit, and then looks at `fiber`. A thread sets `fiber`, and then looks at the bits. So one of them sees the other.
 #include "sylar/hook/thread/fiber_thread.h"
 
 #ifdef SYLAR_THREAD_POINTER
 
-#include <unistd.h>
-
-#include <csignal>
-
-#include "sylar/base/sys.h"
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/core/interruptible.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
+#include "sylar/hook/lock/lock_wait.h"
+#include "sylar/hook/thread/interrupt.h"
 #include "sylar/sched/worker.h"
-#include "sylar/scheduler.h"
 
 namespace sylar::detail {
 namespace {
 
-[[gnu::noinline]] void asThreadHere(pthread_t thread, void (*act)(long), long argument) {
+/// While it exists, the fiber of a thread, if it has one, does not end.
+class Sending {
+ public:
+  explicit Sending(FiberThread& to) : m_to(to) { m_to.senders.fetch_add(1, std::memory_order_seq_cst); }
+  ~Sending() { m_to.senders.fetch_sub(1, std::memory_order_seq_cst); }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+
+  Fiber* fiber() const { return m_to.fiber.load(std::memory_order_seq_cst); }
+
+ private:
+  FiberThread& m_to;
+};
+
+/// Takes what was sent to the calling thread. What its worker blocks as well is for the kernel, where signalfd finds it. What only
+/// the thread blocks stays.
+void take(long) {
+  FiberThread& mine = FiberThread::mine();
+  raiseOfSent(~keptSignalMask() | keptSignalMaskOf(threadOfWorker()));
+  const Waker& waiting = mine.signal_wait;
+  const bool stays = mine.sent.load(std::memory_order_relaxed) != 0;
+  if (stays && waiting.core != nullptr && waiting.claim(WakeReason::kReady)) Waker::deliverByMail(*waiting.core);
+  if (mine.isCancelled()) Interruptible::cancelled();
+}
+
+}  // namespace
+
+[[gnu::noinline]] void asThread(pthread_t thread, void (*act)(long), long argument) {
   const uintptr_t mine = threadPointer();
   ThreadFibers& fibers = ThreadFibers::current();
   thread == fibers.ownThreadPointer() ? fibers.becomeWorker(runningFiber()) : becomeThread(thread);
@@ -24,39 +59,23 @@ namespace {
   becomeThread(mine);
 }
 
-}  // namespace
+void tell(pthread_t thread, int signal) {
+  FiberThread& target = FiberThread::of(thread);
+  const Worker* const mine = outsideFibers() ? nullptr : Worker::current();
+  const bool is_here = mine != nullptr && target.worker.load(std::memory_order_acquire) == mine->threadId();
+  if (is_here && target.fiber.load(std::memory_order_relaxed) != nullptr) return asThread(thread, &take, 0);
+  const Sending to(target);
+  Fiber* const fiber = to.fiber();
+  if (fiber == nullptr) return;
+  ThreadFibers::post(*fiber, FiberControl::kThread);
+  if (signal != 0 && stateOf(*fiber) == FiberState::kRunning)
+    interruptRunning(target.worker.load(std::memory_order_relaxed), signal);
+}
 
-void asThread(pthread_t thread, void (*act)(long), long argument) {
+void takeIfHere(pthread_t thread) {
   const Worker* const mine = Worker::current();
-  if (mine == nullptr) return;
-  const FiberThread& target = FiberThread::of(thread);
-  const pid_t worker = target.worker.load(std::memory_order_acquire);
-  if (!target.isFiber() || worker == mine->threadId()) {
-    asThreadHere(thread, act, argument);
-  } else if (worker != 0) {
-    const auto runs = [](pthread_t id) {
-      return FiberThread::of(id).state.load(std::memory_order_acquire) == FiberThread::kRuns;
-    };
-    Scheduler::GetThis()->schedule([=] { runs(thread) ? asThreadHere(thread, act, argument) : void(); }, worker);
-  }
-}
-
-bool hasBegun(pthread_t thread) { return FiberThread::of(thread).worker.load(std::memory_order_acquire) != 0; }
-
-void raiseSent() {
-  std::atomic<uint64_t>& sent = FiberThread::mine().sent;
-  if (sent.load(std::memory_order_relaxed) == 0) return;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    const uint64_t bit = uint64_t{1} << (signal - 1);
-    if ((keptSignalMask() & bit) == 0 && (sent.fetch_and(~bit, std::memory_order_acq_rel) & bit) != 0) raiseHere(signal);
-  }
-}
-
-void raiseHere(long signal) {
-  bool& gets_signal = FiberThread::mine().gets_signal;
-  gets_signal = true;
-  sys::call(SYS_tgkill, ::getpid(), sys::call(SYS_gettid), signal);
-  gets_signal = false;
+  if (mine != nullptr && FiberThread::of(thread).worker.load(std::memory_order_relaxed) == mine->threadId())
+    asThread(thread, &take, 0);
 }
 
 pthread_t threadOfWorker() { return ThreadFibers::current().ownThreadPointer(); }

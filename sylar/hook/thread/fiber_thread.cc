@@ -13,6 +13,7 @@
 #include "sylar/fiber.h"
 #include "sylar/fiber/thread_fibers.h"
 #include "sylar/fiber_local.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/core/wait_loop.h"
 #include "sylar/hook/lock/parking_lot.h"
@@ -35,6 +36,7 @@ struct Start {
 void* begin(LeftThread*, void* argument) {
   const Start start = *static_cast<Start*>(argument);
   delete static_cast<Start*>(argument);
+  FiberThread::mine().isRunBy(runningFiber()->fiber);
   raiseSent();
   return start.function(start.argument);
 }

@@ -20,14 +20,14 @@ int createFiberThread(pthread_t* thread, const pthread_attr_t* attributes, void*
 void awaitThreadsOfMain();
 
 /// Calls `act` as if the kernel thread were running `thread`: with its thread_local variables and its signal mask. `thread` is a
-/// fiber that has not left, or that of the calling fiber's worker. If another worker runs it, that one makes the call, later. Does
-/// nothing outside workers, nor if the thread has not begun. May suspend: no.
+/// fiber of the calling worker that has begun and not left, or the thread of that worker. May suspend: no.
 void asThread(pthread_t thread, void (*act)(long), long argument);
-bool hasBegun(pthread_t thread);
-/// Sends `signal` to the calling thread, whose handler runs here, and ends its wait.
-void raiseHere(long signal);
-/// Raises what was sent to the calling thread by pthread_kill while it could not get it.
-void raiseSent();
+/// Has `thread`, which is a fiber, take what was sent to it: at once if the calling fiber's worker runs it, else later. Any thread,
+/// and signal handlers. If `signal`, which was sent, is not 0, that interrupts a call in which the fiber holds its worker. May
+/// suspend: no.
+void tell(pthread_t thread, int signal);
+/// Lets `thread`, which is suspended, take what was sent to it, if the calling worker has run it.
+void takeIfHere(pthread_t thread);
 /// Returns the thread of the worker of the calling fiber, which is main's as well.
 pthread_t threadOfWorker();
 

@@ -18,6 +18,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/hook/core/interruptible.h"
 #include "sylar/hook/core/real.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/lock/lock_wait.h"
 #include "sylar/hook/lock/parking_lot.h"
@@ -69,10 +70,6 @@ void awaitLastThread() {
   }
 }
 
-void endWaitHere(long) { Interruptible::cancelled(); }
-
-uint64_t bitOf(int signal) { return uint64_t{1} << (signal - 1); }
-
 /// Called when the calling thread has set its mask.
 void noteMask() {
   const Worker* const worker = Worker::current();
@@ -100,16 +97,10 @@ int askOfWorker(pthread_t thread, Ask ask) {
   return error;
 }
 
-/// Sends a signal to a thread that is a fiber, or main.
+/// Sends a signal to a thread that is a fiber.
 void send(pthread_t thread, int signal) {
-  const bool blocked = (keptSignalMaskOf(thread) & bitOf(signal)) != 0;
-  if (blocked && (keptSignalMaskOf(threadOfWorker()) & bitOf(signal)) != 0) {
-    raiseHere(signal);  // for the worker's thread, which keeps it; sigwait of the target takes it from there
-  } else if (blocked || (isFiber(thread) && !hasBegun(thread))) {
-    FiberThread::of(thread).sent.fetch_or(bitOf(signal));
-  } else {
-    asThread(thread, &raiseHere, signal);
-  }
+  FiberThread::of(thread).sent.fetch_or(uint64_t{1} << (signal - 1), std::memory_order_seq_cst);
+  tell(thread, signal);
 }
 
 struct C11Start {
@@ -167,12 +158,12 @@ void pthread_exit(void* value) {
 }
 
 int pthread_kill(pthread_t thread, int signal) noexcept {
-  const bool by_worker = !outsideFibers() && !sys::inForkedChild();
-  const bool is_main = by_worker && FiberThread::mine().isFiber() && ::pthread_equal(thread, threadOfWorker()) != 0;
-  if (!by_worker || !(isFiber(thread) || is_main)) return g_pthread_kill(thread, signal);  // which finds no fiber: ESRCH
+  if (sys::inForkedChild()) return g_pthread_kill(thread, signal);
+  const bool of_fiber = isFiber(thread);
+  const bool is_main = !of_fiber && !outsideFibers() && FiberThread::mine().isFiber() && thread == threadOfWorker();
+  if (!of_fiber && !is_main) return g_pthread_kill(thread, signal);  // which finds no fiber: ESRCH
   if (signal < 0 || signal >= NSIG) return EINVAL;
-  if (FiberThread::of(thread).state.load(std::memory_order_acquire) == FiberThread::kLeft || signal == 0) return 0;
-  send(thread, signal);
+  if (signal != 0) of_fiber ? send(thread, signal) : asThread(thread, &raiseHere, signal);
   return 0;
 }
 
@@ -187,7 +178,7 @@ int sigpending(sigset_t* set) noexcept {
   const int result = g_sigpending(set);
   const uint64_t sent = FiberThread::mine().sent.load(std::memory_order_relaxed);
   for (int signal = 1; result == 0 && sent != 0 && signal < NSIG; ++signal) {
-    if ((sent & bitOf(signal)) != 0) ::sigaddset(set, signal);
+    if ((sent & (uint64_t{1} << (signal - 1))) != 0) ::sigaddset(set, signal);
   }
   return result;
 }
@@ -211,8 +202,8 @@ int pthread_cancel(pthread_t thread) {
   of.cancel_asked = true;
   if (isSelf(thread)) {
     if (of.cancel_anywhere && of.isCancelled()) unwindCancelled();
-  } else if (of.isCancelled() && of.state.load(std::memory_order_acquire) != FiberThread::kLeft) {
-    asThread(thread, &endWaitHere, 0);
+  } else {
+    tell(thread, 0);
   }
   return 0;
 }

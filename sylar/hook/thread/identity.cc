@@ -27,7 +27,9 @@
 #include "sylar/fiber/fiber_refused.h"
 #include "sylar/fiber/stack_watch.h"
 #include "sylar/fiber_local.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
+#include "sylar/hook/thread/fiber_thread.h"
 #include "sylar/hook/thread/left_thread.h"
 #include "sylar/hook/thread/maker_calls.h"
 #include "sylar/sched/auto_advance.h"
@@ -61,6 +63,7 @@ void beginTask() {
   me.sent.store(0, std::memory_order_relaxed);
   me.state.store(FiberThread::kRuns, std::memory_order_release);
   setMask(masksOfWorker());
+  me.fiber.store(runningFiber()->fiber, std::memory_order_release);
 }
 
 /// Sets back what belongs to a task. From here on the thread is free, and nobody signals it.
@@ -69,6 +72,7 @@ void endTask() {
   ::uselocale(LC_GLOBAL_LOCALE);
   setMask(masksOfWorker());
   FiberThread::mine().state.store(FiberThread::kLeft, std::memory_order_release);
+  FiberThread::mine().isLeft();
 }
 
 /// The function of the thread. It ends with it if a task unwinds it.
@@ -190,6 +194,7 @@ class Lender final : public ThreadLender {
   void close() override;
   void call() override { m_calls.call(); }
   void isRunElsewhere() override;
+  void hear(uintptr_t thread_pointer) override { takeIfHere(thread_pointer); }
   BorrowedThread* wait(size_t size);
   void lookForUnused();
 
@@ -348,6 +353,7 @@ void Lender::isRunElsewhere() {
   const Worker* const worker = Worker::current();
   me.worker.store(worker != nullptr ? worker->threadId() : 0, std::memory_order_release);
   me.worker_pointer.store(ThreadFibers::current().ownThreadPointer(), std::memory_order_relaxed);
+  if (me.fiber.load(std::memory_order_relaxed) != nullptr) raiseSent();
 }
 
 Lender& lender() {

@@ -120,6 +120,7 @@ SYLAR_SWITCHES void leaveToFiber(LeftThread& me, Birth& birth) {
 /// Gives the fiber back for good, or ends it if it began as this thread. Returns on the kernel thread that takes over.
 [[gnu::noinline]] void leaveToKernelThread(LeftThread& me) {
   me.over = true;
+  FiberThread::mine().isLeft();
   if (me.isWhole(*me.core)) {
     FiberLocals::endHere();
     FiberThread::mine().state.store(FiberThread::kLeft, std::memory_order_release);

@@ -63,7 +63,7 @@ thread_local OfThread t_object;
 
 bool parksInAFiber() {
   bool overlapped = false;
-  sylar::IOManager iom(1, false, "early");
+  sylar::IOManager iom({.threads = 1, .use_caller = false, .name = "early", .identity = sylar::FiberIdentity::kWorker});
   iom.schedule([&overlapped] {
     t_object.touched = 1;  // its destructor runs at the end of the worker's thread
     int fds[2];
