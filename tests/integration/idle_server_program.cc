@@ -5,12 +5,20 @@
 //                                                             CLOSED`: on the queues of fibers' timeouts so far; on that of the
 //                                                             timers, among them the guards of idle lists; connections; those
 //                                                             closed for being idle
+//
+// SIGUSR2: it tells when its workers were late since the last such line, as `N FROM TO FROM TO ...`, in ns of CLOCK_MONOTONIC.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
+#include "sylar/base/os_mutex.h"
+#include "sylar/clock.h"
 #include "sylar/http/http_server.h"
+#include "sylar/sched/scheduler_core.h"
+#include "sylar/sched/worker.h"
 #include "sylar/timer_stats.h"
 #include "tests/support/queue_operations.h"
 
@@ -29,6 +37,49 @@ class EchoServer : public sylar::TcpServer {
   }
 };
 
+/// When a worker was late: a timer asks each of them all the time.
+class Lateness {
+ public:
+  explicit Lateness(sylar::IOManager& iom) : m_iom(iom) {
+    iom.addTimer(
+        kEveryMs, [this] { ask(); }, true);
+  }
+  void print() {
+    std::vector<Late> late;
+    {
+      const sylar::Lock lock(m_mutex);
+      late.swap(m_late);
+    }
+    std::printf("%zu", late.size());
+    for (const auto& [from, to] : late) std::printf(" %ld %ld", from, to);
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  using Late = std::pair<int64_t, int64_t>;
+  static constexpr uint64_t kEveryMs = 5;
+  static constexpr int64_t kNoticedNs = 2'000'000;
+
+  void ask() {
+    const int64_t now = sylar::steadyClock().nowNs();
+    const int64_t due = std::exchange(m_due, now + int64_t{kEveryMs} * 1'000'000);
+    for (const auto& worker : sylar::detail::coreOf(m_iom).workers())
+      m_iom.schedule([this, due = due == 0 ? now : due] { note(due); }, worker->threadId());
+  }
+  void note(int64_t due) {
+    const int64_t now = sylar::steadyClock().nowNs();
+    if (now - due < kNoticedNs) return;
+    const sylar::Lock lock(m_mutex);
+    m_late.emplace_back(due, now);
+  }
+
+  sylar::IOManager& m_iom;
+  int64_t m_due = 0;
+  sylar::OsMutex m_mutex;
+  std::vector<Late> m_late SYLAR_GUARDED_BY(m_mutex);
+};
+
 unsigned portOf(const sylar::TcpServer& server) {
   return std::dynamic_pointer_cast<sylar::IPAddress>(server.getSocks().front()->getLocalAddress())->getPort();
 }
@@ -41,6 +92,7 @@ int main(int argc, char** argv) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGUSR1);
+  sigaddset(&signals, SIGUSR2);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
@@ -60,9 +112,14 @@ int main(int argc, char** argv) {
   for (const std::shared_ptr<sylar::TcpServer>& server : {std::shared_ptr<sylar::TcpServer>(echo), {http}}) {
     if (!server->bind(sylar::IPAddress::Create("127.0.0.1", 0)) || !server->start()) return 1;
   }
+  Lateness lateness(iom);
   std::printf("%u %u\n", portOf(*echo), portOf(*http));
   std::fflush(stdout);
-  for (int signal = 0; sigwait(&signals, &signal) == 0 && signal == SIGUSR1;) {
+  for (int signal = 0; sigwait(&signals, &signal) == 0 && signal != SIGTERM;) {
+    if (signal == SIGUSR2) {
+      lateness.print();
+      continue;
+    }
     const auto open = echo->getCounts().open + http->getCounts().open;
     const auto all = sylar::test::queueOperations();  // first: then what is done now counts for no fiber
     const sylar::TimerStats timers = iom.getStats();

@@ -255,7 +255,8 @@ TEST_P(StuckWorkerTest, ItsEngineTakesNoRegistration) {
 
 // The calling thread as a worker keeps the promise, too.
 TEST_P(StopDeadlineTest, HoldsWithTheCallerAsAWorker) {
-  IOManager iom(workers(), true, "stop");
+  // The fibers begin in the stop, and as threads of their own not all of them may do so in time.
+  IOManager iom({.threads = workers(), .use_caller = true, .name = "stop", .identity = FiberIdentity::kWorker});
   for (int i = 0; i < 100; ++i) {
     iom.schedule([] {
       const this_fiber::CancelShield shield;
