@@ -41,9 +41,12 @@ class EchoServer : public sylar::TcpServer {
 class Lateness {
  public:
   explicit Lateness(sylar::IOManager& iom) : m_iom(iom) {
-    iom.addTimer(
+    m_timer = iom.addTimer(
         kEveryMs, [this] { ask(); }, true);
   }
+  ~Lateness() { m_timer->cancel(); }
+  Lateness(const Lateness&) = delete;
+  Lateness& operator=(const Lateness&) = delete;
   void print() {
     std::vector<Late> late;
     {
@@ -75,6 +78,7 @@ class Lateness {
   }
 
   sylar::IOManager& m_iom;
+  sylar::Timer::ptr m_timer;
   int64_t m_due = 0;
   sylar::OsMutex m_mutex;
   std::vector<Late> m_late SYLAR_GUARDED_BY(m_mutex);

@@ -271,14 +271,20 @@ void spend(const bool& over, int& turns) {
 
 // A fiber that is woken comes before those that have used up their budget, however many they are.
 TEST(Fairness, TenThatSpendTheirBudgetLetAWokenFiberPass) {
+  constexpr int kSpenders = 10;
   constexpr int kWakes = 20;
   const Pair pair = unixPair();
   bool over = false;
-  int turns = 0;
+  int turns = 0, begun = 0;
   inFiber([&] {
-    for (int i = 0; i < 10; ++i) Scheduler::GetThis()->schedule([&] { spend(over, turns); });
-    for (int i = 0; i < 20; ++i) Fiber::YieldToReady();  // until all have begun
+    for (int i = 0; i < kSpenders; ++i) {
+      Scheduler::GetThis()->schedule([&] {
+        ++begun;
+        spend(over, turns);
+      });
+    }
     Scheduler::GetThis()->schedule([&] {
+      ++begun;
       for (int i = 0; i < kWakes; ++i) {
         char byte = 0;
         EXPECT_EQ(::read(pair.a, &byte, 1), 1);
@@ -286,6 +292,7 @@ TEST(Fairness, TenThatSpendTheirBudgetLetAWokenFiberPass) {
       }
       over = true;
     });
+    while (begun <= kSpenders) Fiber::YieldToReady();  // some may have to wait for their threads
     for (int i = 0; i < kWakes; ++i) {
       turns = 0;
       EXPECT_EQ(::write(pair.b, "x", 1), 1);
