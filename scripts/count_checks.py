@@ -19,7 +19,7 @@ KEYWORDS = {"if", "for", "while", "switch", "catch", "return", "do", "else", "si
 # Who needs one more takes another away, or raises the ceiling in a commit that says why. Who takes many away lowers it.
 CEILINGS = {
     "friend": (r"\bfriend\b", 53),
-    "virtual": (r"\bvirtual\b", 142),
+    "virtual": (r"\bvirtual\b", 143),
     "thread_local": (r"\bthread_local\b", 47),
     "reinterpret_cast": (r"\breinterpret_cast\b", 155),
     "#define": (r"^\s*#\s*define\b", 142),

@@ -46,8 +46,8 @@ struct ServerSetting {
   std::string id;                    ///< for programs that tell several servers apart
   bool keepalive = false;            ///< http: a connection stays open between requests
   uint64_t timeout = 0;              ///< ms that a client may be silent; 0: as tcp_server.read_timeout and http.idle_timeout say
-  bool ssl = false;
-  std::string cert_file, key_file;
+  bool ssl = false;                  ///< speaks TLS, in a program that links sylar::tls
+  std::string cert_file, key_file;   ///< of `ssl`: PEM, the certificate with those that have signed it, and its key
   std::string accept_worker, io_worker, process_worker;  ///< names of workers; "" is the first worker
   YamlText args;                                         ///< for server types of the program's own
 
@@ -88,9 +88,6 @@ void eachField(WorkerSetting& setting, Visit&& visit) {
 
 template <class Visit>
 void eachField(ServerSetting& setting, Visit&& visit) {
-  const auto noTls = [](const auto& value) {
-    return value == decltype(value){} ? "" : "there is no TLS yet; a TLS proxy can stand in front";
-  };
   visit("address", setting.address,
         [](const auto& all) { return all.empty() ? "must name at least one address, such as [0.0.0.0:8020]" : ""; });
   visit("type", setting.type);
@@ -98,9 +95,9 @@ void eachField(ServerSetting& setting, Visit&& visit) {
   visit("id", setting.id);
   visit("keepalive", setting.keepalive);
   visit("timeout", setting.timeout, inRange<uint64_t>(0, 86'400'000));
-  visit("ssl", setting.ssl, noTls);
-  visit("cert_file", setting.cert_file, noTls);
-  visit("key_file", setting.key_file, noTls);
+  visit("ssl", setting.ssl);
+  visit("cert_file", setting.cert_file);
+  visit("key_file", setting.key_file);
   visit("accept_worker", setting.accept_worker);
   visit("io_worker", setting.io_worker);
   visit("process_worker", setting.process_worker);

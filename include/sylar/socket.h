@@ -165,12 +165,21 @@ class SYLAR_API Socket : public std::enable_shared_from_this<Socket> {
   virtual std::ostream& dump(std::ostream& os) const;
   virtual std::string toString() const;
 
+ protected:
+  class Use;
+
+  /// Makes the end of a connection of `listener`, which owns `fd` from then on.
+  Socket(const Socket& listener, int fd, Address::ptr peer);
+  /// Makes the socket that accept() returns. A derived class may make one of its own kind. May throw only if `fd` is not owned yet.
+  virtual Socket::ptr makeAccepted(int fd, Address::ptr peer);
+  int result(ssize_t done) const;
+  bool fail(int error) const;
+
  private:
   friend class detail::SocketControl;
   enum Side { kRecv, kSend };
   enum End { kLocal, kRemote };
   class Connection;
-  class Use;
   struct Watched;
 
   // m_life holds the bit `closed` and the numbers of calls that are running: those that wait in the library (fibers), and those
@@ -180,7 +189,6 @@ class SYLAR_API Socket : public std::enable_shared_from_this<Socket> {
   static constexpr uint64_t kCall = 2;
   static constexpr uint64_t kBlockingCall = uint64_t{1} << 32;
 
-  Socket(const Socket& listener, int fd, Address::ptr peer);
   bool open();
   bool enter(uint64_t call) const;
   bool leave(uint64_t call) const;
@@ -190,8 +198,6 @@ class SYLAR_API Socket : public std::enable_shared_from_this<Socket> {
   bool applyTimeout(int fd, Side side, int64_t ms);
   template <class Call>
   int transfer(int flags, Call call);
-  int result(ssize_t done) const;
-  bool fail(int error) const;
   bool cancel(bool reads, bool writes);
   void setFile(std::unique_ptr<detail::SocketFile> file);
   void setAddresses(Address::ptr local, Address::ptr remote);

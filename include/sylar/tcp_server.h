@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,6 +106,8 @@ class SYLAR_API TcpServer : public std::enable_shared_from_this<TcpServer> {
   const TcpServerLimits& getLimits() const;
   /// Sets the limits. Throws std::invalid_argument if no client could connect under them.
   void setLimits(const TcpServerLimits& limits);
+  /// Says what makes the sockets of listeners from the next bind() on; see makeListener(). Null stands for plain TCP.
+  void setListenerMaker(std::function<Socket::ptr(const Address::ptr&)> make);
   /// Says as which thread handleClient() runs, from the next connection on. kOwn, which it is at first, stands for what the options
   /// of io_worker say. See Fiber::setIdentity().
   void setIdentity(FiberIdentity identity);

@@ -15,6 +15,7 @@
 #include "sylar/base/log.h"
 #include "sylar/http/http_server.h"
 #include "sylar/http/limits.h"
+#include "sylar/net/tls_component.h"
 
 namespace sylar::detail {
 namespace {
@@ -35,6 +36,16 @@ TcpServer::ptr makeHttpServer(const ServerSetting& setting, const Application::W
   if (setting.timeout > 0) limits.first_byte_timeout = limits.idle_timeout = std::chrono::milliseconds(setting.timeout);
   server->setHttpLimits(limits);
   return server;
+}
+
+/// Returns what is wrong with the fields for TLS, and in which, or two empty strings.
+std::pair<std::string, std::string> tlsMistake(const ServerSetting& server) {
+  const bool has_files = !server.cert_file.empty() || !server.key_file.empty();
+  if (!server.ssl)
+    return has_files ? std::pair("ssl", "is false, so cert_file and key_file would not be used") : std::pair("", "");
+  if (&sylar_tls_component == nullptr) return {"ssl", "needs the component sylar::tls, which this program does not link"};
+  if (server.cert_file.empty()) return {"cert_file", "is needed for ssl"};
+  return server.key_file.empty() ? std::pair("key_file", "is needed for ssl") : std::pair("", "");
 }
 
 /// Returns true if a listener on one address keeps the other from its port: they are the same, or one of them is the wildcard.
@@ -112,6 +123,7 @@ std::vector<ConfigError> Servers::check(const ConfigPreview& next) const {
       wrong(step(i, field),
             workers.empty() ? "is no worker; the setting workers has none" : "is no worker; there are " + names(workers));
     }
+    if (const auto [field, why] = tlsMistake(server); !field.empty()) wrong(step(i, field), why);
     for (size_t j = 0; j < server.address.size(); ++j) {
       const std::string& address = server.address[j];
       const std::string where = step(i, "address" + step(j));
@@ -137,13 +149,29 @@ void Servers::make(const WorkerGroups& workers) {
     server->setLimits(tcpServerLimitsSetting());
     server->setRecvTimeout(setting.timeout > 0 ? setting.timeout : readTimeoutSetting());
     server->setIdleTimeout(idleTimeoutSetting());
+    Served served{setting.type, server, nullptr};
+    try {
+      if (setting.ssl) served.reload_tls = sylar_tls_component.serve(*server, setting.cert_file, setting.key_file);
+    } catch (const std::runtime_error& failure) {
+      errors.push_back(Config::errorAt("servers", step(i, "ssl"), failure.what()));
+    }
     bind(*server, i, setting, bound, errors);
-    m_served.push_back({setting.type, server});
+    m_served.push_back(std::move(served));
   }
   if (errors.empty()) return;
   std::string text;
   for (const ConfigError& error : errors) text += (text.empty() ? "" : "\n") + error.toString();
   throw std::runtime_error(text);
+}
+
+void Servers::reloadTls() {
+  for (const Served& each : m_served) {
+    try {
+      if (each.reload_tls != nullptr) each.reload_tls();
+    } catch (const std::runtime_error& failure) {
+      log::error("{} keeps its certificate: {}", each.server->getName(), failure.what());
+    }
+  }
 }
 
 /// Warns of settings that are valid but serve nobody.

@@ -3,6 +3,7 @@
 // Thread safety: calls that are const from any thread after make(); the others from one.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -27,6 +28,8 @@ class Servers {
   std::vector<ConfigError> check(const ConfigPreview& next) const;
   /// Makes the servers and binds their addresses. Throws std::runtime_error with all failures.
   void make(const WorkerGroups& workers);
+  /// Reads certificates and keys again. One that cannot be used stays as it is, and a line says why. One caller at a time.
+  void reloadTls();
   /// Warns of settings that are valid but serve nobody.
   void warnOfNothing(const std::string& config_dir) const;
 
@@ -34,6 +37,7 @@ class Servers {
   struct Served {
     std::string type;
     TcpServer::ptr server;
+    std::function<void()> reload_tls;  // null if it speaks none
   };
   const std::vector<Served>& all() const { return m_served; }
   std::vector<Socket::ptr> listeners() const;

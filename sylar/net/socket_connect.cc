@@ -66,12 +66,14 @@ Socket::ptr Socket::accept() {
     return nullptr;
   }
   try {
-    return std::make_shared<Connection>(*this, fd, Address::Create(reinterpret_cast<sockaddr*>(&peer), size));
+    return makeAccepted(fd, Address::Create(reinterpret_cast<sockaddr*>(&peer), size));
   } catch (...) {
     ::close(fd);
     throw;
   }
 }
+
+Socket::ptr Socket::makeAccepted(int fd, Address::ptr peer) { return std::make_shared<Connection>(*this, fd, std::move(peer)); }
 
 bool Socket::bind(const Address::ptr addr) {
   if (addr == nullptr || addr->getFamily() != m_family) return fail(EINVAL);

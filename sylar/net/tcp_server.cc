@@ -44,10 +44,14 @@ void TcpServer::setLimits(const TcpServerLimits& limits) {
   m_impl->limits = limits;
 }
 
+void TcpServer::setListenerMaker(std::function<Socket::ptr(const Address::ptr&)> make) {
+  m_impl->make_listener = std::move(make);
+}
+
 // ---- Beginning and end. -----------------------------------------------------------------------------------------------------
 
 Socket::ptr TcpServer::makeListener(const Address::ptr& addr) {
-  Socket::ptr socket = Socket::CreateTCP(addr);
+  Socket::ptr socket = m_impl->make_listener != nullptr ? m_impl->make_listener(addr) : Socket::CreateTCP(addr);
   if (addr->getFamily() == AF_INET6) socket->setOption(IPPROTO_IPV6, IPV6_V6ONLY, int{1});
   return socket;
 }

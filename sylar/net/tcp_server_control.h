@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,7 @@ struct TcpServer::Impl {
   uint64_t idle_timeout = 0;
   TcpServerLimits limits;
   FiberIdentity identity = FiberIdentity::kOwn;  // of connections
+  std::function<Socket::ptr(const Address::ptr&)> make_listener;
   bool staysWhereAccepted() const { return limits.listeners > 1 && IOManager::GetThis() == server.m_io_worker; }
 
   mutable OsMutex mutex;

@@ -19,3 +19,12 @@ if(TARGET service)
     endif()
   endforeach()
 endif()
+
+if(TARGET sylar_tls)
+  add_executable(app_tls_service_program ${CMAKE_CURRENT_LIST_DIR}/tls_service_program.cc)
+  target_link_libraries(app_tls_service_program PRIVATE sylar_flags sylar::app sylar::tls sylar::hook)
+  set_target_properties(app_tls_service_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  add_test(NAME Service.tls_service
+    COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/tls_service_test.py $<TARGET_FILE:app_tls_service_program>)
+  set_tests_properties(Service.tls_service PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
+endif()

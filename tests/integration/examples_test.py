@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Examples that are servers, or need one, as the guide shows them.
 
-    examples_test.py first_server http_router http_routes redis
+    examples_test.py first_server http_router http_routes redis [https_hello]
 """
 import http.client
 import re
@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from http_support import Server, held_port
 
+HTTPS = sys.argv.pop() if len(sys.argv) > 5 else None
 REDIS, ROUTES, ROUTER, FIRST = sys.argv.pop(), sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 PATIENCE = 120  # seconds until a test gives up
 
@@ -143,6 +144,25 @@ class EventsEndWithTheServer(unittest.TestCase):
         while client.recv(4096):  # the server has ended, with status 0
             pass
         client.close()
+
+
+@unittest.skipUnless(HTTPS, "TLS is not built")
+class Https(unittest.TestCase):
+    def test_serves_curl(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = Path(folder, "site.crt"), Path(folder, "site.key")
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                            "-subj", "/CN=localhost", "-out", certificate, "-keyout", key], check=True, capture_output=True)
+            self.assertEqual(subprocess.run([HTTPS, key, key], capture_output=True, timeout=PATIENCE).returncode, 1)
+            with subprocess.Popen([HTTPS, certificate, key, "0"], stdout=subprocess.PIPE, text=True) as process:
+                try:
+                    port = re.search(r":(\d+)$", process.stdout.readline().strip())[1]
+                    url = f"https://localhost:{port}/hello"
+                    got = subprocess.run(["curl", "-sS", "-4", "--cacert", certificate, url], capture_output=True, timeout=PATIENCE)
+                finally:
+                    process.terminate()
+            self.assertEqual(got.stdout, b"hello\n", got.stderr)
+            self.assertEqual(process.returncode, 0)
 
 
 class Redis(unittest.TestCase):

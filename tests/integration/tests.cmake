@@ -71,7 +71,8 @@ if(TARGET example_fibers)
   sylar_example_test(VirtualTime virtual_time)
   sylar_example_test(Waiting waiting "answer: 1\nanswer: 4\nanswer: 9\nfailed: no such question\n")
   add_test(NAME Example.Servers COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/examples_test.py
-    $<TARGET_FILE:example_first_server> $<TARGET_FILE:example_http_router> $<TARGET_FILE:example_http_routes> $<TARGET_FILE:example_redis>)
+    $<TARGET_FILE:example_first_server> $<TARGET_FILE:example_http_router> $<TARGET_FILE:example_http_routes> $<TARGET_FILE:example_redis>
+    $<$<TARGET_EXISTS:example_https_hello>:${PROJECT_BINARY_DIR}/bin/https_hello>)
   set_tests_properties(Example.Servers PROPERTIES TIMEOUT ${SYLAR_TEST_LIMIT})
 endif()
 

@@ -1,4 +1,4 @@
-// Certificates for tests of clients that check them.
+// Certificates for tests of ends that check them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,11 +14,8 @@ namespace sylar::test {
 /// A certificate in a file, which has signed itself.
 class Certificate {
  public:
-  /// Makes one for server.test, with its key.
-  Certificate() {
-    run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server.test -keyout " + key() +
-        " -out " + path());
-  }
+  /// Makes one for `host`, with its key.
+  explicit Certificate(const std::string& host = "server.test") { makeFor(host); }
   /// Gets the one of a server on this machine. `options` say how the server is asked for TLS.
   Certificate(int port, const std::string& options) {
     run("{ openssl s_client -connect 127.0.0.1:" + std::to_string(port) + ' ' + options + " </dev/null | openssl x509 -out " +
@@ -27,6 +24,12 @@ class Certificate {
   ~Certificate() { std::filesystem::remove_all(m_folder); }
   Certificate(const Certificate&) = delete;
   Certificate& operator=(const Certificate&) = delete;
+
+  /// Puts another one in its place.
+  void makeFor(const std::string& host) {
+    run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=" + host + " -keyout " + key() +
+        " -out " + path());
+  }
 
   std::string path() const { return m_folder + "/certificate"; }
   std::string key() const { return m_folder + "/key"; }

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/integration/clients/certificate.h"
+#include "tests/support/certificate.h"
 #include "tests/integration/clients/matrix.h"
 #include "tests/integration/clients/silent_servers.h"
 #include "tests/integration/server_process.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/integration/clients/certificate.h"
+#include "tests/support/certificate.h"
 #include "tests/integration/clients/matrix.h"
 #include "tests/integration/server_process.h"
 

@@ -1,0 +1,345 @@
+#include "sylar/tls/ssl_socket.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "sylar/http/http_server.h"
+#include "sylar/testing/virtual_time.h"
+#include "tests/tls/support.h"
+
+namespace sylar::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SSLSocketTest : public InBothPlaces {
+ protected:
+  const Certificate m_certificate;
+};
+INSTANTIATE_TEST_SUITE_P(Places, SSLSocketTest, kPlaces, placeName);
+
+std::string receiveAll(Socket& socket, size_t size) {
+  std::string all(size, '\0');
+  size_t got = 0;
+  for (int count; got < size && (count = socket.recv(all.data() + got, size - got)) > 0;) got += static_cast<size_t>(count);
+  all.resize(got);
+  return all;
+}
+
+TEST_P(SSLSocketTest, BothEndsTalk) {
+  run([this] {
+    const auto [client, server] = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(client, nullptr);
+    ASSERT_NE(server, nullptr);
+    EXPECT_EQ(client->send("hello", 5), 5);
+    EXPECT_EQ(receiveAll(*server, 5), "hello");
+    iovec parts[] = {{const_cast<char*>("wor"), 3}, {nullptr, 0}, {const_cast<char*>("ld"), 2}};
+    EXPECT_EQ(server->send(parts, 3), 5);
+    char a[2], b[3];
+    iovec room[] = {{nullptr, 0}, {a, 2}, {b, 3}};
+    EXPECT_EQ(client->recv(room, 3), 2);
+    EXPECT_EQ(std::string(a, 2) + receiveAll(*client, 3), "world");
+    const TlsInfo info = client->info();
+    EXPECT_EQ(info.version, "TLSv1.3");
+    EXPECT_EQ(info.peer, "CN=server.test");
+    EXPECT_EQ(server->info().server_name, "server.test");
+    EXPECT_FALSE(info.resumed);
+    EXPECT_TRUE(client->close());
+    char byte;
+    EXPECT_EQ(server->recv(&byte, 1), 0) << "the client has said that it ends";
+  });
+}
+
+// More than a record, and more than the kernel holds, in both directions at once: a fiber sends while another receives.
+TEST_P(SSLSocketTest, MovesMegabytesBothWaysAtOnce) {
+  run([this] {
+    std::string bytes(3 << 20, '\0');
+    std::iota(bytes.begin(), bytes.end(), '\0');
+    const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    const auto sendAll = [&bytes](Socket& socket) {
+      EXPECT_EQ(socket.send(bytes.data(), bytes.size()), static_cast<int>(bytes.size()));
+    };
+    const Beside client_sends([&] { sendAll(*ends.client); });
+    const Beside server_sends([&] { sendAll(*ends.server); });
+    const Beside server_reads([&] { EXPECT_TRUE(receiveAll(*ends.server, bytes.size()) == bytes); });
+    EXPECT_TRUE(receiveAll(*ends.client, bytes.size()) == bytes);
+  });
+}
+
+// A send that does not wait takes what there is room for, and goes on with the same bytes.
+TEST_P(SSLSocketTest, SendsWithoutWaiting) {
+  run([this] {
+    const std::string bytes(4 << 20, 'x');
+    const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    size_t sent = 0;
+    std::unique_ptr<Beside> reads;  // once there is no room
+    while (sent < bytes.size()) {
+      const int count = ends.client->send(bytes.data() + sent, bytes.size() - sent, MSG_DONTWAIT);
+      if (count > 0) {
+        sent += static_cast<size_t>(count);
+        continue;
+      }
+      ASSERT_EQ(errno, EAGAIN);
+      if (reads == nullptr)
+        reads = std::make_unique<Beside>([&] { EXPECT_EQ(receiveAll(*ends.server, bytes.size()).size(), bytes.size()); });
+      ASSERT_EQ(ends.client->awaitWritable(-1), 1);
+    }
+    ASSERT_NE(reads, nullptr);
+    reads->join();
+    char byte;
+    EXPECT_EQ(ends.client->recv(&byte, 1, MSG_DONTWAIT), -1);
+    EXPECT_EQ(errno, EAGAIN);
+  });
+}
+
+// CD-N2, SEC-42
+TEST_P(SSLSocketTest, RefusesWhoIsNotMeant) {
+  const Certificate other("other.test");
+  run([&, this] {
+    std::string error;
+    EXPECT_EQ(tlsEnds(servedWith(m_certificate), trusting(m_certificate), "elsewhere.test", &error).client, nullptr);
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_NE(error.find("mismatch"), std::string::npos) << error;
+    EXPECT_EQ(tlsEnds(servedWith(other), trusting(m_certificate), "other.test", &error).client, nullptr);
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_NE(error.find("self-signed certificate"), std::string::npos) << error;
+    EXPECT_EQ(tlsEnds(servedWith(m_certificate), {.verify = true}, "server.test", &error).client, nullptr)
+        << "the system does not know it";
+    EXPECT_NE(tlsEnds(servedWith(other), {.verify = false}, "").client, nullptr);
+    EXPECT_EQ(tlsEnds(servedWith(m_certificate), trusting(m_certificate), "127.0.0.1", &error).client, nullptr);
+    EXPECT_NE(error.find("IP address mismatch"), std::string::npos) << error;
+    const SSLSocket::ptr nameless = tlsClient(trusting(m_certificate), "");
+    EXPECT_FALSE(nameless->connect(loopback(1)));
+    EXPECT_EQ(errno, EINVAL) << "without a name nobody can be checked";
+  });
+}
+
+// WEB-13
+TEST_P(SSLSocketTest, ShowsTheCertificateOfTheNamedHost) {
+  const Certificate other("other.test"), wild("*.wild.test");
+  run([&, this] {
+    TlsOptions servers = servedWith(m_certificate);
+    for (const Certificate* const one : {&other, &wild}) servers.certificates.push_back({one->path(), one->key()});
+    const auto shownTo = [&](const std::string& host) {
+      const TlsEnds ends = tlsEnds(servers, {.verify = false}, host);
+      return ends.client == nullptr ? "nobody" : ends.client->info().peer;
+    };
+    EXPECT_EQ(shownTo("server.test"), "CN=server.test");
+    EXPECT_EQ(shownTo("other.test"), "CN=other.test");
+    EXPECT_EQ(shownTo("www.wild.test"), "CN=*.wild.test");
+    EXPECT_EQ(shownTo("unknown.test"), "CN=server.test");
+    EXPECT_EQ(shownTo(""), "CN=server.test");
+  });
+}
+
+// WEB-13
+TEST_P(SSLSocketTest, AgreesOnAProtocol) {
+  run([this] {
+    const auto agreed = [&](const std::vector<std::string>& servers, const std::vector<std::string>& clients) {
+      TlsOptions server = servedWith(m_certificate), client = trusting(m_certificate);
+      server.alpn = servers;
+      client.alpn = clients;
+      const TlsEnds ends = tlsEnds(server, client);
+      return ends.client == nullptr ? "refused" : ends.client->info().alpn;
+    };
+    EXPECT_EQ(agreed({"h2", "http/1.1"}, {"http/1.1", "h2"}), "h2");
+    EXPECT_EQ(agreed({"http/1.1"}, {"h2", "http/1.1"}), "http/1.1");
+    EXPECT_EQ(agreed({"http/1.1"}, {}), "");
+    EXPECT_EQ(agreed({}, {"h2"}), "");
+    EXPECT_EQ(agreed({"http/1.1"}, {"smtp"}), "refused");
+  });
+}
+
+// WEB-13
+TEST_P(SSLSocketTest, AsksClientsForCertificates) {
+  const Certificate known("client.test"), unknown("stranger.test");
+  run([&, this] {
+    const auto peerOf = [&](ClientAuth auth, const Certificate* shown) {
+      TlsOptions server = servedWith(m_certificate), client = trusting(m_certificate);
+      server.client_auth = auth;
+      server.ca_file = known.path();
+      client.min_version = TlsVersion::k12;
+      if (shown != nullptr) client.certificates = {{shown->path(), shown->key()}};
+      const TlsEnds ends = tlsEnds(server, client);
+      return ends.server->info().version.empty() ? "refused" : ends.server->info().peer;
+    };
+    EXPECT_EQ(peerOf(ClientAuth::kRequired, &known), "CN=client.test");
+    EXPECT_EQ(peerOf(ClientAuth::kRequired, &unknown), "refused");
+    EXPECT_EQ(peerOf(ClientAuth::kRequired, nullptr), "refused");
+    EXPECT_EQ(peerOf(ClientAuth::kOptional, nullptr), "");
+    EXPECT_EQ(peerOf(ClientAuth::kOptional, &unknown), "refused");
+    EXPECT_EQ(peerOf(ClientAuth::kNone, &known), "") << "nobody has asked";
+  });
+}
+
+// WEB-16, SEC-43: an end of which nobody speaks may be an attacker's.
+TEST_P(SSLSocketTest, TellsACutFromAnEnd) {
+  run([this] {
+    const auto [client, server] = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(client, nullptr);
+    ASSERT_EQ(client->send("half", 4), 4);
+    ::shutdown(client->getSocket(), SHUT_WR);
+    EXPECT_EQ(receiveAll(*server, 4), "half");
+    char byte;
+    EXPECT_EQ(server->recv(&byte, 1), -1);
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_NE(server->getTlsError().find("unexpected eof"), std::string::npos) << server->getTlsError();
+  });
+}
+
+TEST_P(SSLSocketTest, MaySendOnWhenThePeerHasEnded) {
+  run([this] {
+    const auto [client, server] = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(client, nullptr);
+    EXPECT_TRUE(client->shutdown(SHUT_WR));
+    char byte;
+    EXPECT_EQ(server->recv(&byte, 1), 0);
+    EXPECT_EQ(server->send("answer", 6), 6);
+    EXPECT_EQ(receiveAll(*client, 6), "answer");
+  });
+}
+
+// WEB-11, WEB-D1, SEC-44: what one connection does wrong is not told to another.
+TEST_P(SSLSocketTest, KeepsTheFaultsOfOneFromTheOthers) {
+  run([this] {
+    constexpr int kRounds = 200;
+    const TlsContext::ptr context = TlsContext::Server(servedWith(m_certificate));
+    const Socket::ptr listener = tlsListener(context);
+    const Beside wrong([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        const Socket::ptr plain = connectedTo(listener->getLocalAddress());
+        EXPECT_EQ(plain->send("GET / HTTP/1.1\r\n\r\n", 18), 18);
+        char answer[64];
+        while (plain->recv(answer, sizeof answer) > 0) continue;
+      }
+    });
+    const Beside right([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        const SSLSocket::ptr client = tlsClient(trusting(m_certificate));
+        ASSERT_TRUE(client->connect(listener->getLocalAddress())) << client->getTlsError();
+        EXPECT_EQ(client->send("x", 1), 1);
+        EXPECT_EQ(receiveAll(*client, 1), "x");
+        EXPECT_TRUE(client->shutdown(SHUT_WR));
+        char byte;
+        EXPECT_EQ(client->recv(&byte, 1), 0) << client->getTlsError();
+      }
+    });
+    int refused = 0, ended = 0;
+    std::vector<std::unique_ptr<Beside>> served;
+    for (int i = 0; i < 2 * kRounds; ++i) {
+      const Socket::ptr client = listener->accept();
+      ASSERT_NE(client, nullptr);
+      char byte;
+      int count;
+      while ((count = client->recv(&byte, 1)) > 0) EXPECT_EQ(client->send(&byte, 1), 1);
+      ++(count == 0 ? ended : refused);
+    }
+    EXPECT_EQ(refused, kRounds);
+    EXPECT_EQ(ended, kRounds);
+  });
+}
+
+TEST_P(SSLSocketTest, ACloseEndsAWait) {
+  run([this] {
+    const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    Beside reads([&] {
+      char byte;
+      EXPECT_EQ(ends.server->recv(&byte, 1), -1);
+      EXPECT_EQ(errno, EBADF);
+    });
+    ::usleep(1000);  // it waits, or does not yet; both end
+    EXPECT_TRUE(ends.server->close());
+    reads.join();
+  });
+}
+
+TEST_P(SSLSocketTest, RefusesFilesThatCannotBeUsed) {
+  run([] {
+    SSLSocket listener(Socket::IPv4);
+    EXPECT_FALSE(listener.loadCertificates("/nowhere/certificate", "/nowhere/key"));
+    EXPECT_NE(listener.getTlsError().find("/nowhere/certificate"), std::string::npos) << listener.getTlsError();
+  });
+}
+
+// WEB-15, WEB-L1, SEC-11: in a fiber on virtual time, because who says nothing has ten seconds.
+TEST(SSLSocketTime, WhoSaysNothingIsGivenUp) {
+  const Certificate certificate;
+  VirtualTime time;
+  time.run([&] {
+    const Socket::ptr listener = tlsListener(TlsContext::Server(servedWith(certificate)));
+    const Socket::ptr silent = connectedTo(listener->getLocalAddress());
+    const Socket::ptr server = listener->accept();
+    server->setRecvTimeout(3000);
+    char byte;
+    EXPECT_EQ(server->recv(&byte, 1), -1);
+    EXPECT_EQ(errno, EAGAIN) << "its own timeout comes first";
+    server->setRecvTimeout(0);
+    EXPECT_EQ(server->recv(&byte, 1), -1);
+    EXPECT_EQ(errno, ETIMEDOUT);
+  });
+  EXPECT_EQ(time.elapsed(), 10s);
+}
+
+// WEB-17
+TEST(SSLSocketTime, ACancelEndsAHandshake) {
+  const Certificate certificate;
+  VirtualTime time;
+  time.run([&] {
+    const Socket::ptr listener = tlsListener(TlsContext::Server(servedWith(certificate)));
+    const Socket::ptr silent = connectedTo(listener->getLocalAddress());
+    const Socket::ptr server = listener->accept();
+    const auto shakes = std::make_shared<Fiber>([&] {
+      char byte;
+      EXPECT_EQ(server->recv(&byte, 1), -1);
+      EXPECT_EQ(errno, ECANCELED);
+    });
+    IOManager::GetThis()->schedule(shakes);
+    ::sleep(1);
+    shakes->cancel();
+    shakes->join();
+  });
+  EXPECT_EQ(time.elapsed(), 1s);
+}
+
+// The promise of serveTls(): any TcpServer, here one of HTTP.
+TEST(SSLSocketServer, ServesHttp) {
+  const Certificate certificate;
+  inFiber([&] {
+    const auto server = std::make_shared<http::HttpServer>(true);
+    server->getServletDispatch()->addServlet("/", [](auto request, auto response, auto /*session*/) {
+      response->setBody(std::string(request->getBody().size() + 100'000, 'y'));
+      return 0;
+    });
+    serveTls(*server, TlsContext::Server(servedWith(certificate)));
+    ASSERT_TRUE(server->bind(loopback()));
+    ASSERT_TRUE(server->start());
+    const SSLSocket::ptr client = tlsClient(trusting(certificate));
+    ASSERT_TRUE(client->connect(server->getSocks().front()->getLocalAddress())) << client->getTlsError();
+    for (int i = 0; i < 3; ++i) {
+      constexpr const char* kRequest = "POST / HTTP/1.1\r\nHost: server.test\r\nContent-Length: 3\r\n\r\nabc";
+      ASSERT_EQ(client->send(kRequest, std::strlen(kRequest)), static_cast<int>(std::strlen(kRequest)));
+      std::string answer;
+      while (answer.find("\r\n\r\n") == std::string::npos) answer += receiveAll(*client, 1);
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+      EXPECT_EQ(receiveAll(*client, 100'003), std::string(100'003, 'y'));
+    }
+    server->stop();
+    char byte;
+    EXPECT_EQ(client->recv(&byte, 1), 0) << "the server says that it ends: " << client->getTlsError();
+    client->close();
+    EXPECT_TRUE(server->join());
+  });
+}
+
+}  // namespace
+}  // namespace sylar::test
