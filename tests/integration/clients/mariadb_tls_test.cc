@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "tests/support/certificate.h"
 #include "tests/integration/clients/matrix.h"
 #include "tests/integration/server_process.h"
+#include "tests/support/certificate.h"
 
 namespace sylar::test {
 namespace {
