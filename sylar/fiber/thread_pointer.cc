@@ -34,13 +34,21 @@ uint64_t maskOf(uintptr_t pointer) {
 [[gnu::noinline]] uint64_t keptSignalMask() { return t_signal_mask; }
 [[gnu::noinline]] uint64_t keptSignalMaskOf(uintptr_t pointer) { return maskOf(pointer); }
 
+/// Meanwhile the kernel delivers only what neither of the two threads blocks.
+[[gnu::cold]] static void becomeWithMask(uintptr_t pointer, uint64_t mask, uint64_t before) {
+  const uint64_t both = before | mask;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &both, nullptr, sizeof both);
+  setThreadPointer(pointer);
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+}
+
 /// Looks at both masks under the thread pointer of before.
 [[gnu::noinline]] void becomeThread(uintptr_t pointer) {
   const uint64_t before = t_signal_mask;
   const uint64_t mask = maskOf(pointer);
-  setThreadPointer(pointer);
   if (mask != before) [[unlikely]]
-    sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+    return becomeWithMask(pointer, mask, before);
+  setThreadPointer(pointer);
 }
 
 [[gnu::noinline]] void setThreadPointer(uintptr_t pointer) {

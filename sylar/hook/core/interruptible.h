@@ -85,6 +85,8 @@ class Interruptible {
     } scope;
     return look();
   }
+  /// Returns true if such a call is being made.
+  static bool letsThrough() { return t_lets_through.load(std::memory_order_relaxed); }
   /// Says that no such call is being made any more. A jump may leave one.
   static void letNoneThrough() { t_lets_through.store(false, std::memory_order_relaxed); }
 

@@ -18,12 +18,18 @@ void raiseHere(long signal);
 void raiseOfSent(uint64_t signals);
 /// Raises what was sent to the calling thread and it does not block.
 void raiseSent();
-/// Makes those that `mask` does not block, though the thread does, pending for the kernel, so that its next call can take them.
+/// Returns true if one of those was sent to the calling thread that `mask` does not block.
+bool isSentThrough(const sigset_t& mask);
+/// Makes the first of them pending for the kernel, so that its next call under `mask` takes it. The thread must block it.
 void passSentToKernel(const sigset_t& mask);
+/// Takes one that is in `set`, as sigtimedwait(2) does. Returns its number, or 0 if there is none. `info` may be null.
+int takeSent(const sigset_t& set, siginfo_t* info);
 
 #else
 
+inline bool isSentThrough(const sigset_t&) { return false; }
 inline void passSentToKernel(const sigset_t&) {}
+inline int takeSent(const sigset_t&, siginfo_t*) { return 0; }
 
 #endif
 

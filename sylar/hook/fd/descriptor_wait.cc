@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sylar/check.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
 
 namespace sylar::detail {
@@ -129,7 +130,13 @@ int DescriptorWait::enqueueAll(const Waker& waker) {
     if (error != 0 && error != -EPERM) return error;  // EPERM means a file, to which nothing ever happens
   }
 #ifdef SYLAR_THREAD_POINTER
-  if (m_mask != nullptr) FiberThread::mine().signal_wait = waker;
+  if (m_mask != nullptr) {
+    FiberThread::mine().signal_wait = waker;
+    if (isSentThrough(*m_mask)) {
+      dequeueAll();
+      return -EAGAIN;
+    }
+  }
 #endif
   m_engine.refillBudget();
   return 0;

@@ -3,6 +3,7 @@
 #include "sylar/check.h"
 #include "sylar/hook/core/probe.h"
 #include "sylar/hook/core/real.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/fd/descriptor_wait.h"
 #include "sylar/hook/fd/poll.h"
 
@@ -76,7 +77,11 @@ int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* ma
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
   if (engine != nullptr && timeout_ns == 0) chargePoll(*engine);
-  if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::ppoll(fds, count, timeout, mask);
+  if (engine == nullptr || timeout_ns == 0 || !is_timeout) {
+    const int ready = real::ppoll(fds, count, timeout, mask);
+    if (ready != 0 || engine == nullptr || mask == nullptr || !isSentThrough(*mask)) return ready;
+    return static_cast<int>(IoCall::result(letSignalsThrough(mask)));
+  }
   CallWait call(EndedBy::kAny, mask);
   return pollInFiber(*engine, call, fds, count, timeout_ns, mask);
 }

@@ -16,9 +16,13 @@ namespace sylar::detail {
 
 int letSignalsThrough(const sigset_t* mask) {
   constexpr timespec kNoTime{};
-  passSentToKernel(*mask);
-  return static_cast<int>(Interruptible::lettingSignalsThrough(
-      [=] { return attempt::keepingErrno([=] { return real::ppoll(nullptr, 0, &kNoTime, mask); }); }));
+  int result;
+  do {  // one by one, because what a handler keeps the kernel from delivering would be the next fiber's
+    passSentToKernel(*mask);
+    result = static_cast<int>(Interruptible::lettingSignalsThrough(
+        [=] { return attempt::keepingErrno([=] { return real::ppoll(nullptr, 0, &kNoTime, mask); }); }));
+  } while (result == 0 && isSentThrough(*mask));
+  return result;
 }
 
 bool PendingSignals::watch(const sigset_t* mask) {

@@ -17,6 +17,7 @@
 #include "sylar/hook/core/handler_scope.h"
 #include "sylar/hook/core/interruptible.h"
 #include "sylar/hook/core/real.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/thread/fiber_thread.h"
 #include "sylar/sched/worker.h"
@@ -52,6 +53,7 @@ void leaveLoop(int signal, bool restarts, [[maybe_unused]] const void* context) 
 /// thread.
 void endWait(int signal, bool restarts) {
 #ifdef SYLAR_THREAD_POINTER
+  if (Interruptible::letsThrough()) return;  // it ends the call that it runs in
   if (FiberThread::mine().isFiber() && !FiberThread::mine().gets_signal) {
     const auto end = [](long ran) { Interruptible::handlerRan(static_cast<int>(ran >> 1), (ran & 1) != 0); };
     asThread(threadOfWorker(), end, (long{signal} << 1) | (restarts ? 1 : 0));
@@ -78,6 +80,9 @@ void endWait(int signal, bool restarts) {
   }
   if (isFault(signal) && !onThreadStack()) return;
   endWait(signal, restarts);
+#ifdef SYLAR_THREAD_POINTER
+  if (FiberThread::mine().isFiber()) raiseSent();  // what came while the handler's mask held it back
+#endif
 }
 
 template <size_t kIndex>

@@ -50,8 +50,8 @@ int take(EpollEngine& engine, CallWait& call, const sigset_t* set, siginfo_t* in
   DescriptorWait wait(nullptr, 0, engine, call);
   wait.lookAlsoFor(&others);
   const int taken = wait.run(until, [&] {
-    passSentToKernel(others);
-    return look();
+    const int sent = takeSent(*set, info);
+    return sent != 0 ? sent : look();
   });
   if (taken == DescriptorWait::kPassOn) {
     timespec left;
@@ -92,7 +92,12 @@ int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* timeout) 
   const bool is_timeout = engine == nullptr || timeout == nullptr || probe::duration(timeout, &time) == 0;
   const int64_t timeout_ns = timeoutNs(timeout == nullptr ? nullptr : &time);
   if (engine != nullptr && timeout_ns == 0) chargePoll(*engine);
-  if (engine == nullptr || timeout_ns == 0 || !is_timeout) return real::sigtimedwait(set, info, timeout);
+  if (engine == nullptr || timeout_ns == 0 || !is_timeout) {
+    const int taken = real::sigtimedwait(set, info, timeout);
+    if (engine == nullptr || taken >= 0 || errno != EAGAIN) return taken;
+    const int sent = takeSent(*set, info);
+    return sent != 0 ? sent : -1;
+  }
   CallWait call(EndedBy::kAny);
   return static_cast<int>(IoCall::result(take(*engine, call, set, info, timeout_ns)));
 }

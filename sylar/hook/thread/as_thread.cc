@@ -5,20 +5,22 @@
 //
 //   word      who writes it                                                        order
 //   sent      who sends; the thread                                                seq_cst
-//   fiber     the thread: isRunBy(), before it looks at `sent`; isLeft()           seq_cst
+//   fiber     the thread: when a fiber begins to run it; isLeft()                  seq_cst, but release for one that is borrowed
 //   senders   who sends, around its look at `fiber`; isLeft() waits until it is 0  seq_cst
 //
-// A sender sets a bit, and then looks at `fiber`. A thread sets `fiber`, and then looks at the bits. So one of them sees the other.
+// A sender sets a bit, and then looks at `fiber`. A new thread sets `fiber`, and then looks at the bits. So one of them sees the
+// other. A borrowed one does not look, since what was sent before it was borrowed was meant for its last task.
 #include "sylar/hook/thread/fiber_thread.h"
 
 #ifdef SYLAR_THREAD_POINTER
 
 #include "sylar/fiber/thread_fibers.h"
+#include "sylar/hook/core/handler_scope.h"
 #include "sylar/hook/core/interruptible.h"
 #include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/lock/lock_wait.h"
-#include "sylar/hook/thread/interrupt.h"
+#include "sylar/hook/thread/set_ids.h"
 #include "sylar/sched/worker.h"
 
 namespace sylar::detail {
@@ -49,6 +51,15 @@ void take(long) {
   if (mine.isCancelled()) Interruptible::cancelled();
 }
 
+/// Returns true if the calling fiber's worker has run `thread`, and has it still. A handler must not act as another thread, whose
+/// mask the kernel has not.
+bool isAtHome(const Fiber& fiber, const FiberThread& target, pthread_t thread) {
+  const Worker* const mine = outsideFibers() ? nullptr : Worker::current();
+  if (mine == nullptr || target.worker.load(std::memory_order_acquire) != mine->threadId()) return false;
+  if (HandlerScope::running() && thread != ::pthread_self()) return false;
+  return ThreadFibers::homeOf(fiber) == &mine->slot();
+}
+
 }  // namespace
 
 [[gnu::noinline]] void asThread(pthread_t thread, void (*act)(long), long argument) {
@@ -59,17 +70,21 @@ void take(long) {
   becomeThread(mine);
 }
 
-void tell(pthread_t thread, int signal) {
+void tell(pthread_t thread) {
   FiberThread& target = FiberThread::of(thread);
-  const Worker* const mine = outsideFibers() ? nullptr : Worker::current();
-  const bool is_here = mine != nullptr && target.worker.load(std::memory_order_acquire) == mine->threadId();
-  if (is_here && target.fiber.load(std::memory_order_relaxed) != nullptr) return asThread(thread, &take, 0);
-  const Sending to(target);
-  Fiber* const fiber = to.fiber();
-  if (fiber == nullptr) return;
-  ThreadFibers::post(*fiber, FiberControl::kThread);
-  if (signal != 0 && stateOf(*fiber) == FiberState::kRunning)
-    interruptRunning(target.worker.load(std::memory_order_relaxed), signal);
+  {
+    const Sending to(target);
+    Fiber* const fiber = to.fiber();
+    if (fiber == nullptr) return;
+    if (!isAtHome(*fiber, target, thread)) {
+      ThreadFibers::post(*fiber, FiberControl::kThread);
+      const FiberState state = stateOf(*fiber);
+      const bool runs = state == FiberState::kRunning || state == FiberState::kResuming;
+      if (runs) interruptThread(target.worker.load(std::memory_order_relaxed));
+      return;
+    }
+  }
+  asThread(thread, &take, 0);  // at home, it does not leave while its worker is here
 }
 
 void takeIfHere(pthread_t thread) {

@@ -23,9 +23,8 @@ void awaitThreadsOfMain();
 /// fiber of the calling worker that has begun and not left, or the thread of that worker. May suspend: no.
 void asThread(pthread_t thread, void (*act)(long), long argument);
 /// Has `thread`, which is a fiber, take what was sent to it: at once if the calling fiber's worker runs it, else later. Any thread,
-/// and signal handlers. If `signal`, which was sent, is not 0, that interrupts a call in which the fiber holds its worker. May
-/// suspend: no.
-void tell(pthread_t thread, int signal);
+/// and signal handlers. Interrupts a call in which the fiber holds its worker. May suspend: no.
+void tell(pthread_t thread);
 /// Lets `thread`, which is suspended, take what was sent to it, if the calling worker has run it.
 void takeIfHere(pthread_t thread);
 /// Returns the thread of the worker of the calling fiber, which is main's as well.

@@ -16,6 +16,7 @@
 #include "sylar/base/sys.h"
 #include "sylar/base/worker_local.h"
 #include "sylar/hook/core/real.h"
+#include "sylar/hook/core/sent_signals.h"
 #include "sylar/hook/core/thread_record.h"
 #include "sylar/hook/thread/left_thread.h"
 #include "sylar/hook/thread/set_ids.h"
@@ -38,6 +39,8 @@ SYLAR_LIBC_(setgroups)
 #ifdef SYLAR_THREAD_POINTER
 
 constexpr int kSetIds = 33;  // SIGSETXID of glibc
+// What says why it was sent. libc's own is SI_TKILL, and SI_QUEUE means a change.
+constexpr int kLook = SI_MESGQ;
 
 /// What rt_sigaction(2) takes on x86-64.
 struct Action {
@@ -72,7 +75,13 @@ void changeEndingThreads(const Change& change) SYLAR_REQUIRES(g_births) {
   }
 }
 
+/// Runs under the mask of the call that it has interrupted.
 void handleSetIds(int signal, siginfo_t* info, void* context) {
+  uint64_t mask = 0;
+  if (info->si_code == kLook) {
+    sys::call(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
+    return raiseOfSent(~mask);
+  }
   if (info->si_code == SI_QUEUE) {
     const Change* const change = g_change.load(std::memory_order_acquire);
     if (change == nullptr) return;
@@ -81,6 +90,8 @@ void handleSetIds(int signal, siginfo_t* info, void* context) {
     g_change.store(nullptr, std::memory_order_release);
     return;
   }
+  constexpr uint64_t kAll = ~uint64_t{0};
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &mask, sizeof mask);  // no other handler may see the worker's thread pointer
   const uintptr_t mine = threadPointer();
   const uintptr_t borrowers = t_to_worker != 0 ? mine + static_cast<uintptr_t>(t_to_worker) : 0;  // it may have moved
   const uintptr_t worker = borrowers != 0 ? borrowers : FiberThread::mine().worker_pointer.load(std::memory_order_relaxed);
@@ -88,6 +99,7 @@ void handleSetIds(int signal, siginfo_t* info, void* context) {
   if (lent) setThreadPointer(worker);
   g_libcs_handler.load(std::memory_order_relaxed)(signal, info, context);
   if (lent) setThreadPointer(mine);
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
 /// Makes libc's `call` while no thread that is a fiber begins or ends. `change` is what it does to one thread. In a child of a fork
@@ -124,8 +136,17 @@ void hearSetIdsAsWorker() {
   if (action.handler == nullptr || action.handler == &handleSetIds) return;
   g_libcs_handler.store(action.handler, std::memory_order_relaxed);
   action.handler = &handleSetIds;
-  action.mask = ~uint64_t{0};  // no other handler may see the worker's thread pointer
+  action.mask = 0;
   sys::call(SYS_rt_sigaction, kSetIds, &action, nullptr, sizeof action.mask);
+}
+
+void interruptThread(pid_t thread) {
+  if (g_libcs_handler.load(std::memory_order_relaxed) == nullptr) return;
+  const auto process = static_cast<pid_t>(sys::call(SYS_getpid));
+  siginfo_t told{};
+  told.si_code = kLook;
+  told.si_pid = process;
+  sys::call(SYS_rt_tgsigqueueinfo, process, thread, kSetIds, &told);
 }
 
 #endif

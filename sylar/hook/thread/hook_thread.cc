@@ -97,10 +97,13 @@ int askOfWorker(pthread_t thread, Ask ask) {
   return error;
 }
 
+/// Returns true if it is the thread of the calling fiber's worker, which is main's where threads are fibers.
+bool isMain(pthread_t thread) { return !isFiber(thread) && !outsideFibers() && thread == threadOfWorker(); }
+
 /// Sends a signal to a thread that is a fiber.
 void send(pthread_t thread, int signal) {
   FiberThread::of(thread).sent.fetch_or(uint64_t{1} << (signal - 1), std::memory_order_seq_cst);
-  tell(thread, signal);
+  tell(thread);
 }
 
 struct C11Start {
@@ -160,7 +163,7 @@ void pthread_exit(void* value) {
 int pthread_kill(pthread_t thread, int signal) noexcept {
   if (sys::inForkedChild()) return g_pthread_kill(thread, signal);
   const bool of_fiber = isFiber(thread);
-  const bool is_main = !of_fiber && !outsideFibers() && FiberThread::mine().isFiber() && thread == threadOfWorker();
+  const bool is_main = isMain(thread) && FiberThread::mine().isFiber();
   if (!of_fiber && !is_main) return g_pthread_kill(thread, signal);  // which finds no fiber: ESRCH
   if (signal < 0 || signal >= NSIG) return EINVAL;
   if (signal != 0) of_fiber ? send(thread, signal) : asThread(thread, &raiseHere, signal);
@@ -202,8 +205,11 @@ int pthread_cancel(pthread_t thread) {
   of.cancel_asked = true;
   if (isSelf(thread)) {
     if (of.cancel_anywhere && of.isCancelled()) unwindCancelled();
+  } else if (isMain(thread)) {
+    asThread(
+        thread, [](long) { Interruptible::cancelled(); }, 0);
   } else {
-    tell(thread, 0);
+    tell(thread);
   }
   return 0;
 }

@@ -8,6 +8,8 @@
 // Source: setuid(2), "C library/kernel differences"; glibc, nptl/nptl_setxid.c.
 #pragma once
 
+#include <sys/types.h>
+
 #include "sylar/base/internal.h"
 #include "sylar/fiber/thread_pointer.h"
 
@@ -18,6 +20,10 @@ namespace sylar::detail {
 /// Lets libc's handler of SIGSETXID run as the worker's own thread. Call it when libc has made a thread, since it installs its
 /// handler then. Any thread.
 void hearSetIdsAsWorker();
+/// Interrupts the call of libc in which the kernel thread of a worker is, by that signal, which no program can block or wait for.
+/// The fiber that runs there raises what was sent to it and the call lets through. A call that signals restart goes on. Any thread,
+/// and signal handlers.
+void interruptThread(pid_t thread);
 
 #endif
 

@@ -144,23 +144,117 @@ TEST_P(SentSignals, InterruptACallThatHoldsTheWorker) {
   std::promise<void> begun;
   pthread_t thread{};
   pid_t worker = 0;
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
   iom.schedule([&] {
     set_hook_enable(false);
     thread = ::pthread_self();
     worker = static_cast<pid_t>(GetThreadId());
     begun.set_value();
-    char byte;
-    EXPECT_EQ(::read(ends[0], &byte, 1), -1);
+    EXPECT_EQ(::pause(), -1);
     EXPECT_EQ(errno, EINTR);
   });
   begun.get_future().wait();
   ASSERT_TRUE(eventually([worker] { return sleepsInCall(worker); }));
   EXPECT_EQ(::pthread_kill(thread, SIGUSR1), 0);
   iom.stop();
+  EXPECT_EQ(g_taken, 1);
   EXPECT_EQ(g_taken_by, thread);
+}
+
+// Cause: all signals of the set were made pending for the kernel, of which sigwait took one. The next fiber got the other.
+TEST_P(SentSignals, AreTakenOneByOne) {
+  run(
+      [] {
+        sigset_t both = usr1Only();
+        ::sigaddset(&both, SIGUSR2);
+        ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
+        for (const int expected : {SIGUSR1, SIGUSR2}) {
+          siginfo_t info{};
+          EXPECT_EQ(::sigwaitinfo(&both, &info), expected);
+          EXPECT_EQ(info.si_signo, expected);
+          EXPECT_EQ(info.si_pid, ::getpid());
+          ::usleep(100);  // SIGUSR2 would end the process here
+        }
+        const timespec none{};
+        EXPECT_EQ(::sigtimedwait(&both, nullptr, &none), -1);
+        EXPECT_EQ(errno, EAGAIN);
+      },
+      [](pthread_t thread) {
+        EXPECT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+        EXPECT_EQ(::pthread_kill(thread, SIGUSR2), 0);
+      });
+}
+
+// Cause: a wait looked at the kernel's signals alone before it suspended the fiber.
+TEST_P(SentSignals, ThatCameBeforeEndTheWaitThatLetsThemThrough) {
+  if (GetParam() != From::kPlainThread) return;
+  IOManager iom(1, false, "target");
+  iom.schedule([] {
+    const sigset_t usr1 = usr1Only();
+    sigset_t before;
+    ::pthread_sigmask(SIG_BLOCK, &usr1, &before);
+    constexpr timespec kNoTime{};
+    const std::function<int()> waits[] = {
+        [&] { return ::sigsuspend(&before); },
+        [&] { return ::ppoll(nullptr, 0, nullptr, &before); },
+        [&] { return ::pselect(0, nullptr, nullptr, nullptr, nullptr, &before); },
+        [&] { return ::ppoll(nullptr, 0, &kNoTime, &before); },
+    };
+    int rounds = 0;
+    for (const auto& wait : waits) {
+      ::raise(SIGUSR1);
+      EXPECT_EQ(g_taken, rounds);
+      EXPECT_EQ(wait(), -1);
+      EXPECT_EQ(errno, EINTR);
+      EXPECT_EQ(g_taken, ++rounds);
+    }
+    ::raise(SIGUSR1);
+    constexpr timespec kNone{};
+    EXPECT_EQ(::sigtimedwait(&usr1, nullptr, &kNone), SIGUSR1);
+  });
+  iom.stop();
+}
+
+// Cause: the handler's return was told to the worker, and the wait of another fiber ended.
+TEST_P(SentSignals, EndNoWaitOfAnotherFiber) {
+  if (GetParam() != From::kPlainThread) return;
+  IOManager iom(1, false, "target");
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  iom.schedule([&] {
+    char byte;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+  });
+  iom.schedule([&] {
+    const sigset_t usr1 = usr1Only();
+    sigset_t before;
+    ::pthread_sigmask(SIG_BLOCK, &usr1, &before);
+    ::raise(SIGUSR1);
+    EXPECT_EQ(::sigsuspend(&before), -1);
+    EXPECT_EQ(::write(ends[1], "x", 1), 1);
+  });
+  iom.stop();
   for (const int fd : ends) ::close(fd);
+}
+
+// A handler that sends the signal on to the thread that is to have it.
+TEST_P(SentSignals, MayBeSentOnByAHandler) {
+  static std::atomic<pthread_t> s_target{0};
+  struct sigaction action {};
+  action.sa_handler = [](int signal) {
+    if (::pthread_self() != s_target) {
+      ::pthread_kill(s_target, signal);
+    } else {
+      g_taken.fetch_add(1);
+    }
+  };
+  ::sigaction(SIGUSR1, &action, nullptr);
+  run(
+      [] {
+        s_target = ::pthread_self();
+        EXPECT_EQ(::pause(), -1);
+        EXPECT_EQ(g_taken, 1);
+      },
+      [](pthread_t) { ::raise(SIGUSR1); });
 }
 
 TEST_P(SentSignals, StayPendingUntilTheThreadUnblocksThem) {
