@@ -174,6 +174,8 @@ class SYLAR_API Socket : public std::enable_shared_from_this<Socket> {
   virtual Socket::ptr makeAccepted(int fd, Address::ptr peer);
   int result(ssize_t done) const;
   bool fail(int error) const;
+  /// Says whether a derived class has taken bytes from the kernel that recv() has not returned yet.
+  void holdBytes(bool holds) { m_holds_bytes.store(holds, std::memory_order_relaxed); }
 
  private:
   friend class detail::SocketControl;
@@ -210,6 +212,7 @@ class SYLAR_API Socket : public std::enable_shared_from_this<Socket> {
   const int m_protocol;
   std::atomic<bool> m_connected{false};
   mutable std::atomic<Failure> m_failure{Failure::kNone};
+  std::atomic<bool> m_holds_bytes{false};
   std::atomic<bool> m_accept_waits{true};  // if false, accept() fails with EAGAIN when the queue is empty
   detail::EndRequest m_end;
   mutable Spinlock m_lock;

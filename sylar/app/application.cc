@@ -263,10 +263,10 @@ void Application::Impl::replace() {
 /// Loads the files again, on the reloader's thread.
 void Application::Impl::reload() {
   const LoadResult result = load(false);
+  m_servers.reloadTls();  // before the line that says that all is done
   log::info("signal {}: {}: {}", SIGHUP, m_config_dir,
             result.ok() ? fmt::format("{} settings changed", result.changed) : "is refused, nothing has changed");
   for (const ConfigError& error : result.errors) log::error("config: {}", error.toString());
-  m_servers.reloadTls();
   for (const auto& [name, text] : m_started_with) {
     if (Config::LookupBase(name)->toString() == text) continue;
     log::warn("{} has changed, without an effect until the service is started anew", name);

@@ -56,7 +56,8 @@ int Socket::getUnsent() const {
 int SocketControl::unread(const Socket& socket) {
   const Socket::Use use(socket, MSG_DONTWAIT);
   int bytes = 0;
-  return use && ::ioctl(use.fd(), FIONREAD, &bytes) == 0 ? bytes : -1;
+  if (!use || ::ioctl(use.fd(), FIONREAD, &bytes) != 0) return -1;
+  return bytes + (socket.m_holds_bytes.load(std::memory_order_relaxed) ? 1 : 0);
 }
 
 int Socket::send(const void* buffer, size_t length, int flags) {

@@ -18,8 +18,13 @@ int read(BIO* bio, char* buffer, int size) {
   ::BIO_clear_retry_flags(bio);
   const auto count = static_cast<int>(real::recv(wireOf(bio).fd, buffer, static_cast<size_t>(std::max(size, 0)), MSG_DONTWAIT));
   if (count < 0 && isTransient(errno)) ::BIO_set_retry_read(bio);
-  if (count == 0 && size > 0) wireOf(bio).has_ended = true;
-  return count;
+  if (count != 0 || size <= 0) return count;
+  if (!wireOf(bio).reads_ended.load(std::memory_order_acquire)) {
+    wireOf(bio).has_ended = true;
+    return 0;
+  }
+  ::BIO_set_retry_read(bio);
+  return -1;
 }
 
 int write(BIO* bio, const char* bytes, int size) {

@@ -4,6 +4,8 @@
 
 #include <openssl/bio.h>
 
+#include <atomic>
+
 #include "sylar/base/internal.h"
 
 namespace sylar::detail {
@@ -11,7 +13,8 @@ namespace sylar::detail {
 /// The connection of a BIO.
 struct SocketWire {
   int fd = -1;
-  bool has_ended = false;  ///< the peer sends no more
+  bool has_ended = false;                ///< the peer sends no more
+  std::atomic<bool> reads_ended{false};  ///< this end reads no more
 };
 
 /// Returns a new BIO for `wire`, which must outlive it, or null if there is no memory. It does not close the descriptor.

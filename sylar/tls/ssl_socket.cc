@@ -1,9 +1,7 @@
 #include "sylar/tls/ssl_socket.h"
 
-#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -18,14 +16,12 @@
 #include <ostream>
 #include <utility>
 
-#include "sylar/hook/thread/identity.h"
-#include "sylar/mutex.h"
+#include "sylar/fiber.h"
 #include "sylar/net/socket_use.h"
 #include "sylar/sched/park.h"
 #include "sylar/tcp_server.h"
-#include "sylar/tls/socket_bio.h"
-#include "sylar/tls/tls_context_control.h"
-#include "sylar/tls/tls_errors.h"
+#include "sylar/tls/tls_connection.h"
+#include "sylar/tls/tls_info.h"
 
 namespace sylar {
 namespace {
@@ -33,17 +29,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kRecord = 16 * 1024;  // the most that a record holds
-
-/// Calls `act`, which calls OpenSSL, as a thread. OpenSSL keeps errors for each, and its locks may suspend the fiber.
-template <class Act>
-void asThread(Act act) {
-  if (detail::onThreadStack()) return act();
-  try {
-    detail::asBorrowedThread([&act] { act(); });
-  } catch (const std::bad_alloc&) {  // there is no thread for it
-    act();
-  }
-}
 
 const Clock& clockHere() { return detail::mayPark() ? detail::waitClock() : steadyClock(); }
 
@@ -57,82 +42,32 @@ int msUntil(Deadline deadline) {
   return static_cast<int>(std::min<int64_t>((left_ns + 999'999) / 1'000'000, INT_MAX));
 }
 
-std::string subjectOf(const SSL* ssl) {
-  X509* const certificate = ::SSL_get0_peer_certificate(ssl);
-  if (certificate == nullptr) return "";
-  const std::unique_ptr<BIO, decltype(&::BIO_free)> text(::BIO_new(::BIO_s_mem()), &::BIO_free);
-  if (text == nullptr || ::X509_NAME_print_ex(text.get(), ::X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) < 0)
-    return "";
-  char* bytes = nullptr;
-  const long size = ::BIO_get_mem_data(text.get(), &bytes);
-  return {bytes, static_cast<size_t>(size)};
-}
-
-std::string orEmpty(const char* text) { return text != nullptr ? text : ""; }
-
-/// A peer may ask for new keys without end, each of which costs work. Source: RFC 8446, 4.6.3.
-constexpr uint32_t kKeyUpdatesAMinute = 16;
-constexpr int64_t kMinuteNs = 60'000'000'000;
-
-}  // namespace
-
-/// What one call into OpenSSL has come to.
-struct SSLSocket::Step {
-  int result = -1;
-  int kind = SSL_ERROR_SSL;  // as SSL_get_error(3) has it
-  int error = 0;             // errno, if the kernel refused something
-};
-
-namespace {
-
-/// One connection, for OpenSSL.
-struct Session {
-  detail::SocketWire wire;
-  detail::TlsSession made;
-  uint32_t key_updates = 0;
-  int64_t counted_since_ns = 0;
-
-  /// Counts the key updates that come. Source: SSL_set_msg_callback(3).
-  static void look(int written, int /*version*/, int type, const void* bytes, size_t size, SSL* /*ssl*/, void* session) {
-    const bool is_update =
-        written == 0 && type == SSL3_RT_HANDSHAKE && size > 0 && *static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE;
-    if (is_update) static_cast<Session*>(session)->noteKeyUpdate();
-  }
-  void noteKeyUpdate() {
-    const int64_t now = steadyClock().nowNs();
-    if (now - counted_since_ns > kMinuteNs) {
-      counted_since_ns = now;
-      key_updates = 0;
-    }
-    ++key_updates;
-  }
-  SSL* ssl() const { return made.ssl.get(); }
-};
-
 }  // namespace
 
 struct SSLSocket::Impl {
   explicit Impl(TlsContext::ptr its_context) : context(std::move(its_context)) {}
-  ~Impl() {
-    asThread([this] { session = nullptr; });
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 
+  std::shared_ptr<detail::TlsConnection> current() const {
+    const Lock held(lock);
+    return connection;
+  }
+  /// Makes `next`, which may be null, the connection, and returns the one before.
+  std::shared_ptr<detail::TlsConnection> replace(std::shared_ptr<detail::TlsConnection> next) {
+    const Lock held(lock);
+    connection.swap(next);
+    return next;
+  }
   void say(std::string text) {
-    const Lock lock(error_lock);
+    const Lock held(lock);
     error.swap(text);
   }
 
   TlsContext::ptr context;
   std::string host;
-  Mutex mutex;                         // one call into OpenSSL at a time; never held over a wait for the peer
-  std::unique_ptr<Session> session;    // under the mutex
-  std::atomic<bool> is_ready{false};   // the handshake was made
-  std::atomic<bool> is_broken{false};  // OpenSSL must not go on with the session
   Deadline handshake_until = Deadline::never();
-  Spinlock error_lock;
-  std::string error SYLAR_GUARDED_BY(error_lock);
+  mutable Spinlock lock;
+  std::shared_ptr<detail::TlsConnection> connection SYLAR_GUARDED_BY(lock);  // from the first call on it to the close
+  std::string error SYLAR_GUARDED_BY(lock);
 };
 
 class SSLSocket::Accepted final : public SSLSocket {
@@ -145,7 +80,7 @@ SSLSocket::SSLSocket(int family, TlsContext::ptr context)
     : Socket(family, TCP), m_impl(std::make_unique<Impl>(std::move(context))) {}
 SSLSocket::SSLSocket(const SSLSocket& listener, int fd, Address::ptr peer, std::unique_ptr<Impl> impl)
     : Socket(listener, fd, std::move(peer)), m_impl(std::move(impl)) {}
-SSLSocket::~SSLSocket() { sayGoodbye(); }
+SSLSocket::~SSLSocket() { sayGoodbye(true); }
 
 SSLSocket::ptr SSLSocket::CreateTCP(const Address::ptr& address) { return std::make_shared<SSLSocket>(address->getFamily()); }
 
@@ -174,80 +109,33 @@ bool SSLSocket::loadCertificates(const std::string& cert_file, const std::string
 }
 
 std::string SSLSocket::getTlsError() const {
-  const Lock lock(m_impl->error_lock);
+  const Lock held(m_impl->lock);
   return m_impl->error;
 }
 
-// ---- One step. --------------------------------------------------------------------------------------------------------------
+// ---- Steps and waits. -------------------------------------------------------------------------------------------------------
 
-/// Makes the session, if there is none. Returns false with errno. Under the lock.
-bool SSLSocket::begin() {
-  std::unique_ptr<Session>& session = m_impl->session;
-  if (session != nullptr) return true;
-  const TlsContext& context = *m_impl->context;
-  auto made = std::make_unique<Session>();
-  made->wire.fd = getSocket();
-  bool is_whole = false;
-  asThread([&] {
-    ::ERR_clear_error();
-    made->made = detail::TlsContextControl::makeSession(context);
-    SSL* const ssl = made->ssl();
-    BIO* const bio = ssl == nullptr ? nullptr : detail::makeSocketBio(made->wire);
-    if (bio != nullptr) {
-      ::SSL_set_bio(ssl, bio, bio);
-      ::SSL_set_msg_callback(ssl, &Session::look);
-      SSL_set_msg_callback_arg(ssl, made.get());
-      context.isServer() ? ::SSL_set_accept_state(ssl) : ::SSL_set_connect_state(ssl);
-      is_whole = context.isServer() || namePeer(ssl);
-    }
-    ::ERR_clear_error();
-  });
-  if (!is_whole) return fail(ENOMEM);
-  session = std::move(made);
-  return true;
-}
-
-/// Tells the server which host is meant, and whose certificate it has to show.
-bool SSLSocket::namePeer(SSL* ssl) const {
-  if (m_impl->host.empty()) return true;
-  in6_addr any;
-  const bool is_address =
-      ::inet_pton(AF_INET, m_impl->host.c_str(), &any) == 1 || ::inet_pton(AF_INET6, m_impl->host.c_str(), &any) == 1;
-  if (is_address) return ::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), m_impl->host.c_str()) == 1;
-  ::SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  return ::SSL_set1_host(ssl, m_impl->host.c_str()) == 1 && ::SSL_set_tlsext_host_name(ssl, m_impl->host.c_str()) == 1;
-}
-
-/// Makes one call of OpenSSL's, which does not wait. `call(ssl)` returns its result.
-template <class Call>
-SSLSocket::Step SSLSocket::step(Call call) {
-  Step step;
-  std::string errors;
-  const Mutex::Lock lock(m_impl->mutex);
-  if (!begin()) return {.kind = SSL_ERROR_SYSCALL, .error = errno};
-  asThread([&] {
-    SSL* const ssl = m_impl->session->ssl();
-    ::ERR_clear_error();
-    errno = 0;
-    step.result = call(ssl);
-    step.error = errno;
-    step.kind = ::SSL_get_error(ssl, step.result);
-    if (step.kind == SSL_ERROR_SSL) {
-      errors = detail::takeTlsErrors();
-      if (const long verdict = ::SSL_get_verify_result(ssl); verdict != X509_V_OK)
-        (errors += ": ") += ::X509_verify_cert_error_string(verdict);
-    }
-    ::ERR_clear_error();
-  });
-  if (m_impl->session->key_updates > kKeyUpdatesAMinute) {
-    step.kind = SSL_ERROR_SSL;
-    errors = "too many key updates";
+/// Returns the connection, which is made for the first call on it, or null with errno.
+std::shared_ptr<detail::TlsConnection> SSLSocket::connection() {
+  if (auto present = m_impl->current()) return present;
+  const Use use(*this, MSG_DONTWAIT);
+  if (!use) return nullptr;
+  auto made = detail::TlsConnection::make(*m_impl->context, use.fd(), m_impl->host);
+  if (made == nullptr) {
+    fail(ENOMEM);
+    return nullptr;
   }
-  if (step.kind == SSL_ERROR_SSL) {
-    m_impl->is_broken = true;
-    m_impl->say(std::move(errors));
+  std::shared_ptr<detail::TlsConnection> unused;  // another call may have been faster
+  {
+    const Lock held(m_impl->lock);
+    if (m_impl->connection == nullptr) {
+      m_impl->connection = made;
+    } else {
+      unused.swap(made);
+      made = m_impl->connection;
+    }
   }
-  return step;
+  return made;
 }
 
 /// Returns false with errno: EAGAIN if `deadline` has passed.
@@ -255,34 +143,42 @@ bool SSLSocket::waitFor(short events, Deadline deadline) {
   const Use use(*this);
   if (!use) return false;
   pollfd one{use.fd(), events, 0};
-  const int ready = ::poll(&one, 1, msUntil(deadline));
+  int ready;
+  do {
+    ready = ::poll(&one, 1, msUntil(deadline));
+  } while (ready < 0 && errno == EINTR && detail::onThreadStack() && isValid());  // a thread's recv(2) goes on behind a handler
   if (ready > 0 && isValid()) return true;
   return fail(!isValid() ? EBADF : ready == 0 ? EAGAIN : errno);
 }
 
-/// Calls `call` until it has got on, and waits in between. Returns its result, which is above 0; 0 if the peer has said that it
-/// ends; or -1 with errno.
+/// Calls `call` until it has got on, and waits in between. Returns its result, which is above 0; 0 if there is no more to read; or
+/// -1 with errno. `events` becomes what it has waited for last, or would have to.
 template <class Call>
-int SSLSocket::perform(int flags, Deadline deadline, Call call) {
+int SSLSocket::perform(detail::TlsConnection& connection, int flags, Deadline deadline, Call call, short& events) {
   for (;;) {
-    Step done;
+    detail::TlsConnection::Step done;
     {
       const Use use(*this, MSG_DONTWAIT);
       if (!use) return -1;
-      done = m_impl->is_broken.load(std::memory_order_relaxed) ? Step{} : step(call);
+      if (m_impl->current().get() != &connection) {  // closed, and perhaps connected anew
+        fail(EBADF);
+        return -1;
+      }
+      done = connection.step(call);
     }
-    short events = 0;
+    holdBytes(connection.holdsBytes());
     switch (done.kind) {
       case SSL_ERROR_NONE: return result(done.result);
       case SSL_ERROR_ZERO_RETURN: return result(0);
       case SSL_ERROR_WANT_READ: events = POLLIN; break;
       case SSL_ERROR_WANT_WRITE: events = POLLOUT; break;
-      case SSL_ERROR_SYSCALL:
-        m_impl->is_broken = true;
-        fail(done.error != 0 ? done.error : ECONNRESET);
+      case SSL_ERROR_SYSCALL: fail(done.error != 0 ? done.error : ECONNRESET); return -1;
+      default:
+        m_impl->say(connection.error());
+        fail(EPROTO);
         return -1;
-      default: fail(EPROTO); return -1;
     }
+    if (events == POLLIN && connection.readsEnded()) return result(0);
     if ((flags & MSG_DONTWAIT) != 0) {
       fail(EAGAIN);
       return -1;
@@ -293,18 +189,25 @@ int SSLSocket::perform(int flags, Deadline deadline, Call call) {
 
 // ---- The handshake. ---------------------------------------------------------------------------------------------------------
 
-bool SSLSocket::handshake(Deadline deadline) { return isReady(0, deadline); }
+bool SSLSocket::handshake(Deadline deadline) { return ready(0, deadline) != nullptr; }
 
-/// Makes the handshake, if it has not been made.
-bool SSLSocket::isReady(int flags, Deadline deadline) {
-  if (m_impl->is_ready.load(std::memory_order_acquire)) return true;
-  if (!isConnected()) return fail(isValid() ? ENOTCONN : EBADF);
-  if (perform(flags, std::min(deadline, m_impl->handshake_until), [](SSL* ssl) { return ::SSL_do_handshake(ssl); }) <= 0) {
-    if (errno == EAGAIN && m_impl->handshake_until.ns() <= clockHere().nowNs()) fail(ETIMEDOUT);
-    return false;
+/// Returns the connection behind its handshake, which is made if it has not been, or null with errno.
+std::shared_ptr<detail::TlsConnection> SSLSocket::ready(int flags, Deadline deadline) {
+  if (!isConnected()) {
+    fail(isValid() ? ENOTCONN : EBADF);
+    return nullptr;
   }
-  m_impl->is_ready.store(true, std::memory_order_release);
-  return true;
+  const std::shared_ptr<detail::TlsConnection> mine = connection();
+  if (mine == nullptr || mine->isReady()) return mine;
+  const Deadline until = std::min(deadline, m_impl->handshake_until);
+  short events = 0;
+  if (perform(
+          *mine, flags, until, [](SSL* ssl) { return ::SSL_do_handshake(ssl); }, events) <= 0) {
+    if (errno == EAGAIN && m_impl->handshake_until.ns() <= clockHere().nowNs()) fail(ETIMEDOUT);
+    return nullptr;
+  }
+  mine->noteReady();
+  return mine;
 }
 
 bool SSLSocket::connect(const Address::ptr addr, uint64_t timeout_ms) {
@@ -318,82 +221,102 @@ bool SSLSocket::connect(const Address::ptr addr, uint64_t timeout_ms) {
   }
   if (m_impl->context->isServer() || (m_impl->host.empty() && m_impl->context->getOptions().verify)) return fail(EINVAL);
   if (isConnected()) return fail(EISCONN);
-  {
-    const Mutex::Lock lock(m_impl->mutex);
-    m_impl->is_ready = m_impl->is_broken = false;
-    asThread([this] { m_impl->session = nullptr; });
-  }
+  m_impl->replace(nullptr);
   if (!Socket::connect(addr, timeout_ms)) return false;
   const auto longest = m_impl->context->getOptions().handshake_timeout;
   m_impl->handshake_until =
       Deadline::after(std::min<milliseconds>(longest, milliseconds(std::min<uint64_t>(timeout_ms, INT_MAX))), clockHere());
   if (handshake()) return true;
   const int error = errno;
-  Socket::close();
+  close();
   fail(error == EAGAIN ? ETIMEDOUT : error);
   return false;
 }
 
 TlsInfo SSLSocket::info() const {
   TlsInfo info;
-  const Mutex::Lock lock(m_impl->mutex);
-  if (!m_impl->is_ready) return info;
-  asThread([&] {
-    const SSL* const ssl = m_impl->session->ssl();
-    info.version = ::SSL_get_version(ssl);
-    info.cipher = orEmpty(::SSL_get_cipher_name(ssl));
-    info.server_name = orEmpty(::SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name));
-    info.peer = subjectOf(ssl);
-    info.resumed = ::SSL_session_reused(ssl) == 1;
-    const unsigned char* alpn = nullptr;
-    unsigned size = 0;
-    ::SSL_get0_alpn_selected(ssl, &alpn, &size);
-    if (size > 0) info.alpn.assign(alpn, alpn + size);
-    ::ERR_clear_error();
-  });
+  const std::shared_ptr<detail::TlsConnection> mine = m_impl->current();
+  if (mine == nullptr) return info;
+  mine->look([&](const SSL* ssl) { info = detail::infoOf(ssl); });
   return info;
 }
 
 // ---- The end. ---------------------------------------------------------------------------------------------------------------
 
-/// Says that this end sends no more, if that needs no wait.
-void SSLSocket::sayGoodbye() {
-  if (!m_impl->is_ready || m_impl->is_broken) return;
+/// Says that this end sends no more, but not before a close that is a reset: the peer must not take what it has for the whole.
+void SSLSocket::sayGoodbye(bool closes) {
+  const std::shared_ptr<detail::TlsConnection> mine = m_impl->current();
+  if (mine == nullptr) return;
   const Use use(*this, MSG_DONTWAIT);
-  if (!use || !m_impl->mutex.try_lock()) return;
-  const std::unique_lock lock(m_impl->mutex, std::adopt_lock);
-  asThread([this] {
-    ::ERR_clear_error();
-    ::SSL_shutdown(m_impl->session->ssl());
-    ::ERR_clear_error();
-  });
+  if (!use) return;
+  linger how{};
+  const bool resets = closes && getOption(SOL_SOCKET, SO_LINGER, how) && how.l_onoff != 0 && how.l_linger == 0;
+  if (!resets) mine->sayGoodbye(closes);
 }
 
 bool SSLSocket::close() {
   const int before = errno;
-  sayGoodbye();
+  sayGoodbye(true);
   errno = before;
-  return Socket::close();
+  const bool closed = Socket::close();
+  if (closed) m_impl->replace(nullptr);
+  return closed;
 }
 
 bool SSLSocket::shutdown(int how) {
-  if (how != SHUT_RD) sayGoodbye();
+  if (how != SHUT_RD) sayGoodbye(false);
+  if (how != SHUT_WR) {
+    if (const auto mine = m_impl->current()) mine->endReads();
+  }
   return Socket::shutdown(how);
 }
 
 // ---- Bytes. -----------------------------------------------------------------------------------------------------------------
 
-int SSLSocket::send(const void* buffer, size_t length, int flags) {
-  length = std::min<size_t>(length, INT_MAX - kRecord);
-  if (!isReady(flags, within(getSendTimeout()))) return -1;
+/// The turn to send, which lasts until all was sent. Without it two senders would mix within a record.
+class SSLSocket::Sending {
+ public:
+  Sending(SSLSocket& socket, int flags)
+      : m_deadline(within(socket.getSendTimeout())), m_connection(socket.ready(flags, m_deadline)) {
+    if (m_connection == nullptr) return;
+    if (m_connection->hasSaidGoodbye()) {
+      socket.fail(EPIPE);
+    } else {
+      Mutex& turn = m_connection->sending();
+      m_has_turn = (flags & MSG_DONTWAIT) != 0 ? turn.try_lock() : turn.lock(m_deadline);
+      if (!m_has_turn) socket.fail(this_fiber::cancelled() ? ECANCELED : EAGAIN);
+    }
+  }
+  ~Sending() {
+    if (m_has_turn) m_connection->sending().unlock();
+  }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+
+  explicit operator bool() const { return m_has_turn; }
+  detail::TlsConnection& connection() const { return *m_connection; }
+
+ private:
+  const Deadline m_deadline;
+  const std::shared_ptr<detail::TlsConnection> m_connection;
+  bool m_has_turn = false;
+};
+
+int SSLSocket::sendPart(detail::TlsConnection& connection, const char* bytes, size_t size, int flags) {
   size_t sent = 0;
-  while (sent < length) {
-    const auto* const bytes = static_cast<const char*>(buffer) + sent;
-    const int count = perform(flags, within(getSendTimeout()), [=](SSL* ssl) {
-      return ::SSL_write(ssl, bytes, static_cast<int>(std::min<size_t>(length - sent, INT_MAX)));
-    });
+  while (sent < size) {
+    const auto write = [bytes, size, sent](SSL* ssl) {
+      return ::SSL_write(ssl, bytes + sent, static_cast<int>(std::min<size_t>(size - sent, INT_MAX)));
+    };
+    short events = 0;
+    const int count = perform(connection, flags, within(getSendTimeout()), write, events);
     if (count <= 0) {
-      if ((flags & MSG_DONTWAIT) == 0) m_impl->is_broken = true;  // a part of a record may be under way
+      // A part of a record may be on its way, or of the peer's handshake, without which OpenSSL does not send.
+      const bool can_go_on = (flags & MSG_DONTWAIT) != 0 && errno == EAGAIN && events == POLLOUT;
+      if (!can_go_on && !connection.isBroken()) {
+        connection.breakOff();
+        if ((flags & MSG_DONTWAIT) != 0) fail(EPROTO);
+      }
       return sent > 0 ? static_cast<int>(sent) : -1;
     }
     sent += static_cast<size_t>(count);
@@ -402,11 +325,19 @@ int SSLSocket::send(const void* buffer, size_t length, int flags) {
   return static_cast<int>(sent);
 }
 
+int SSLSocket::send(const void* buffer, size_t length, int flags) {
+  const Sending sending(*this, flags);
+  if (!sending) return -1;
+  return sendPart(sending.connection(), static_cast<const char*>(buffer), std::min<size_t>(length, INT_MAX - kRecord), flags);
+}
+
 /// What is small is sent together, in one record.
 int SSLSocket::send(const iovec* buffers, size_t length, int flags) {
+  const Sending sending(*this, flags);
+  if (!sending) return -1;
   size_t sent = 0;
   const auto go_on = [&](const char* bytes, size_t size) {
-    const int count = send(bytes, size, flags);
+    const int count = sendPart(sending.connection(), bytes, size, flags);
     if (count > 0) sent += static_cast<size_t>(count);
     return count == static_cast<int>(size);
   };
@@ -435,11 +366,15 @@ int SSLSocket::sendTo(const iovec* buffers, size_t length, const Address::ptr /*
 
 int SSLSocket::recv(void* buffer, size_t length, int flags) {
   const Deadline deadline = within(getRecvTimeout());
-  if (!isReady(flags, deadline)) return -1;
+  const std::shared_ptr<detail::TlsConnection> mine = ready(flags, deadline);
+  if (mine == nullptr) return -1;
+  if (length == 0) return 0;
   const auto most = static_cast<int>(std::min<size_t>(length, INT_MAX));
-  return perform(flags, deadline, [=](SSL* ssl) {
+  const auto read = [=](SSL* ssl) {
     return (flags & MSG_PEEK) != 0 ? ::SSL_peek(ssl, buffer, most) : ::SSL_read(ssl, buffer, most);
-  });
+  };
+  short events = 0;
+  return perform(*mine, flags, deadline, read, events);
 }
 
 /// Fills the first that has room, as recv(2) may.

@@ -135,8 +135,9 @@ class Tls(unittest.TestCase):
                             lost.append(answer)
                     except OSError as error:
                         lost.append(error)
+                        return
 
-            askers = [threading.Thread(target=ask) for _ in range(2)]
+            askers = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
             for asker in askers:
                 asker.start()
             with service.tls("old.test", old) as kept:

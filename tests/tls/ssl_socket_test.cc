@@ -1,13 +1,18 @@
 #include "sylar/tls/ssl_socket.h"
 
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sylar/http/http_server.h"
@@ -248,6 +253,128 @@ TEST_P(SSLSocketTest, KeepsTheFaultsOfOneFromTheOthers) {
   });
 }
 
+// Cause: OpenSSL went on with the record of another sender, and took it for this one's.
+TEST_P(SSLSocketTest, SendersDoNotMix) {
+  run([this] {
+    constexpr size_t kSize = 10'000, kTimes = 200;
+    const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    const auto sendAll = [&](char letter) {
+      const std::string bytes(kSize, letter);
+      for (size_t i = 0; i < kTimes; ++i) ASSERT_EQ(ends.client->send(bytes.data(), kSize), static_cast<int>(kSize));
+    };
+    const Beside first([&] { sendAll('a'); });
+    const Beside second([&] { sendAll('b'); });
+    const std::string all = receiveAll(*ends.server, 2 * kSize * kTimes);
+    ASSERT_EQ(all.size(), 2 * kSize * kTimes);
+    for (size_t at = 0; at < all.size(); at += kSize) ASSERT_EQ(all.substr(at, kSize), std::string(kSize, all[at]));
+    EXPECT_EQ(std::ranges::count(all, 'a'), static_cast<ptrdiff_t>(kSize * kTimes));
+  });
+}
+
+// Cause: the server's tickets, which nobody had read, made the close a reset.
+TEST_P(SSLSocketTest, WhatWasSentBeforeACloseArrives) {
+  run([this] {
+    const std::string bytes(1 << 20, 'x');
+    auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    const Beside reads([&] {
+      EXPECT_EQ(receiveAll(*ends.server, bytes.size()).size(), bytes.size());
+      char byte;
+      EXPECT_EQ(ends.server->recv(&byte, 1), 0) << ends.server->getTlsError();
+    });
+    EXPECT_EQ(ends.client->send(bytes.data(), bytes.size()), static_cast<int>(bytes.size()));
+    ends.client = nullptr;
+  });
+}
+
+// Cause: a goodbye was left out if another call was inside OpenSSL at that moment.
+TEST_P(SSLSocketTest, SaysGoodbyeWhileOthersReceive) {
+  run([this] {
+    const std::string bytes(200'000, 'x');
+    for (int i = 0; i < 20; ++i) {
+      const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+      ASSERT_NE(ends.client, nullptr);
+      const Beside sends([&] { EXPECT_EQ(ends.server->send(bytes.data(), bytes.size()), static_cast<int>(bytes.size())); });
+      const Beside reads([&] { EXPECT_EQ(receiveAll(*ends.client, bytes.size()).size(), bytes.size()); });
+      EXPECT_TRUE(ends.client->shutdown(SHUT_WR));
+      char byte;
+      EXPECT_EQ(ends.server->recv(&byte, 1), 0) << ends.server->getTlsError();
+    }
+  });
+}
+
+TEST_P(SSLSocketTest, KeepsTheRulesOfAShutdown) {
+  run([this] {
+    const auto [client, server] = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(client, nullptr);
+    char byte;
+    EXPECT_EQ(client->recv(&byte, 0), 0);
+    EXPECT_EQ(server->send("answer", 6), 6);
+    EXPECT_TRUE(client->shutdown(SHUT_WR));
+    EXPECT_TRUE(client->shutdown(SHUT_WR));
+    EXPECT_EQ(client->send("x", 1), -1);
+    EXPECT_EQ(errno, EPIPE);
+    EXPECT_EQ(receiveAll(*client, 6), "answer") << "the other direction goes on";
+  });
+  run([this] {
+    const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    const Beside reads([&] {
+      char byte;
+      EXPECT_EQ(ends.server->recv(&byte, 1), 0) << "this end does not want to read any more";
+    });
+    ::usleep(1000);  // it waits, or does not yet
+    EXPECT_TRUE(ends.server->shutdown(SHUT_RD));
+    EXPECT_EQ(ends.server->send("x", 1), 1);
+    EXPECT_EQ(receiveAll(*ends.client, 1), "x");
+  });
+}
+
+// Cause: the session of before was closed with the new descriptor, and read from a stranger's.
+TEST_P(SSLSocketTest, MayBeConnectedAnew) {
+  run([this] {
+    const Socket::ptr listener = tlsListener(TlsContext::Server(servedWith(m_certificate)));
+    const SSLSocket::ptr client = tlsClient(trusting(m_certificate));
+    for (int i = 0; i < 3; ++i) {
+      const Beside serves([&] {
+        const Socket::ptr server = listener->accept();
+        char byte;
+        EXPECT_EQ(server->recv(&byte, 1), 1);
+        EXPECT_EQ(server->send(&byte, 1), 1);
+        EXPECT_EQ(server->recv(&byte, 1), 0);
+      });
+      ASSERT_TRUE(client->connect(listener->getLocalAddress())) << client->getTlsError();
+      EXPECT_EQ(client->send("x", 1), 1);
+      EXPECT_EQ(receiveAll(*client, 1), "x");
+      EXPECT_TRUE(client->close());
+      EXPECT_TRUE(client->bind(loopback()));
+      EXPECT_EQ(client->send("x", 1), -1);
+      EXPECT_EQ(errno, ENOTCONN);
+      EXPECT_TRUE(client->close());
+    }
+  });
+}
+
+// Cause: the child said goodbye in the parent's name.
+TEST_P(SSLSocketTest, AForkedChildLeavesItToItsParent) {
+  if (GetParam() == Place::kFiber) return;
+  run([this] {
+    auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ends.client = nullptr;
+      ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(ends.client->send("x", 1), 1);
+    EXPECT_EQ(receiveAll(*ends.server, 1), "x");
+  });
+}
+
 TEST_P(SSLSocketTest, ACloseEndsAWait) {
   run([this] {
     const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
@@ -338,6 +465,69 @@ TEST(SSLSocketServer, ServesHttp) {
     EXPECT_EQ(client->recv(&byte, 1), 0) << "the server says that it ends: " << client->getTlsError();
     client->close();
     EXPECT_TRUE(server->join());
+  });
+}
+
+/// Serves what `handle` does by HTTP over TLS to one client, which `ask` is.
+void serveOne(const Certificate& certificate, http::FunctionServlet::callback handle,
+              const std::function<void(http::HttpServer&, SSLSocket&)>& ask) {
+  inFiber([&] {
+    const auto server = std::make_shared<http::HttpServer>(true);
+    server->getServletDispatch()->addServlet("/", std::move(handle));
+    serveTls(*server, TlsContext::Server(servedWith(certificate)));
+    ASSERT_TRUE(server->bind(loopback()));
+    ASSERT_TRUE(server->start());
+    const SSLSocket::ptr client = tlsClient(trusting(certificate));
+    ASSERT_TRUE(client->connect(server->getSocks().front()->getLocalAddress())) << client->getTlsError();
+    ask(*server, *client);
+    client->close();
+    server->stop();
+    EXPECT_TRUE(server->join());
+  });
+}
+
+// SEC-36, SEC-43. Cause: the end was said to be one before the reset.
+TEST(SSLSocketServer, AnAnswerThatBreaksOffLooksSo) {
+  const Certificate certificate;
+  const auto breaks = [](auto, auto response, auto session) -> int32_t {
+    EXPECT_TRUE(session->beginResponse(response));
+    EXPECT_TRUE(session->writeBody("half"));
+    throw std::runtime_error("the handler breaks off");
+  };
+  serveOne(certificate, breaks, [](http::HttpServer&, SSLSocket& client) {
+    constexpr std::string_view kRequest = "GET / HTTP/1.0\r\n\r\n";
+    ASSERT_EQ(client.send(kRequest.data(), kRequest.size()), static_cast<int>(kRequest.size()));
+    char buffer[256];
+    int count;
+    while ((count = client.recv(buffer, sizeof buffer)) > 0) continue;
+    EXPECT_EQ(count, -1) << "the answer must not look whole";
+  });
+}
+
+// CD-N8. Cause: what OpenSSL had decrypted was not seen.
+TEST(SSLSocketServer, AStopAnswersWhatHasCome) {
+  const Certificate certificate;
+  std::atomic<bool> began{false}, go_on{false};
+  const auto waits = [&](auto, auto response, auto) {
+    began = true;
+    while (!go_on) ::usleep(100);
+    response->setBody("x");
+    return 0;
+  };
+  serveOne(certificate, waits, [&](http::HttpServer& server, SSLSocket& client) {
+    constexpr int kRequests = 3;
+    std::string requests;
+    for (int i = 0; i < kRequests; ++i) requests += "GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(470, 'x') + "\r\n\r\n";
+    ASSERT_EQ(client.send(requests.data(), requests.size()), static_cast<int>(requests.size()));
+    while (!began) ::usleep(100);
+    server.stop();
+    go_on = true;
+    std::string all;
+    char buffer[1024];
+    for (int count; (count = client.recv(buffer, sizeof buffer)) > 0;) all.append(buffer, static_cast<size_t>(count));
+    size_t answers = 0;
+    for (size_t at = 0; (at = all.find("HTTP/1.1 200", at)) != all.npos; ++at) ++answers;
+    EXPECT_EQ(answers, kRequests);
   });
 }
 

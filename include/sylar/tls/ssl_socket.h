@@ -29,6 +29,9 @@
 namespace sylar {
 
 class TcpServer;
+namespace detail {
+class TlsConnection;
+}
 
 /// What the two ends have agreed on.
 struct TlsInfo {
@@ -40,7 +43,7 @@ struct TlsInfo {
   bool resumed = false;     ///< a session of before goes on
 };
 
-/// Thread safety: as Socket. One fiber or thread may receive while another sends.
+/// Thread safety: as Socket. Of several that send at once, each sends all of its bytes before the next.
 class SYLAR_API SSLSocket : public Socket {
  public:
   using ptr = std::shared_ptr<SSLSocket>;
@@ -89,19 +92,17 @@ class SYLAR_API SSLSocket : public Socket {
 
  private:
   class Accepted;
+  class Sending;
   struct Impl;
-  struct Step;
 
   SSLSocket(const SSLSocket& listener, int fd, Address::ptr peer, std::unique_ptr<Impl> impl);
-  bool begin();
-  bool namePeer(ssl_st* ssl) const;
-  void sayGoodbye();
+  std::shared_ptr<detail::TlsConnection> connection();
+  std::shared_ptr<detail::TlsConnection> ready(int flags, Deadline deadline);
   template <class Call>
-  Step step(Call call);
-  template <class Call>
-  int perform(int flags, Deadline deadline, Call call);
+  int perform(detail::TlsConnection& connection, int flags, Deadline deadline, Call call, short& events);
   bool waitFor(short events, Deadline deadline);
-  bool isReady(int flags, Deadline deadline);
+  int sendPart(detail::TlsConnection& connection, const char* bytes, size_t size, int flags);
+  void sayGoodbye(bool closes);
 
   const std::unique_ptr<Impl> m_impl;
 };
