@@ -54,7 +54,7 @@ int takeSent(const sigset_t& set, siginfo_t* info) {
   if (signal != 0 && info != nullptr) {
     *info = {};
     info->si_signo = signal;
-    info->si_code = SI_TKILL;
+    info->si_code = SI_USER;  // which glibc makes of SI_TKILL here
     info->si_pid = ::getpid();
     info->si_uid = ::getuid();
   }
