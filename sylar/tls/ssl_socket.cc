@@ -12,7 +12,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
+#include <optional>
 #include <ostream>
 #include <utility>
 
@@ -41,6 +41,24 @@ int msUntil(Deadline deadline) {
   const int64_t left_ns = std::max<int64_t>(deadline.ns() - clockHere().nowNs(), 0);
   return static_cast<int>(std::min<int64_t>((left_ns + 999'999) / 1'000'000, INT_MAX));
 }
+
+/// Holds a mutex, unless it is not to be had by the deadline, or at once for a call that does not wait.
+class Turn {
+ public:
+  Turn(Mutex& mutex, int flags, Deadline deadline)
+      : m_mutex(mutex), m_holds((flags & MSG_DONTWAIT) != 0 ? mutex.try_lock() : mutex.lock(deadline)) {}
+  ~Turn() {
+    if (m_holds) m_mutex.unlock();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  explicit operator bool() const { return m_holds; }
+
+ private:
+  Mutex& m_mutex;
+  const bool m_holds;
+};
 
 }  // namespace
 
@@ -154,7 +172,7 @@ bool SSLSocket::waitFor(short events, Deadline deadline) {
 /// Calls `call` until it has got on, and waits in between. Returns its result, which is above 0; 0 if there is no more to read; or
 /// -1 with errno. `events` becomes what it has waited for last, or would have to.
 template <class Call>
-int SSLSocket::perform(detail::TlsConnection& connection, int flags, Deadline deadline, Call call, short& events) {
+int SSLSocket::perform(detail::TlsConnection& connection, int flags, Deadline deadline, bool sends, Call call, short& events) {
   for (;;) {
     detail::TlsConnection::Step done;
     {
@@ -164,7 +182,7 @@ int SSLSocket::perform(detail::TlsConnection& connection, int flags, Deadline de
         fail(EBADF);
         return -1;
       }
-      done = connection.step(call);
+      done = connection.step(sends, call);
     }
     holdBytes(connection.holdsBytes());
     switch (done.kind) {
@@ -200,9 +218,11 @@ std::shared_ptr<detail::TlsConnection> SSLSocket::ready(int flags, Deadline dead
   const std::shared_ptr<detail::TlsConnection> mine = connection();
   if (mine == nullptr || mine->isReady()) return mine;
   const Deadline until = std::min(deadline, m_impl->handshake_until);
+  const Turn turn(mine->shaking(), flags, until);
+  if (!turn) fail(this_fiber::cancelled() ? ECANCELED : EAGAIN);
   short events = 0;
-  if (perform(
-          *mine, flags, until, [](SSL* ssl) { return ::SSL_do_handshake(ssl); }, events) <= 0) {
+  const auto shake = [](SSL* ssl) { return ::SSL_do_handshake(ssl); };
+  if (!turn || (!mine->isReady() && perform(*mine, flags, until, false, shake, events) <= 0)) {
     if (errno == EAGAIN && m_impl->handshake_until.ns() <= clockHere().nowNs()) fail(ETIMEDOUT);
     return nullptr;
   }
@@ -276,30 +296,22 @@ bool SSLSocket::shutdown(int how) {
 /// The turn to send, which lasts until all was sent. Without it two senders would mix within a record.
 class SSLSocket::Sending {
  public:
-  Sending(SSLSocket& socket, int flags)
-      : m_deadline(within(socket.getSendTimeout())), m_connection(socket.ready(flags, m_deadline)) {
+  Sending(SSLSocket& socket, int flags) {
+    const Deadline deadline = within(socket.getSendTimeout());
+    m_connection = socket.ready(flags, deadline);
     if (m_connection == nullptr) return;
-    if (m_connection->hasSaidGoodbye()) {
-      socket.fail(EPIPE);
-    } else {
-      Mutex& turn = m_connection->sending();
-      m_has_turn = (flags & MSG_DONTWAIT) != 0 ? turn.try_lock() : turn.lock(m_deadline);
-      if (!m_has_turn) socket.fail(this_fiber::cancelled() ? ECANCELED : EAGAIN);
-    }
-  }
-  ~Sending() {
-    if (m_has_turn) m_connection->sending().unlock();
+    m_turn.emplace(m_connection->sending(), flags, deadline);
+    if (!*m_turn) socket.fail(this_fiber::cancelled() ? ECANCELED : EAGAIN);
   }
   Sending(const Sending&) = delete;
   Sending& operator=(const Sending&) = delete;
 
-  explicit operator bool() const { return m_has_turn; }
+  explicit operator bool() const { return m_turn && *m_turn; }
   detail::TlsConnection& connection() const { return *m_connection; }
 
  private:
-  const Deadline m_deadline;
-  const std::shared_ptr<detail::TlsConnection> m_connection;
-  bool m_has_turn = false;
+  std::shared_ptr<detail::TlsConnection> m_connection;
+  std::optional<Turn> m_turn;  // last: it ends first
 };
 
 int SSLSocket::sendPart(detail::TlsConnection& connection, const char* bytes, size_t size, int flags) {
@@ -309,11 +321,11 @@ int SSLSocket::sendPart(detail::TlsConnection& connection, const char* bytes, si
       return ::SSL_write(ssl, bytes + sent, static_cast<int>(std::min<size_t>(size - sent, INT_MAX)));
     };
     short events = 0;
-    const int count = perform(connection, flags, within(getSendTimeout()), write, events);
+    const int count = perform(connection, flags, within(getSendTimeout()), true, write, events);
     if (count <= 0) {
       // A part of a record may be on its way, or of the peer's handshake, without which OpenSSL does not send.
       const bool can_go_on = (flags & MSG_DONTWAIT) != 0 && errno == EAGAIN && events == POLLOUT;
-      if (!can_go_on && !connection.isBroken()) {
+      if (!can_go_on && !connection.isBroken() && !connection.hasSaidGoodbye()) {
         connection.breakOff();
         if ((flags & MSG_DONTWAIT) != 0) fail(EPROTO);
       }
@@ -374,7 +386,7 @@ int SSLSocket::recv(void* buffer, size_t length, int flags) {
     return (flags & MSG_PEEK) != 0 ? ::SSL_peek(ssl, buffer, most) : ::SSL_read(ssl, buffer, most);
   };
   short events = 0;
-  return perform(*mine, flags, deadline, read, events);
+  return perform(*mine, flags, deadline, false, read, events);
 }
 
 /// Fills the first that has room, as recv(2) may.

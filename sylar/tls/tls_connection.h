@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,13 +35,14 @@ class TlsConnection {
   TlsConnection(const TlsConnection&) = delete;
   TlsConnection& operator=(const TlsConnection&) = delete;
 
-  /// Makes one call of OpenSSL's. `call(ssl)` returns its result. The descriptor must be the connection's. Throws std::bad_alloc.
-  /// May suspend: yes, while another call is made.
+  /// Makes one call of OpenSSL's, which `sends` or not. `call(ssl)` returns its result. The descriptor must be the connection's.
+  /// Throws std::bad_alloc. May suspend: yes, while another call is made.
   template <class Call>
-  Step step(Call call) {
+  Step step(bool sends, Call call) {
     Step step;
     const Mutex::Lock lock(m_mutex);
     if (isBroken()) return step;
+    if (sends && hasSaidGoodbye()) return {.kind = SSL_ERROR_SYSCALL, .error = EPIPE};
     callTls([&] {
       begin();
       step.result = call(m_session.ssl.get());
@@ -79,6 +81,8 @@ class TlsConnection {
 
   /// Held over a whole send, because OpenSSL goes on with the same bytes after a wait.
   Mutex& sending() { return m_sending; }
+  /// Held over the handshake, of which the peer's last message wakes one who waits for it.
+  Mutex& shaking() { return m_shaking; }
 
  private:
   TlsConnection() = default;
@@ -93,6 +97,7 @@ class TlsConnection {
   TlsSession m_session;
   Mutex m_mutex;  // one call into OpenSSL at a time
   Mutex m_sending;
+  Mutex m_shaking;
   pid_t m_process = 0;
   bool m_is_client = false;
   std::atomic<bool> m_is_ready{false};

@@ -272,6 +272,40 @@ TEST_P(SSLSocketTest, SendersDoNotMix) {
   });
 }
 
+// Cause: the one who had not made the handshake waited for a message of it that the other had read.
+TEST_P(SSLSocketTest, SeveralMayMakeTheHandshake) {
+  run([this] {
+    for (int i = 0; i < 20; ++i) {
+      const Socket::ptr listener = tlsListener(TlsContext::Server(servedWith(m_certificate)));
+      const SSLSocket::ptr client = tlsClient(trusting(m_certificate));
+      Socket::ptr server;
+      const Beside accepts([&] {
+        server = listener->accept();
+        const Beside receives([&] { EXPECT_EQ(receiveAll(*server, 5), "hello"); });
+        EXPECT_EQ(server->send("first", 5), 5);
+      });
+      ASSERT_TRUE(client->connect(listener->getLocalAddress())) << client->getTlsError();
+      EXPECT_EQ(receiveAll(*client, 5), "first");
+      EXPECT_EQ(client->send("hello", 5), 5);
+    }
+  });
+}
+
+// Cause: OpenSSL's refusal to send behind the goodbye ended the receiving as well.
+TEST_P(SSLSocketTest, AShutdownBesideASendLetsReceivingGoOn) {
+  run([this] {
+    const std::string bytes(32 << 20, 'x');
+    const auto ends = tlsEnds(servedWith(m_certificate), trusting(m_certificate));
+    ASSERT_NE(ends.client, nullptr);
+    Beside sends([&] { EXPECT_LT(ends.client->send(bytes.data(), bytes.size()), static_cast<int>(bytes.size())); });
+    EXPECT_EQ(receiveAll(*ends.server, 100'000).size(), 100'000u);  // it is under way
+    EXPECT_TRUE(ends.client->shutdown(SHUT_WR));
+    sends.join();
+    EXPECT_EQ(ends.server->send("answer", 6), 6);
+    EXPECT_EQ(receiveAll(*ends.client, 6), "answer") << ends.client->getTlsError();
+  });
+}
+
 // Cause: the server's tickets, which nobody had read, made the close a reset.
 TEST_P(SSLSocketTest, WhatWasSentBeforeACloseArrives) {
   run([this] {

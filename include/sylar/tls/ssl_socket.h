@@ -99,7 +99,7 @@ class SYLAR_API SSLSocket : public Socket {
   std::shared_ptr<detail::TlsConnection> connection();
   std::shared_ptr<detail::TlsConnection> ready(int flags, Deadline deadline);
   template <class Call>
-  int perform(detail::TlsConnection& connection, int flags, Deadline deadline, Call call, short& events);
+  int perform(detail::TlsConnection& connection, int flags, Deadline deadline, bool sends, Call call, short& events);
   bool waitFor(short events, Deadline deadline);
   int sendPart(detail::TlsConnection& connection, const char* bytes, size_t size, int flags);
   void sayGoodbye(bool closes);
