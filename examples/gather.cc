@@ -45,9 +45,9 @@ std::string gather(sylar::http::Client& client, const std::string& url, std::chr
 }
 
 int main(int argc, char** argv) {
-  sylar::SignalWait end;  // takes SIGINT and SIGTERM; must be made before the workers
+  sylar::SignalWait end;       // takes SIGINT and SIGTERM; must be made before the workers
+  sylar::http::Client client;  // before the workers, whose fibers use it to their ends
   sylar::IOManager iom(2, false, "gather");
-  sylar::http::Client client;
   const auto server = std::make_shared<sylar::http::HttpServer>(true, &iom, &iom, &iom);
   server->getServletDispatch()->addServlet("/", [=, &client](auto, auto response, auto session) {
     const sylar::PeerScope peer(*session->getSocket());

@@ -89,6 +89,9 @@ bool becomesGet(HttpStatus status, HttpMethod method) {
   return code == 303 || ((code == 301 || code == 302) && method == HttpMethod::POST);
 }
 
+constexpr milliseconds kLongest = std::chrono::hours(24 * 365);
+constexpr size_t kMostHead = 300'000;  // libcurl takes no more
+
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("sylar: http::ClientOptions: ") + what);
 }
@@ -119,16 +122,23 @@ struct Client::Impl {
 Client::Client(ClientOptions options) {
   require(options.timeout.count() > 0, "timeout must be above 0");
   require(options.connect_timeout.count() > 0, "connect_timeout must be above 0");
+  require(options.max_idle_time.count() >= 0, "max_idle_time must not be negative");
+  require(options.max_head <= kMostHead, "max_head must be at most 300 000");
+  for (milliseconds* const time : {&options.timeout, &options.connect_timeout, &options.max_idle_time})
+    *time = std::min<milliseconds>(*time, kLongest);
   m_impl = std::make_unique<Impl>(std::move(options));
 }
 Client::~Client() = default;
 
 ClientResponse Client::request(const ClientRequest& request) {
   const ClientOptions& options = m_impl->options;
-  const Deadline deadline = Deadline::after(request.timeout.value_or(options.timeout));
+  const Deadline deadline = Deadline::after(std::min<milliseconds>(request.timeout.value_or(options.timeout), kLongest));
   detail::Url url(request.url);
+  std::optional<detail::Login> login = url.login();
   HttpMethod method = request.method;
   FieldList headers = request.headers;
+  for (const char* const name : {"content-length", "transfer-encoding"})
+    if (headers.find(name)) throw ClientError(Kind::kInvalid, fmt::format("{} is the client's to send", name));
   bool has_body = !request.body.empty() || method == HttpMethod::POST || method == HttpMethod::PUT || method == HttpMethod::PATCH;
   if (has_body && (method == HttpMethod::GET || method == HttpMethod::HEAD))
     throw ClientError(Kind::kInvalid, fmt::format("a request by {} has no body", HttpMethodToString(method)));
@@ -139,12 +149,13 @@ ClientResponse Client::request(const ClientRequest& request) {
     if (left.count() <= 0) throw ClientError(Kind::kTimeout, fmt::format("{:.200}: no time is left", text));
     detail::CurlPtr handle = m_impl->idle.take(origin);
     ClientResponse response =
-        detail::Transfer(handle.get(), {options, text, method, headers, request.body, has_body, left}).run();
+        detail::Transfer(handle.get(), {options, text, method, headers, request.body, has_body, left, login ? &*login : nullptr})
+            .run();
     m_impl->idle.put(origin, std::move(handle));
     const std::optional<std::string_view> location = response.headers.find("location");
     if (!isRedirect(response.status) || !location || options.max_redirects == 0) return response;
     if (redirects == options.max_redirects)
-      throw ClientError(Kind::kProtocol, fmt::format("{:.200}: more than {} redirects", request.url, options.max_redirects));
+      throw ClientError(Kind::kProtocol, fmt::format("{:.200}: more than {} redirects", text, options.max_redirects));
     url.follow(std::string(*location));
     if (becomesGet(response.status, method)) {
       method = HttpMethod::GET;
@@ -152,8 +163,10 @@ ClientResponse Client::request(const ClientRequest& request) {
       for (const char* const name : {"content-type", "content-encoding", "content-language", "content-location"})
         headers.del(name);
     }
+    if (url.login()) login = url.login();
     if (url.origin() == origin) continue;
-    for (const char* const name : {"authorization", "cookie", "proxy-authorization"}) headers.del(name);
+    login = url.login();
+    for (const char* const name : {"authorization", "cookie", "host", "proxy-authorization"}) headers.del(name);
   }
 }
 

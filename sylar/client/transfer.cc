@@ -88,6 +88,7 @@ void Transfer::prepare() {
   set(CURLOPT_URL, m_plan.url.c_str());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_QUICK_EXIT, 1L);  // a lookup that is given up goes on by itself, and is not waited for
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(m_plan.timeout.count()));
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
   set(CURLOPT_MAXCONNECTS, 1L);
@@ -96,7 +97,14 @@ void Transfer::prepare() {
   set(CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
   set(CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
   if (!options.ca_file.empty()) set(CURLOPT_CAINFO, options.ca_file.c_str());
-  if (!options.proxy.empty() || !options.proxy_from_environment) set(CURLOPT_PROXY, options.proxy.c_str());  // "" is none
+  if (!options.proxy.empty() || !options.proxy_from_environment) {  // then the environment says nothing
+    set(CURLOPT_PROXY, options.proxy.c_str());                      // "" is none
+    set(CURLOPT_NOPROXY, "");
+  }
+  if (m_plan.login != nullptr) {
+    set(CURLOPT_USERNAME, m_plan.login->user.c_str());
+    set(CURLOPT_PASSWORD, m_plan.login->password.c_str());
+  }
   if (!m_plan.headers.find("accept-encoding")) set(CURLOPT_ACCEPT_ENCODING, "");
   if (!m_plan.headers.find("user-agent")) set(CURLOPT_USERAGENT, "sylar");
 
@@ -134,7 +142,9 @@ size_t Transfer::takeHead(std::string_view line) {
     if (line.starts_with("HTTP/")) {  // 100 (Continue) and a proxy's answer to CONNECT come before
       m_response.headers.clear();
       m_head_size = 0;
+      m_has_head = false;
     }
+    m_has_head = m_has_head || trimmed(line).empty();
     m_head_size += line.size();
     m_is_too_large = m_is_too_large || m_head_size > m_plan.options.max_head;
     if (m_is_too_large) return 0;
@@ -181,7 +191,12 @@ ClientResponse Transfer::run() {
       throw ClientError(Kind::kProtocol, fmt::format("{:.200}: the answer has a malformed header: {}", m_plan.url, error.what()));
     }
   }
-  if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  if (code == CURLE_OUT_OF_MEMORY) {  // or a line of the head that is longer than libcurl takes
+    long sent = 0;
+    ::curl_easy_getinfo(m_handle, CURLINFO_REQUEST_SIZE, &sent);
+    if (sent == 0 || m_has_head) throw std::bad_alloc();
+    m_is_too_large = true;
+  }
   if (code != CURLE_OK) fail(code);
   long status = 0;
   ::curl_easy_getinfo(m_handle, CURLINFO_RESPONSE_CODE, &status);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sylar/base/internal.h"
+#include "sylar/client/url.h"
 #include "sylar/http/client.h"
 
 namespace sylar::http::detail {
@@ -27,6 +28,7 @@ struct TransferPlan {
   const std::string& body;
   bool has_body;
   std::chrono::milliseconds timeout;
+  const Login* login;  ///< or null
 };
 
 class Transfer {
@@ -57,6 +59,7 @@ class Transfer {
   char m_what[CURL_ERROR_SIZE] = "";
   ClientResponse m_response;
   size_t m_head_size = 0;
+  bool m_has_head = false;  // to its end
   bool m_is_too_large = false;
   std::exception_ptr m_thrown;  // by what libcurl has called
 };

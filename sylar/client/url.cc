@@ -3,21 +3,32 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <utility>
 
 #include "sylar/http/client.h"
 
 namespace sylar::http::detail {
 
+namespace {
+
+/// Returns `text` for a message, without a login.
+std::string shown(const std::string& text) {
+  const size_t at = text.find('@');
+  return text.substr(at == text.npos ? 0 : at + 1, 200);
+}
+
+}  // namespace
+
 Url::Url(const std::string& text) : m_url(::curl_url()) {
   if (m_url == nullptr) throw std::bad_alloc();
   if (const char* const wrong = set(text))
-    throw ClientError(ClientError::Kind::kInvalid, fmt::format("'{:.200}' cannot be asked for: {}", text, wrong));
+    throw ClientError(ClientError::Kind::kInvalid, fmt::format("'{}' cannot be asked for: {}", shown(text), wrong));
 }
 
 void Url::follow(const std::string& reference) {
   if (const char* const wrong = set(reference))
     throw ClientError(ClientError::Kind::kProtocol,
-                      fmt::format("the redirect to '{:.200}' cannot be followed: {}", reference, wrong));
+                      fmt::format("the redirect to '{}' cannot be followed: {}", shown(reference), wrong));
 }
 
 const char* Url::set(const std::string& text) {
@@ -26,7 +37,13 @@ const char* Url::set(const std::string& text) {
   if (code != CURLUE_OK) return ::curl_url_strerror(code);
   const std::string scheme = part(CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") return "its scheme is not http or https";
-  return part(CURLUPART_HOST).empty() ? "it names no host" : nullptr;
+  if (part(CURLUPART_HOST).empty()) return "it names no host";
+  m_login.reset();
+  if (std::string user = part(CURLUPART_USER, CURLU_URLDECODE); !user.empty())
+    m_login = {std::move(user), part(CURLUPART_PASSWORD, CURLU_URLDECODE)};
+  for (const CURLUPart gone : {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_FRAGMENT})
+    ::curl_url_set(m_url.get(), gone, nullptr, 0);
+  return nullptr;
 }
 
 std::string Url::part(CURLUPart which, unsigned flags) const {
@@ -36,10 +53,7 @@ std::string Url::part(CURLUPart which, unsigned flags) const {
   return text;
 }
 
-std::string Url::text() const {
-  const std::string whole = part(CURLUPART_URL);
-  return whole.substr(0, whole.find('#'));
-}
+std::string Url::text() const { return part(CURLUPART_URL); }
 
 std::string Url::origin() const {
   return part(CURLUPART_SCHEME) + "://" + part(CURLUPART_HOST) + ":" + part(CURLUPART_PORT, CURLU_DEFAULT_PORT);

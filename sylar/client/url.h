@@ -4,11 +4,17 @@
 #include <curl/curl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sylar/base/internal.h"
 
 namespace sylar::http::detail {
+
+/// What stood before the host of a URL. It is sent, and shown nowhere.
+struct Login {
+  std::string user, password;
+};
 
 class Url {
  public:
@@ -17,7 +23,9 @@ class Url {
 
   /// Makes it what `reference`, which may be relative, means on this page. Throws ClientError of kind kProtocol. Source: RFC 3986.
   void follow(const std::string& reference);
-  /// Returns it as it is sent, without a fragment.
+  /// Returns the login that was in the last text, or nothing.
+  const std::optional<Login>& login() const { return m_login; }
+  /// Returns it without fragment and login.
   std::string text() const;
   /// Returns scheme, host and port.
   std::string origin() const;
@@ -32,6 +40,7 @@ class Url {
   const char* set(const std::string& text);
 
   const std::unique_ptr<CURLU, Deleter> m_url;
+  std::optional<Login> m_login;
 };
 
 }  // namespace sylar::http::detail

@@ -14,8 +14,7 @@
 #include "sylar/http/router.h"
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/tls/ssl_socket.h"
-#include "tests/net/support.h"
-#include "tests/support/certificate.h"
+#include "tests/client/web_server.h"
 
 namespace sylar::test {
 namespace {
@@ -30,37 +29,6 @@ using http::HttpMethod;
 using http::HttpServer;
 using http::HttpStatus;
 using http::Router;
-
-/// A server with workers of its own, so that it answers plain threads, too.
-class WebServer {
- public:
-  explicit WebServer(const Router::ptr& routes, const Certificate* certificate = nullptr)
-      : m_server(std::make_shared<HttpServer>(true, &m_iom, &m_iom, &m_iom)),
-        m_scheme(certificate != nullptr ? "https" : "http") {
-    m_server->setServletDispatch(routes);
-    if (certificate != nullptr)
-      serveTls(*m_server, TlsContext::Server({.certificates = {{certificate->path(), certificate->key()}}}));
-    EXPECT_TRUE(m_server->bind(loopback()));
-    EXPECT_TRUE(m_server->start());
-  }
-  ~WebServer() {
-    m_server->stop();
-    m_iom.stop(Deadline::after(5s));
-  }
-  WebServer(const WebServer&) = delete;
-  WebServer& operator=(const WebServer&) = delete;
-
-  std::string url(const std::string& path, const std::string& host = "127.0.0.1") const {
-    const auto address = std::dynamic_pointer_cast<IPAddress>(m_server->getSocks().front()->getLocalAddress());
-    return m_scheme + "://" + host + ":" + std::to_string(address->getPort()) + path;
-  }
-  uint64_t connections() const { return m_server->getCounts().accepted; }
-
- private:
-  IOManager m_iom{SchedulerOptions{.threads = 1, .use_caller = false, .name = "web"}};
-  const std::shared_ptr<HttpServer> m_server;
-  const std::string m_scheme;
-};
 
 /// A server that says to each connection what it was told to, whatever it is asked.
 class RawServer {
@@ -112,19 +80,6 @@ class ClientTest : public InBothPlaces {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Places, ClientTest, kPlaces, placeName);
-
-/// Answers with what it was sent: the method, the fields that are asked for, and the body.
-Router::ptr echoing() {
-  const auto routes = std::make_shared<Router>();
-  const auto answer = [](http::HttpRequest& request, http::HttpResponse& response) {
-    response.setHeader("x-method", http::HttpMethodToString(request.getMethod()));
-    for (const char* const name : {"authorization", "cookie", "content-type", "x-own"})
-      if (const auto value = request.headers().find(name)) response.setHeader(std::string("x-got-") + name, *value);
-    response.setBody(request.getBody());
-  };
-  routes->handle("/echo", answer);
-  return routes;
-}
 
 TEST_P(ClientTest, GetsAndPosts) {
   run([] {
@@ -195,6 +150,9 @@ TEST_P(ClientTest, FollowsRedirects) {
     EXPECT_EQ(methodBehind(303, HttpMethod::PUT), "GET ");
     EXPECT_EQ(errorOf(client, {.url = server.url("/loop")}), "protocol");
     EXPECT_EQ(errorOf(client, {.url = server.url("/bad")}), "protocol");
+    routes->handle("/dir/page", [](http::HttpRequest&, http::HttpResponse& response) { response.redirect("next"); });
+    routes->handle("/dir/next", [](http::HttpRequest&, http::HttpResponse& response) { response.text("next"); });
+    EXPECT_EQ(client.get(server.url("/dir/page#/a/fragment")).body, "next");
     Client first_only({.max_redirects = 0});
     EXPECT_EQ(first_only.get(server.url("/loop")).status, HttpStatus::FOUND);
   });
@@ -213,12 +171,31 @@ TEST_P(ClientTest, TellsNoSecretToAnotherOrigin) {
       ClientRequest one{.url = server.url(path)};
       one.headers.add("authorization", "secret");
       one.headers.add("cookie", "secret=1");
+      one.headers.add("host", "secret.test");
       const ClientResponse answer = client.request(one);
-      return answer.headers.find("x-got-authorization").has_value() + 10 * answer.headers.find("x-got-cookie").has_value();
+      return answer.headers.find("x-got-authorization").has_value() + 10 * answer.headers.find("x-got-cookie").has_value() +
+             100 * (answer.headers.find("x-got-host") == "secret.test");
     };
-    EXPECT_EQ(told("/echo"), 11);
-    EXPECT_EQ(told("/here"), 11);
+    EXPECT_EQ(told("/echo"), 111);
+    EXPECT_EQ(told("/here"), 111);
     EXPECT_EQ(told("/away"), 0);
+    // The login of a URL is sent as far, and shown nowhere.
+    const auto asked = [&](const std::string& path) {
+      std::string url = server.url(path);
+      url.insert(url.find("//") + 2, "user:secret@");
+      const ClientResponse answer = client.get(url);
+      EXPECT_EQ(answer.url.find("secret"), answer.url.npos);
+      return answer.headers.find("x-got-authorization").has_value();
+    };
+    EXPECT_TRUE(asked("/echo"));
+    EXPECT_TRUE(asked("/here"));
+    EXPECT_FALSE(asked("/away"));
+    try {
+      (void)client.get("http://user:secret@name.invalid/");
+      ADD_FAILURE();
+    } catch (const ClientError& error) {
+      EXPECT_EQ(std::string(error.what()).find("secret"), std::string::npos) << error.what();
+    }
   });
 }
 
@@ -226,9 +203,7 @@ TEST_P(ClientTest, TellsNoSecretToAnotherOrigin) {
 TEST_P(ClientTest, SaysWhyThereIsNoAnswer) {
   const Certificate certificate;
   run([&] {
-    const auto routes = echoing();
-    routes->handle("/slow", [](http::HttpRequest&, http::HttpResponse&) { ::usleep(300'000); });
-    const WebServer server(routes), tls(echoing(), &certificate);
+    const WebServer server(echoing()), tls(echoing(), &certificate);
     const Socket::ptr nobody = heldPort();
     const std::string closed = "http://" + nobody->getLocalAddress()->toString() + "/";
     for (const char* const wrong : {"", "nonsense", "ftp://127.0.0.1/", "http://", "http://a b/", "file:///etc/passwd"})
@@ -243,6 +218,16 @@ TEST_P(ClientTest, SaysWhyThereIsNoAnswer) {
     EXPECT_EQ(errorOf({.proxy = closed}, server.url("/echo")), "connect");
     Client client;
     EXPECT_EQ(errorOf(client, {.url = server.url("/echo"), .body = "x"}), "invalid") << "GET has no body";
+    for (const char* const name : {"content-length", "transfer-encoding"}) {
+      ClientRequest framed{.method = HttpMethod::POST, .url = server.url("/echo"), .body = "x"};
+      framed.headers.add(name, "5");
+      EXPECT_EQ(errorOf(client, framed), "invalid");
+    }
+    ASSERT_EQ(::setenv("no_proxy", "*", 1), 0);
+    EXPECT_EQ(errorOf({.proxy = closed}, server.url("/echo")), "connect") << "the environment says nothing";
+    ::unsetenv("no_proxy");
+    EXPECT_EQ(errorOf({.timeout = std::chrono::milliseconds::max()}, server.url("/echo")), "none");
+    EXPECT_THROW(Client({.max_head = 1 << 20}), std::invalid_argument);
     EXPECT_THROW(Client({.timeout = 0ms}), std::invalid_argument);
   });
 }
@@ -265,6 +250,7 @@ TEST_P(ClientTest, RefusesBrokenAnswers) {
     EXPECT_EQ(errorAt(head + "content-length: 9\r\n\r\n123456789", {.max_body = 8}), "too large");
     EXPECT_EQ(errorAt(head + "content-length: 8\r\n\r\n12345678", {.max_body = 8}), "none");
     EXPECT_EQ(errorAt(head + "x: " + std::string(2000, 'x') + "\r\ncontent-length: 0\r\n\r\n", {.max_head = 1000}), "too large");
+    EXPECT_EQ(errorAt(head + "x: " + std::string(150'000, 'x') + "\r\n\r\n"), "too large") << "a line that libcurl does not take";
   });
 }
 

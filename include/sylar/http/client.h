@@ -32,19 +32,19 @@ struct ClientOptions {
   std::chrono::milliseconds connect_timeout{5'000};  ///< for name, connection and handshake; above 0
   unsigned max_redirects = 10;                       ///< 0: a redirect is the answer
   size_t max_body = size_t{16} << 20;                ///< bytes of an answer's body, after decompression
-  size_t max_head = size_t{64} << 10;                ///< bytes of an answer's head
+  size_t max_head = size_t{64} << 10;                ///< bytes of an answer's head, at most 300 000
   bool verify = true;                                ///< checks certificate and name of the server
   std::string ca_file{};                             ///< PEM: who may have signed it; "" is the system's list
   std::string proxy{};                               ///< such as "http://proxy:3128"; "" is none
   bool proxy_from_environment = false;               ///< takes http_proxy, https_proxy and no_proxy, if `proxy` is ""
   size_t max_idle = 64;                              ///< connections that are kept, over all origins
-  std::chrono::milliseconds max_idle_time{90'000};   ///< how long one is kept
+  std::chrono::milliseconds max_idle_time{90'000};   ///< how long one is kept; it is closed at the next request
 };
 
 struct ClientRequest {
   HttpMethod method = HttpMethod::GET;
   std::string url;      ///< http or https
-  FieldList headers{};  ///< in addition to host, content-length, accept-encoding and user-agent
+  FieldList headers{};  ///< content-length and transfer-encoding are the client's to send
   std::string body{};
   std::optional<std::chrono::milliseconds> timeout = {};  ///< instead of that of the options
 };
@@ -90,9 +90,11 @@ class SYLAR_API Client {
 
   /// Makes a request, and returns its answer. Throws ClientError and std::bad_alloc. May suspend: yes. A plain thread blocks.
   ///
-  /// A redirect is followed with the same method and body (307, 308), or by GET (301 and 302 after a POST, 303). Authorization and
-  /// cookies are not sent to another origin. If a kept connection turns out to be closed, the request is made again on a new one. A
-  /// request that may not be made twice (RFC 9110, 9.2.2), and has no idempotency-key, gets a new connection from the beginning.
+  /// A redirect is followed with the same method and body (307, 308), or by GET (301 and 302 after a POST, 303). Authorization, the
+  /// login of a URL, cookies and a host of the caller's are not sent to another origin.
+  ///
+  /// If a kept connection turns out to be closed, the request is made again on a new one. A request that may not be made twice (RFC
+  /// 9110, 9.2.2), and has no idempotency-key, gets a new connection from the beginning.
   ClientResponse request(const ClientRequest& request);
   ClientResponse get(std::string_view url);
   ClientResponse post(std::string_view url, std::string_view body, std::string_view content_type);
