@@ -57,6 +57,22 @@ void Worker::refuse(Fiber& fiber) {
 
 inline ThreadFibers::Started Worker::tryStart(Fiber& fiber) { return m_thread_fibers->start(fiber, true); }
 
+/// Starts a fiber for which no thread is free as soon as one has been made, if time is virtual: there fibers begin in their order,
+/// and real time does not count. The maker may need what a fiber of this worker holds (ThreadLending), so the wait has a limit.
+template <class Start>
+[[gnu::cold]] ThreadFibers::Started startInOrder(const Clock& clock, const Fiber& fiber, Start start) {
+  constexpr int64_t kPauseNs = 20'000, kLongestNs = 200'000'000;
+  constexpr size_t kMadeAhead = threadRoomFor(kDefaultStackSize);
+  auto started = ThreadFibers::Started::kNoThread;
+  if (clock.autoAdvance() == nullptr || threadRoomFor(control(fiber).stackSize()) > kMadeAhead) return started;
+  ThreadLender::get()->call();
+  for (int64_t waited = 0; started == ThreadFibers::Started::kNoThread && waited < kLongestNs; waited += kPauseNs) {
+    sys::sleepFor(kPauseNs);
+    started = start();
+  }
+  return started;
+}
+
 /// Gives unstarted work a core and a stack. If there is no thread for it, it is queued again when there is one, here only if it is
 /// pinned. A fiber that comes from another thread has them already. Returns false if it will not
 /// run.
@@ -69,13 +85,16 @@ bool Worker::prepareUnstarted(Fiber& fiber) {
   } else if (m_cancel_phase != CancelPhase::kNone && m_scheduler.cancelsAll()) {
     refuse(fiber);
     return false;
-  } else if (const auto started = tryStart(fiber); started != ThreadFibers::Started::kYes) {
+  } else if (auto started = tryStart(fiber); started != ThreadFibers::Started::kYes) {
+    if (started == ThreadFibers::Started::kNoThread) started = startInOrder(m_clock, fiber, [&] { return tryStart(fiber); });
     if (started == ThreadFibers::Started::kNoThread) {
       m_scheduler.awaitThread(control(fiber), pinned_to);
-    } else {
-      runUserCode([&] { ThreadFibers::failToStart(fiber); });
+      return false;
     }
-    return false;
+    if (started != ThreadFibers::Started::kYes) {
+      runUserCode([&] { ThreadFibers::failToStart(fiber); });
+      return false;
+    }
   }
   FiberCore& core = *ThreadFibers::coreOf(fiber);
   linkLive(core, m_scheduler.cancelsAll());
