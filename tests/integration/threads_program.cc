@@ -4701,12 +4701,13 @@ const Part kParts[] = {
        static Semaphore go;
        startMany(3, [](int) {
          go.wait();
-         pauseMs(1);
          puts("thread");
          go.post();
        });
+       const struct LetsGo {  // when main has been unwound
+         ~LetsGo() { go.post(); }
+       } lets_go;
        const Prints frame{"unwound"};
-       go.post();
        ::pthread_exit(nullptr);
      }},
     {"main leaves, a thread exits",
