@@ -490,7 +490,15 @@ TEST_P(Locks, AReaderWriterLock) {
     }
   };
   IOManager iom(workers(), false, "locks");
-  for (int i = 0; i < 12; ++i) iom.schedule([&, i] { use(i % 3 == 0); });
+  constexpr int kFibers = 12;
+  std::atomic<int> begun{0};
+  for (int i = 0; i < kFibers; ++i) {
+    iom.schedule([&, i] {
+      ++begun;
+      while (begun < kFibers) Fiber::YieldToReady();  // some may have to wait for their threads
+      use(i % 3 == 0);
+    });
+  }
   std::thread(use, true).join();
   iom.stop();
   EXPECT_EQ(visits, 250);
