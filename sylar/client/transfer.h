@@ -19,7 +19,7 @@ struct CurlDeleter {
 };
 using CurlPtr = std::unique_ptr<CURL, CurlDeleter>;
 
-/// What is asked, and by which rules.
+/// A request, with the rules for its answer.
 struct TransferPlan {
   const ClientOptions& options;
   const std::string& url;

@@ -11,7 +11,7 @@
 
 namespace sylar::http::detail {
 
-/// What stood before the host of a URL. It is sent, and shown nowhere.
+/// The part of a URL before its host. It is sent, and shown nowhere.
 struct Login {
   std::string user, password;
 };

@@ -343,7 +343,7 @@ int SSLSocket::send(const void* buffer, size_t length, int flags) {
   return sendPart(sending.connection(), static_cast<const char*>(buffer), std::min<size_t>(length, INT_MAX - kRecord), flags);
 }
 
-/// What is small is sent together, in one record.
+/// Small buffers are sent together, in one record.
 int SSLSocket::send(const iovec* buffers, size_t length, int flags) {
   const Sending sending(*this, flags);
   if (!sending) return -1;

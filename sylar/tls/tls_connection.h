@@ -21,7 +21,7 @@ namespace sylar::detail {
 
 class TlsConnection {
  public:
-  /// What one call into OpenSSL has come to.
+  /// The result of one call into OpenSSL.
   struct Step {
     int result = -1;
     int kind = SSL_ERROR_SSL;  ///< as SSL_get_error(3) has it

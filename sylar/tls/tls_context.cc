@@ -43,7 +43,7 @@ std::vector<unsigned char> wireFormat(const std::vector<std::string>& protocols)
   return wire;
 }
 
-/// What was read from the files of a context. The first of `all` is for clients that name no host.
+/// The contents of the files of a context. The first of `all` is for clients that name no host.
 struct Loaded {
   std::vector<CtxPtr> all;
   std::vector<unsigned char> alpn;

@@ -14,7 +14,7 @@ struct SslDeleter {
   void operator()(SSL* ssl) const { ::SSL_free(ssl); }
 };
 
-/// What OpenSSL keeps of one connection.
+/// One connection, as OpenSSL keeps it.
 struct TlsSession {
   std::shared_ptr<const void> files;  // what was read from those of the context; its callbacks look there
   std::unique_ptr<SSL, SslDeleter> ssl;

@@ -1,4 +1,4 @@
-// Internal. What the two ends of a connection have agreed on.
+// Internal. The result of a handshake, as OpenSSL tells it.
 #pragma once
 
 #include <openssl/ssl.h>

@@ -15,6 +15,7 @@
 #include "sylar/sync/blocking_pool.h"
 #include "sylar/tls/ssl_socket.h"
 #include "tests/client/web_server.h"
+#include "tests/sched/gate.h"
 
 namespace sylar::test {
 namespace {
@@ -309,7 +310,7 @@ TEST(ClientInFiber, EndsWithItsFiber) {
     }
     const auto fiber = std::make_shared<Fiber>([&] { EXPECT_STREQ(kind(), "cancelled"); });
     IOManager::GetThis()->schedule(fiber);
-    ::usleep(20'000);
+    EXPECT_TRUE(eventually([&] { return stateOf(*fiber) == FiberState::kParked; }));  // in whatever call of libcurl's
     fiber->cancel();
     fiber->join();
   });

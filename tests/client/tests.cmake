@@ -1,4 +1,4 @@
-if(TARGET sylar_client)
-  sylar_tests(client LINKS sylar::client $<TARGET_NAME_IF_EXISTS:sylar::tls> sylar::sylar sylar::hook FILES
+if(TARGET sylar_client AND TARGET sylar_tls)
+  sylar_tests(client LINKS sylar::client sylar::tls sylar::sylar sylar::hook FILES
     client http_connection)
 endif()

@@ -472,36 +472,6 @@ TEST(SSLSocketTime, ACancelEndsAHandshake) {
   EXPECT_EQ(time.elapsed(), 1s);
 }
 
-// The promise of serveTls(): any TcpServer, here one of HTTP.
-TEST(SSLSocketServer, ServesHttp) {
-  const Certificate certificate;
-  inFiber([&] {
-    const auto server = std::make_shared<http::HttpServer>(true);
-    server->getServletDispatch()->addServlet("/", [](auto request, auto response, auto /*session*/) {
-      response->setBody(std::string(request->getBody().size() + 100'000, 'y'));
-      return 0;
-    });
-    serveTls(*server, TlsContext::Server(servedWith(certificate)));
-    ASSERT_TRUE(server->bind(loopback()));
-    ASSERT_TRUE(server->start());
-    const SSLSocket::ptr client = tlsClient(trusting(certificate));
-    ASSERT_TRUE(client->connect(server->getSocks().front()->getLocalAddress())) << client->getTlsError();
-    for (int i = 0; i < 3; ++i) {
-      constexpr const char* kRequest = "POST / HTTP/1.1\r\nHost: server.test\r\nContent-Length: 3\r\n\r\nabc";
-      ASSERT_EQ(client->send(kRequest, std::strlen(kRequest)), static_cast<int>(std::strlen(kRequest)));
-      std::string answer;
-      while (answer.find("\r\n\r\n") == std::string::npos) answer += receiveAll(*client, 1);
-      EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
-      EXPECT_EQ(receiveAll(*client, 100'003), std::string(100'003, 'y'));
-    }
-    server->stop();
-    char byte;
-    EXPECT_EQ(client->recv(&byte, 1), 0) << "the server says that it ends: " << client->getTlsError();
-    client->close();
-    EXPECT_TRUE(server->join());
-  });
-}
-
 /// Serves what `handle` does by HTTP over TLS to one client, which `ask` is.
 void serveOne(const Certificate& certificate, http::FunctionServlet::callback handle,
               const std::function<void(http::HttpServer&, SSLSocket&)>& ask) {
@@ -517,6 +487,28 @@ void serveOne(const Certificate& certificate, http::FunctionServlet::callback ha
     client->close();
     server->stop();
     EXPECT_TRUE(server->join());
+  });
+}
+
+// The promise of serveTls(): any TcpServer, here one of HTTP.
+TEST(SSLSocketServer, ServesHttp) {
+  const Certificate certificate;
+  const auto answers = [](auto request, auto response, auto) {
+    response->setBody(std::string(request->getBody().size() + 100'000, 'y'));
+    return 0;
+  };
+  serveOne(certificate, answers, [](http::HttpServer& server, SSLSocket& client) {
+    constexpr std::string_view kRequest = "POST / HTTP/1.1\r\nHost: server.test\r\nContent-Length: 3\r\n\r\nabc";
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(client.send(kRequest.data(), kRequest.size()), static_cast<int>(kRequest.size()));
+      std::string answer;
+      while (answer.find("\r\n\r\n") == std::string::npos) answer += receiveAll(client, 1);
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+      EXPECT_EQ(receiveAll(client, 100'003), std::string(100'003, 'y'));
+    }
+    server.stop();
+    char byte;
+    EXPECT_EQ(client.recv(&byte, 1), 0) << "the server says that it ends: " << client.getTlsError();
   });
 }
 

@@ -17,7 +17,7 @@
 
 namespace sylar::http {
 
-/// What has become of a request.
+/// The end of a request: an answer, or why there is none.
 struct SYLAR_API HttpResult {
   using ptr = std::shared_ptr<HttpResult>;
   using Headers = std::map<std::string, std::string>;

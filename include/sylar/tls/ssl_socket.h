@@ -33,7 +33,7 @@ namespace detail {
 class TlsConnection;
 }
 
-/// What the two ends have agreed on.
+/// The result of a handshake.
 struct TlsInfo {
   std::string version;      ///< such as "TLSv1.3"
   std::string cipher;       ///< such as "TLS_AES_256_GCM_SHA384"

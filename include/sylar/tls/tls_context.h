@@ -1,4 +1,4 @@
-// What the ends of TLS connections have in common: certificates, keys, and what is asked of the peer.
+// A TlsContext is the part that TLS connections share: certificates, keys, and what is asked of the peer.
 //
 //   auto context = sylar::TlsContext::Server({.certificates = {{"site.crt", "site.key"}}});
 //   sylar::serveTls(*server, context);        // before bind(); sylar/tls/ssl_socket.h
@@ -29,7 +29,7 @@ class SYLAR_API TlsError : public std::runtime_error {
 
 enum class TlsVersion : uint16_t { k12 = 0x0303, k13 = 0x0304 };
 
-/// What a server asks of its clients: nothing, a certificate if they have one, or a certificate.
+/// A server asks its clients for nothing, for a certificate if they have one, or for a certificate.
 enum class ClientAuth : uint8_t { kNone, kOptional, kRequired };
 
 struct TlsOptions {
@@ -39,10 +39,11 @@ struct TlsOptions {
     std::string key_file;
   };
 
-  /// Of a server at least one. A client that names a host (SNI) gets the first that is for it, or else the first. Of a client at
-  /// most one, for servers that ask for it.
+  /// A server needs at least one. A client that names a host (SNI) gets the first that is for it, or else the first of all. A
+  /// client has at most one, for servers that ask for it.
   std::vector<CertKey> certificates{};
-  /// Who may have signed the peer's certificate. "" means the system's list for a client, and nobody for a server.
+  /// The file holds those who may have signed the peer's certificate. "" is the system's list for a client, and nobody for a
+  /// server.
   std::string ca_file{};
   std::string ciphers{};       ///< of TLS 1.2, as in ciphers(1ssl); "" means those with ECDHE and AEAD
   std::string ciphersuites{};  ///< of TLS 1.3; "" means OpenSSL's

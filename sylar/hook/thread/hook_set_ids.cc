@@ -39,7 +39,7 @@ SYLAR_LIBC_(setgroups)
 #ifdef SYLAR_THREAD_POINTER
 
 constexpr int kSetIds = 33;  // SIGSETXID of glibc
-// What says why it was sent. libc's own is SI_TKILL, and SI_QUEUE means a change.
+// The code of a signal says why it was sent. libc's own is SI_TKILL, and SI_QUEUE means a change.
 constexpr int kLook = SI_MESGQ;
 
 /// What rt_sigaction(2) takes on x86-64.
